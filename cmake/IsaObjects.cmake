@@ -1,0 +1,68 @@
+# polyphase_isa_objects(TARGET t CLUSTER c SOURCES ... TABLE symbol): the kernels of one instruction-set cluster.
+#
+#   a.cpp b.cpp ──(flags of the cluster)──▶ a.o b.o ──ld -r──▶ one.o ──objcopy──▶ <t>_<c>.o with ONE global symbol
+#
+# The same sources are compiled once per cluster, with POLYPHASE_CLUSTER=<cluster>, and the result is added to the target.
+# Every symbol but <symbol>_<cluster> (default polyphase_cpu_rows_<cluster>) becomes local. Without that the linker would
+# keep one copy of each inline function of the whole program, and that may be the one with AVX-512 in it.
+# The kernels are optimised in every build type. A test reads the symbols of every such object.
+set(isa_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
+set(isa_avx512 ${isa_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512)
+set(POLYPHASE_ISA_scalar "")
+set(POLYPHASE_ISA_avx2 ${isa_avx2})
+set(POLYPHASE_ISA_avx2_vnni ${isa_avx2} -mavxvnni)
+set(POLYPHASE_ISA_avx512 ${isa_avx512})
+set(POLYPHASE_ISA_avx512_vnni ${isa_avx512} -mavx512vnni)
+set(POLYPHASE_ISA_avx512_bf16 ${isa_avx512} -mavx512bf16)
+set(POLYPHASE_ISA_avx512_fp16 ${isa_avx512} -mavx512fp16)
+set(POLYPHASE_ISA_amx ${isa_avx512} -mavx512vnni -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16)
+
+set(POLYPHASE_ISA_COMMON -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math)
+if(NOT POLYPHASE_SANITIZE)
+  list(APPEND POLYPHASE_ISA_COMMON -U_GLIBCXX_ASSERTIONS)
+endif()
+
+# GNU binutils also beside clang: lld has no --force-group-allocation, which dissolves the COMDAT groups of inline functions.
+find_program(POLYPHASE_LD NAMES ld.bfd REQUIRED)
+find_program(POLYPHASE_OBJCOPY NAMES x86_64-linux-gnu-objcopy objcopy REQUIRED)
+find_program(POLYPHASE_NM NAMES nm REQUIRED)
+
+function(polyphase_isa_objects)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "TARGET;CLUSTER;TABLE" "SOURCES")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES OR NOT DEFINED POLYPHASE_ISA_${arg_CLUSTER})
+    message(FATAL_ERROR "polyphase_isa_objects(TARGET t CLUSTER c SOURCES ...): cannot read '${ARGV}'")
+  endif()
+  if(NOT arg_TABLE)
+    set(arg_TABLE polyphase_cpu_rows)
+  endif()
+  set(symbol ${arg_TABLE}_${arg_CLUSTER})
+  set(name ${arg_TARGET}_${arg_CLUSTER})
+
+  add_library(${name} OBJECT ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE polyphase_flags)
+  target_compile_definitions(${name} PRIVATE POLYPHASE_CLUSTER=${arg_CLUSTER})
+  target_compile_options(${name} PRIVATE ${POLYPHASE_ISA_COMMON} ${POLYPHASE_ISA_${arg_CLUSTER}})
+
+  set(joined ${CMAKE_CURRENT_BINARY_DIR}/${name}.joined.o)
+  set(sealed ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
+  add_custom_command(
+    OUTPUT ${sealed}
+    COMMAND ${POLYPHASE_LD} -r --force-group-allocation -o ${joined} $<TARGET_OBJECTS:${name}>
+    COMMAND ${POLYPHASE_OBJCOPY} --keep-global-symbol=${symbol} ${joined} ${sealed}
+    DEPENDS ${name} $<TARGET_OBJECTS:${name}>
+    COMMAND_EXPAND_LISTS VERBATIM
+    COMMENT "Sealing ${name}")
+  set_source_files_properties(${sealed} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+  target_sources(${arg_TARGET} PRIVATE ${sealed})
+
+  if(POLYPHASE_TESTS)
+    set(sanitized "")
+    if(POLYPHASE_SANITIZE)
+      set(sanitized --sanitized)
+    endif()
+    add_test(NAME house_isa_${name}
+      COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/house/check_isa_object.py
+              --nm ${POLYPHASE_NM} --table ${symbol} ${sanitized} ${sealed})
+  endif()
+endfunction()

@@ -1,0 +1,28 @@
+# polyphase_room(NAME n SOURCES ... ROOMS ... LIBS ...): the static library polyphase_<n> of one room of src/.
+#
+# SOURCES is an explicit, sorted list (none: a room of headers). ROOMS are the rooms that the table in ARCHITECTURE.md lets
+# it include, so what is included wrongly also fails to link. LIBS are other people's libraries, for its own .cpp files.
+function(polyphase_room)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;ROOMS;LIBS")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME)
+    message(FATAL_ERROR "polyphase_room(NAME n SOURCES ... ROOMS ... LIBS ...): cannot read '${ARGV}'")
+  endif()
+  set(sorted ${arg_SOURCES})
+  list(SORT sorted)
+  if(NOT "${sorted}" STREQUAL "${arg_SOURCES}")
+    message(FATAL_ERROR "room ${arg_NAME}: SOURCES must be sorted: ${sorted}")
+  endif()
+
+  set(rooms ${arg_ROOMS})
+  list(TRANSFORM rooms PREPEND polyphase_)
+  set(target polyphase_${arg_NAME})
+  if(arg_SOURCES)
+    add_library(${target} STATIC ${arg_SOURCES})
+    target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${target} PUBLIC ${rooms} PRIVATE polyphase_flags ${arg_LIBS})
+  else()
+    add_library(${target} INTERFACE)
+    target_include_directories(${target} INTERFACE ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${target} INTERFACE ${rooms})
+  endif()
+endfunction()

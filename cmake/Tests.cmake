@@ -1,0 +1,24 @@
+# polyphase_test(NAME n SOURCES ... ROOMS ... LIBS ... LABELS ... TIMEOUT s): one GoogleTest program, one ctest entry.
+#
+# One entry per program: starting a program per case costs more than most cases do.
+find_package(GTest REQUIRED)
+
+function(polyphase_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;ROOMS;LIBS;LABELS")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)
+    message(FATAL_ERROR "polyphase_test(NAME n SOURCES ... ROOMS ...): cannot read '${ARGV}'")
+  endif()
+  set(rooms ${arg_ROOMS})
+  list(TRANSFORM rooms PREPEND polyphase_)
+  set(target ${arg_NAME}_test)
+  add_executable(${target} ${arg_SOURCES})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${target} PRIVATE ${rooms} ${arg_LIBS} polyphase_flags GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${target} PRIVATE POLYPHASE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_test(NAME ${arg_NAME} COMMAND ${target} --gtest_brief=1)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
+    ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1")
+endfunction()
