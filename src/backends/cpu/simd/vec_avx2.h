@@ -1,0 +1,230 @@
+// The vector vocabulary in AVX2 with FMA and F16C: 8 lanes, masks as vectors of all-ones or all-zeros.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "backends/cpu/simd/cluster.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+template <class T>
+struct Vec;
+
+template <>
+struct Vec<float> {
+  static constexpr int width = 8;
+  __m256 v;
+};
+
+template <>
+struct Vec<int32_t> {
+  static constexpr int width = 8;
+  __m256i v;
+};
+
+struct Mask {
+  __m256 m;
+};
+
+POLYPHASE_INLINE Vec<int32_t> iota() {
+  return {_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)};
+}
+POLYPHASE_INLINE __m256i lane_bits(int lo, int hi) {
+  const __m256i lane = iota().v;
+  return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(lo), lane),
+                             _mm256_cmpgt_epi32(_mm256_set1_epi32(hi), lane));
+}
+
+POLYPHASE_INLINE Vec<float> broadcast(float x) {
+  return {_mm256_set1_ps(x)};
+}
+POLYPHASE_INLINE Vec<int32_t> broadcast(int32_t x) {
+  return {_mm256_set1_epi32(x)};
+}
+POLYPHASE_INLINE Vec<float> load(const float* p) {
+  return {_mm256_loadu_ps(p)};
+}
+POLYPHASE_INLINE Vec<int32_t> load(const int32_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
+}
+POLYPHASE_INLINE Vec<float> load_first(const float* p, int n) {
+  return {_mm256_maskload_ps(p, lane_bits(0, n))};
+}
+POLYPHASE_INLINE Vec<int32_t> load_first(const int32_t* p, int n) {
+  return {_mm256_maskload_epi32(p, lane_bits(0, n))};
+}
+POLYPHASE_INLINE void store(float* p, Vec<float> a) {
+  _mm256_storeu_ps(p, a.v);
+}
+POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v);
+}
+POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) {
+  _mm256_maskstore_ps(p, lane_bits(0, n), a.v);
+}
+POLYPHASE_INLINE void store_first(int32_t* p, Vec<int32_t> a, int n) {
+  _mm256_maskstore_epi32(p, lane_bits(0, n), a.v);
+}
+POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) {
+  _mm256_maskstore_ps(p, lane_bits(lo, hi), a.v);
+}
+
+POLYPHASE_INLINE Vec<float> operator+(Vec<float> a, Vec<float> b) {
+  return {_mm256_add_ps(a.v, b.v)};
+}
+POLYPHASE_INLINE Vec<float> operator-(Vec<float> a, Vec<float> b) {
+  return {_mm256_sub_ps(a.v, b.v)};
+}
+POLYPHASE_INLINE Vec<float> operator*(Vec<float> a, Vec<float> b) {
+  return {_mm256_mul_ps(a.v, b.v)};
+}
+POLYPHASE_INLINE Vec<float> operator/(Vec<float> a, Vec<float> b) {
+  return {_mm256_div_ps(a.v, b.v)};
+}
+POLYPHASE_INLINE Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) {
+  return {_mm256_fmadd_ps(a.v, b.v, c.v)};
+}
+POLYPHASE_INLINE Vec<float> max(Vec<float> a, Vec<float> b) {
+  return {_mm256_max_ps(a.v, b.v)};
+}
+POLYPHASE_INLINE Vec<float> min(Vec<float> a, Vec<float> b) {
+  return {_mm256_min_ps(a.v, b.v)};
+}
+POLYPHASE_INLINE Vec<float> abs(Vec<float> a) {
+  return {_mm256_andnot_ps(_mm256_set1_ps(-0.0F), a.v)};
+}
+POLYPHASE_INLINE Vec<float> sqrt(Vec<float> a) {
+  return {_mm256_sqrt_ps(a.v)};
+}
+POLYPHASE_INLINE Vec<float> round_nearest(Vec<float> a) {
+  return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
+POLYPHASE_INLINE Vec<float> floor(Vec<float> a) {
+  return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
+}
+
+POLYPHASE_INLINE Mask less(Vec<float> a, Vec<float> b) {
+  return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)};
+}
+POLYPHASE_INLINE Mask less_equal(Vec<float> a, Vec<float> b) {
+  return {_mm256_cmp_ps(a.v, b.v, _CMP_LE_OQ)};
+}
+POLYPHASE_INLINE Mask equal(Vec<float> a, Vec<float> b) {
+  return {_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)};
+}
+POLYPHASE_INLINE Vec<float> select(Mask m, Vec<float> yes, Vec<float> no) {
+  return {_mm256_blendv_ps(no.v, yes.v, m.m)};
+}
+POLYPHASE_INLINE Vec<int32_t> select(Mask m, Vec<int32_t> yes, Vec<int32_t> no) {
+  return {_mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(no.v), _mm256_castsi256_ps(yes.v), m.m))};
+}
+
+POLYPHASE_INLINE Vec<int32_t> operator+(Vec<int32_t> a, Vec<int32_t> b) {
+  return {_mm256_add_epi32(a.v, b.v)};
+}
+POLYPHASE_INLINE Vec<int32_t> operator-(Vec<int32_t> a, Vec<int32_t> b) {
+  return {_mm256_sub_epi32(a.v, b.v)};
+}
+POLYPHASE_INLINE Vec<int32_t> operator&(Vec<int32_t> a, Vec<int32_t> b) {
+  return {_mm256_and_si256(a.v, b.v)};
+}
+POLYPHASE_INLINE Vec<int32_t> operator|(Vec<int32_t> a, Vec<int32_t> b) {
+  return {_mm256_or_si256(a.v, b.v)};
+}
+template <int n>
+POLYPHASE_INLINE Vec<int32_t> shift_left(Vec<int32_t> a) {
+  return {_mm256_slli_epi32(a.v, n)};
+}
+template <int n>
+POLYPHASE_INLINE Vec<int32_t> shift_right_logical(Vec<int32_t> a) {
+  return {_mm256_srli_epi32(a.v, n)};
+}
+POLYPHASE_INLINE Vec<int32_t> to_int(Vec<float> a) {
+  return {_mm256_cvtps_epi32(a.v)};
+}
+POLYPHASE_INLINE Vec<float> to_float(Vec<int32_t> a) {
+  return {_mm256_cvtepi32_ps(a.v)};
+}
+POLYPHASE_INLINE Vec<int32_t> as_int(Vec<float> a) {
+  return {_mm256_castps_si256(a.v)};
+}
+POLYPHASE_INLINE Vec<float> as_float(Vec<int32_t> a) {
+  return {_mm256_castsi256_ps(a.v)};
+}
+
+POLYPHASE_INLINE Vec<float> load_f16(const uint16_t* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+POLYPHASE_INLINE Vec<float> load_f16_first(const uint16_t* p, int n) {
+  uint16_t lanes[8] = {};
+  std::memcpy(lanes, p, static_cast<size_t>(n) * sizeof(uint16_t));
+  return load_f16(lanes);
+}
+POLYPHASE_INLINE void store_f16(uint16_t* p, Vec<float> a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
+}
+POLYPHASE_INLINE void store_f16_first(uint16_t* p, Vec<float> a, int n) {
+  uint16_t lanes[8];
+  store_f16(lanes, a);
+  std::memcpy(p, lanes, static_cast<size_t>(n) * sizeof(uint16_t));
+}
+POLYPHASE_INLINE Vec<float> load_bf16(const uint16_t* p) {
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16))};
+}
+POLYPHASE_INLINE Vec<float> load_bf16_first(const uint16_t* p, int n) {
+  uint16_t lanes[8] = {};
+  std::memcpy(lanes, p, static_cast<size_t>(n) * sizeof(uint16_t));
+  return load_bf16(lanes);
+}
+POLYPHASE_INLINE void store_bf16(uint16_t* p, Vec<float> a) {
+  const __m256i bits = _mm256_castps_si256(a.v);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q));
+  const __m256i high = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(high, high), 0x08);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
+}
+POLYPHASE_INLINE void store_bf16_first(uint16_t* p, Vec<float> a, int n) {
+  uint16_t lanes[8];
+  store_bf16(lanes, a);
+  std::memcpy(p, lanes, static_cast<size_t>(n) * sizeof(uint16_t));
+}
+
+POLYPHASE_INLINE float sum(Vec<float> a) {
+  __m128 s = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
+  s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+  return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
+}
+POLYPHASE_INLINE float max_lane(Vec<float> a) {
+  __m128 s = _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
+  s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+  return _mm_cvtss_f32(_mm_max_ss(s, _mm_shuffle_ps(s, s, 1)));
+}
+
+// Transposes width × width lanes held in r[0..width).
+POLYPHASE_INLINE void transpose_lanes(Vec<float>* r) {
+  __m256 t[8];
+  for (int i = 0; i < 4; ++i) {
+    t[2 * i] = _mm256_unpacklo_ps(r[2 * i].v, r[2 * i + 1].v);
+    t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i].v, r[2 * i + 1].v);
+  }
+  __m256 u[8];
+  for (int i = 0; i < 2; ++i) {
+    for (int j = 0; j < 2; ++j) {
+      u[4 * i + 2 * j] = _mm256_shuffle_ps(t[4 * i + j], t[4 * i + 2 + j], 0x44);
+      u[4 * i + 2 * j + 1] = _mm256_shuffle_ps(t[4 * i + j], t[4 * i + 2 + j], 0xee);
+    }
+  }
+  for (int j = 0; j < 4; ++j) {
+    r[j].v = _mm256_permute2f128_ps(u[j], u[4 + j], 0x20);
+    r[4 + j].v = _mm256_permute2f128_ps(u[j], u[4 + j], 0x31);
+  }
+}
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -1,0 +1,172 @@
+// Checks the vector vocabulary of one cluster against scalar arithmetic; compiled once per cluster.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/transpose.h"
+#include "backends/cpu/simd/vec.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+namespace {
+
+#define POLYPHASE_TEST_NAME_2(name, cluster) name##_##cluster
+#define POLYPHASE_TEST_NAME_1(name, cluster) POLYPHASE_TEST_NAME_2(name, cluster)
+#define SUITE POLYPHASE_TEST_NAME_1(Simd, POLYPHASE_CLUSTER)
+#define SIMD_TEST_2(suite, name) TEST(suite, name)
+#define SIMD_TEST(name) SIMD_TEST_2(SUITE, name)
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+// The distance of `got` from `want` in units of the last place of `want`.
+double ulps(float got, double want) {
+  const float nearest = static_cast<float>(want);
+  if (std::isnan(want)) return std::isnan(got) ? 0 : 1e9;
+  if (std::isinf(nearest) || std::isinf(got)) return got == nearest ? 0 : 1e9;
+  const float next = std::nextafter(std::fabs(nearest), kInf);
+  return std::fabs(static_cast<double>(got) - want) / (static_cast<double>(next) - std::fabs(nearest));
+}
+
+template <class Ours, class Theirs>
+double worst(Ours ours, Theirs theirs, double from, double to, int steps = 200003) {
+  double most = 0;
+  float x[kVecWidth];
+  float y[kVecWidth];
+  for (int i = 0; i < steps; i += kVecWidth) {
+    for (int j = 0; j < kVecWidth; ++j) x[j] = static_cast<float>(from + (to - from) * (i + j) / steps);
+    store(y, ours(load(x)));
+    for (int j = 0; j < kVecWidth; ++j) most = std::max(most, ulps(y[j], theirs(static_cast<double>(x[j]))));
+  }
+  return most;
+}
+
+SIMD_TEST(FunctionsAreAccurate) {
+  const auto d = [](auto f) { return f; };
+  EXPECT_LE(worst([](VecF v) { return exp(v); }, d([](double v) { return std::exp(v); }), -103, 89), 2.0);
+  EXPECT_LE(worst([](VecF v) { return exp(v); }, d([](double v) { return std::exp(v); }), -1, 1), 1.5);
+  EXPECT_LE(worst([](VecF v) { return log(v); }, d([](double v) { return std::log(v); }), 0, 4), 2.0);
+  EXPECT_LE(worst([](VecF v) { return log(v); }, d([](double v) { return std::log(v); }), 0, 1e30), 2.0);
+  EXPECT_LE(worst([](VecF v) { return log(v); }, d([](double v) { return std::log(v); }), 0, 1e-38), 2.0);
+  EXPECT_LE(worst([](VecF v) { return tanh(v); }, d([](double v) { return std::tanh(v); }), -12, 12), 3.0);
+  EXPECT_LE(worst([](VecF v) { return sigmoid(v); }, d([](double v) { return 1 / (1 + std::exp(-v)); }), -80, 80), 3.0);
+  EXPECT_LE(worst([](VecF v) { return erf(v); }, d([](double v) { return std::erf(v); }), -5, 5), 3.0);
+}
+
+SIMD_TEST(SineIsAccurate) {
+  // Near the zeros of sine the error is absolute.
+  float x[kVecWidth];
+  float s[kVecWidth];
+  float c[kVecWidth];
+  for (int i = 0; i < 200000; ++i) {
+    for (int j = 0; j < kVecWidth; ++j) x[j] = static_cast<float>((i * kVecWidth + j) * 0.0021 - 3000.0);
+    store(s, sin(load(x)));
+    store(c, cos(load(x)));
+    for (int j = 0; j < kVecWidth; ++j) {
+      ASSERT_NEAR(s[j], std::sin(static_cast<double>(x[j])), 4e-7) << x[j];
+      ASSERT_NEAR(c[j], std::cos(static_cast<double>(x[j])), 4e-7) << x[j];
+    }
+  }
+}
+
+SIMD_TEST(SpecialValues) {
+  const auto at = [](VecF (*f)(VecF), float x) {
+    float lanes[kVecWidth];
+    store(lanes, f(broadcast(x)));
+    return lanes[kVecWidth - 1];
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  VecF (*const functions[])(VecF) = {exp, log, tanh, sigmoid, erf, sin, cos};
+  for (auto* f : functions) EXPECT_TRUE(std::isnan(at(f, nan)));
+  EXPECT_EQ(at(exp, kInf), kInf);
+  EXPECT_EQ(at(exp, -kInf), 0.0F);
+  EXPECT_EQ(at(log, 0.0F), -kInf);
+  EXPECT_EQ(at(log, kInf), kInf);
+  EXPECT_TRUE(std::isnan(at(log, -1.0F)));
+  EXPECT_EQ(at(tanh, kInf), 1.0F);
+  EXPECT_EQ(at(tanh, -kInf), -1.0F);
+  EXPECT_EQ(at(sigmoid, -kInf), 0.0F);
+  EXPECT_EQ(at(sigmoid, kInf), 1.0F);
+  EXPECT_EQ(at(erf, kInf), 1.0F);
+}
+
+SIMD_TEST(PartialLoadsAndStoresTouchOnlyTheirLanes) {
+  std::vector<float> from(kVecWidth);
+  for (int i = 0; i < kVecWidth; ++i) from[static_cast<size_t>(i)] = static_cast<float>(i + 1);
+  for (int lo = 0; lo <= kVecWidth; ++lo) {
+    for (int hi = lo; hi <= kVecWidth; ++hi) {
+      std::vector<float> to(kVecWidth, -7.0F);
+      store_range(to.data(), load(from.data()), lo, hi);
+      for (int i = 0; i < kVecWidth; ++i) {
+        EXPECT_EQ(to[static_cast<size_t>(i)], i >= lo && i < hi ? static_cast<float>(i + 1) : -7.0F);
+      }
+    }
+    float lanes[kVecWidth];
+    store(lanes, load_first(std::vector<float>(from.begin(), from.begin() + lo).data(), lo));
+    for (int i = 0; i < kVecWidth; ++i) EXPECT_EQ(lanes[i], i < lo ? static_cast<float>(i + 1) : 0.0F);
+  }
+}
+
+SIMD_TEST(HalfPrecisionRoundTripsEveryBitPattern) {
+  uint16_t in[kVecWidth];
+  uint16_t out[kVecWidth];
+  for (int base = 0; base < 65536; base += kVecWidth) {
+    for (int j = 0; j < kVecWidth; ++j) in[j] = static_cast<uint16_t>(base + j);
+    store_f16(out, load_f16(in));
+    for (int j = 0; j < kVecWidth; ++j) {
+      const bool nan = (in[j] & 0x7fffU) > 0x7c00U;
+      EXPECT_EQ(out[j], nan ? in[j] | 0x200U : in[j]);
+    }
+    store_bf16(out, load_bf16(in));
+    for (int j = 0; j < kVecWidth; ++j) {
+      const bool nan = (in[j] & 0x7fffU) > 0x7f80U;
+      EXPECT_EQ(out[j], nan ? in[j] | 0x40U : in[j]);
+    }
+  }
+}
+
+SIMD_TEST(HalfPrecisionRoundsToNearestEven) {
+  const struct {
+    float x;
+    uint16_t f16;
+    uint16_t bf16;
+  } cases[] = {{1.0F + 0x1p-11F, 0x3c00, 0x3f80},        {1.0F + 0x3p-11F, 0x3c02, 0x3f80}, {65519.0F, 0x7bff, 0x4780},
+               {65520.0F, 0x7c00, 0x4780},               {0x1p-25F, 0x0000, 0x3300},        {0x1.8p-24F, 0x0002, 0x33c0},
+               {1.0F + 0x1p-8F, 0x3c04, 0x3f80},         {1.0F + 0x3p-8F, 0x3c0c, 0x3f82},  {-0.0F, 0x8000, 0x8000}};
+  for (const auto& c : cases) {
+    uint16_t out[kVecWidth];
+    store_f16_first(out, broadcast(c.x), 1);
+    EXPECT_EQ(out[0], c.f16) << c.x;
+    store_bf16_first(out, broadcast(c.x), 1);
+    EXPECT_EQ(out[0], c.bf16) << c.x;
+  }
+}
+
+SIMD_TEST(TransposesAnySize) {
+  for (int rows : {1, 3, kVecWidth, kVecWidth + 1, 3 * kVecWidth + 5}) {
+    for (int columns : {1, 2, kVecWidth - 1, kVecWidth, 2 * kVecWidth + 3}) {
+      std::vector<float> from(static_cast<size_t>(rows * columns));
+      for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
+      std::vector<float> to(from.size(), -1.0F);
+      transpose(from.data(), columns, to.data(), rows, rows, columns);
+      for (int r = 0; r < rows; ++r) {
+        for (int c = 0; c < columns; ++c) {
+          ASSERT_EQ(to[static_cast<size_t>(c * rows + r)], static_cast<float>(r * columns + c));
+        }
+      }
+    }
+  }
+}
+
+SIMD_TEST(MaxKeepsTheSecondNan) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(sum(max(broadcast(0.0F), broadcast(nan)))));
+  EXPECT_EQ(max_lane(max(broadcast(nan), broadcast(0.0F))), 0.0F);
+  EXPECT_EQ(sum(broadcast(2.0F)), 2.0F * kVecWidth);
+}
+
+}  // namespace
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER
