@@ -1,0 +1,101 @@
+// Error and Result<T>: the user's mistakes (file, model, shape, memory) are values that say what is wrong and what to do.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/check.h"
+
+namespace polyphase {
+
+// Why something was refused. Choose the first that fits.
+enum class ErrorCode : unsigned char {
+  invalid_argument,  // a call or an option is wrong: name, shape, dtype or value of something the caller gave
+  invalid_model,     // the model breaks a rule of its own format or of the operator's definition
+  unsupported,       // legal, but Polyphase does not have it
+  shape_mismatch,    // sizes known only at run time contradict the model
+  io,                // a file cannot be opened, read or written
+  corrupt,           // a file's bytes are not what they claim to be (checksum, truncation, structure)
+  incompatible,      // a sound engine for another version, CPU or device
+  out_of_memory,     // a limit on memory was reached
+  cancelled,         // the caller or a deadline stopped the run
+};
+
+std::string_view name_of(ErrorCode code);
+
+// One refusal. `message` says what was found and what was expected, `hint` what to do, `node` which node of the model (may be
+// empty); `trail` is the way to it, innermost first ("in function 'f'", "while reading model.onnx").
+struct Error {
+  ErrorCode code = ErrorCode::invalid_argument;
+  std::string message;
+  std::string hint = {};
+  std::string node = {};
+  std::vector<std::string> trail = {};
+
+  // The whole refusal as one text: "node 'up1': MESSAGE HINT (TRAIL; TRAIL)".
+  std::string text() const;
+  Error&& at_node(std::string_view node_name) &&;
+  Error&& within(std::string step) &&;
+};
+
+// A T or the Error that prevented it. Test with ok(); reading the wrong side is a CHECK.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}      // NOLINT(google-explicit-constructor): return sites stay plain
+  Result(Error error) : state_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
+
+  bool ok() const { return state_.index() == 0; }
+  T& value() & { CHECK(ok()); return std::get<0>(state_); }
+  const T& value() const& { CHECK(ok()); return std::get<0>(state_); }
+  T&& value() && { CHECK(ok()); return std::get<0>(std::move(state_)); }
+  Error& error() & { CHECK(!ok()); return std::get<1>(state_); }
+  const Error& error() const& { CHECK(!ok()); return std::get<1>(state_); }
+  Error&& error() && { CHECK(!ok()); return std::get<1>(std::move(state_)); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : error_(std::move(error)), failed_(true) {}  // NOLINT(google-explicit-constructor)
+
+  bool ok() const { return !failed_; }
+  Error& error() & { CHECK(failed_); return error_; }
+  const Error& error() const& { CHECK(failed_); return error_; }
+  Error&& error() && { CHECK(failed_); return std::move(error_); }
+
+ private:
+  Error error_;
+  bool failed_ = false;
+};
+
+}  // namespace polyphase
+
+#define POLYPHASE_JOIN_(a, b) a##b
+#define POLYPHASE_JOIN(a, b) POLYPHASE_JOIN_(a, b)
+#define POLYPHASE_TRY_(temporary, declaration, ...)         \
+  auto temporary = (__VA_ARGS__);                           \
+  if (!temporary.ok()) return std::move(temporary).error(); \
+  declaration = std::move(temporary).value()
+
+// TRY(auto x, f()): x = the value of f(), or return f's Error from the enclosing function.
+#define TRY(declaration, ...) POLYPHASE_TRY_(POLYPHASE_JOIN(try_result_, __LINE__), declaration, __VA_ARGS__)
+
+// TRY_VOID(f()): return f's Error from the enclosing function, if it has one.
+#define TRY_VOID(...)                                                        \
+  do {                                                                       \
+    auto try_void_result = (__VA_ARGS__);                                    \
+    if (!try_void_result.ok()) return std::move(try_void_result).error();    \
+  } while (false)

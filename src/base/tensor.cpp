@@ -1,0 +1,250 @@
+// Views, buffers and element access.
+#include "base/tensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+#include "base/float16.h"
+
+namespace polyphase {
+
+TensorDesc::TensorDesc(DType element, std::span<const std::int64_t> logical_sizes, const Layout& layout)
+    : dtype(element), rank(static_cast<int>(logical_sizes.size())) {
+  CHECK(rank <= max_rank && layout.rank() == rank);
+  std::copy(logical_sizes.begin(), logical_sizes.end(), sizes.begin());
+  std::int64_t step = 1;
+  for (std::size_t i = layout.order().size(); i-- > 0;) {
+    const std::size_t axis = layout.order()[i];
+    strides[axis] = step;
+    step *= std::max<std::int64_t>(sizes[axis], 1);
+  }
+}
+
+TensorDesc TensorDesc::row_major(DType element, std::span<const std::int64_t> logical_sizes) {
+  return {element, logical_sizes, Layout::row_major(static_cast<int>(logical_sizes.size()))};
+}
+
+std::int64_t TensorDesc::element_count() const {
+  std::int64_t count = 1;
+  for (const std::int64_t size : size_span()) CHECK(!__builtin_mul_overflow(count, size, &count));
+  return count;
+}
+
+bool TensorDesc::empty() const {
+  for (const std::int64_t size : size_span()) {
+    if (size == 0) return true;
+  }
+  return false;
+}
+
+bool TensorDesc::is_row_major() const { return is_dense(Layout::row_major(rank)); }
+
+bool TensorDesc::is_dense(const Layout& layout) const {
+  if (layout.rank() != rank) return false;
+  if (empty()) return true;
+  std::int64_t step = 1;
+  for (std::size_t i = layout.order().size(); i-- > 0;) {
+    const std::size_t axis = layout.order()[i];
+    if (sizes[axis] != 1 && strides[axis] != step) return false;
+    step *= sizes[axis];
+  }
+  return true;
+}
+
+std::int64_t TensorDesc::extent() const {
+  if (empty()) return 0;
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(rank); ++i) last += (sizes[i] - 1) * strides[i];
+  return last + 1;
+}
+
+namespace {
+
+constexpr std::size_t alignment = 64;
+
+}  // namespace
+
+Result<std::shared_ptr<Buffer>> Buffer::allocate(std::size_t size_bytes) {
+  const std::size_t rounded = (size_bytes + alignment - 1) / alignment * alignment;
+  void* memory = rounded < size_bytes ? nullptr : std::aligned_alloc(alignment, std::max(rounded, alignment));
+  if (memory == nullptr) {
+    return Error{ErrorCode::out_of_memory, "a buffer of " + std::to_string(size_bytes) + " bytes could not be allocated.",
+                 "Use smaller inputs, or a machine with more memory."};
+  }
+  std::memset(memory, 0, std::max(rounded, alignment));
+  auto buffer = std::make_shared<Buffer>();
+  buffer->owner_ = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
+  buffer->data_ = static_cast<std::byte*>(memory);
+  buffer->size_bytes_ = size_bytes;
+  return buffer;
+}
+
+std::shared_ptr<Buffer> Buffer::borrow(std::shared_ptr<const void> owner, const std::byte* data, std::size_t size_bytes) {
+  auto buffer = std::make_shared<Buffer>();
+  buffer->owner_ = std::move(owner);
+  buffer->data_ = const_cast<std::byte*>(data);
+  buffer->size_bytes_ = size_bytes;
+  return buffer;
+}
+
+Result<Tensor> Tensor::allocate(DType dtype, std::span<const std::int64_t> sizes) {
+  if (sizes.size() > max_rank) {
+    return Error{ErrorCode::unsupported, "a tensor of rank " + std::to_string(sizes.size()) + " is beyond the highest rank, " +
+                                             std::to_string(max_rank) + "."};
+  }
+  std::int64_t bytes = static_cast<std::int64_t>(polyphase::size_bytes(dtype));
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) {
+    if (size < 0) return Error{ErrorCode::invalid_argument, "a tensor size is negative: " + std::to_string(size) + "."};
+    if (__builtin_mul_overflow(count, size, &count) || __builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) {
+      return Error{ErrorCode::out_of_memory, "a tensor's size in bytes leaves 64-bit arithmetic."};
+    }
+  }
+  return allocate(TensorDesc::row_major(dtype, sizes));
+}
+
+Result<Tensor> Tensor::allocate(const TensorDesc& desc) {
+  TRY(auto buffer, Buffer::allocate(static_cast<std::size_t>(desc.extent()) * polyphase::size_bytes(desc.dtype)));
+  std::byte* data = buffer->data();
+  return Tensor(std::move(buffer), TensorView(desc, data));
+}
+
+Tensor Tensor::from_values(DType dtype, std::span<const std::int64_t> sizes, std::span<const double> values) {
+  Tensor out = allocate(dtype, sizes).value();
+  CHECK(out.view_.element_count() == static_cast<std::int64_t>(values.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) store_double(out.view_.data + i * size_bytes(dtype), dtype, values[i]);
+  return out;
+}
+
+Tensor Tensor::from_integers(DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> values) {
+  Tensor out = allocate(dtype, sizes).value();
+  CHECK(out.view_.element_count() == static_cast<std::int64_t>(values.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) store_integer(out.view_.data + i * size_bytes(dtype), dtype, values[i]);
+  return out;
+}
+
+namespace {
+
+template <typename T>
+T read(const std::byte* element) {
+  T value;
+  std::memcpy(&value, element, sizeof(T));
+  return value;
+}
+
+template <typename T>
+void write(std::byte* element, T value) {
+  std::memcpy(element, &value, sizeof(T));
+}
+
+template <typename T>
+T saturated(double value) {
+  if (std::isnan(value)) return 0;
+  const double truncated = std::trunc(value);
+  if (truncated <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
+  if (truncated >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  return static_cast<T>(truncated);
+}
+
+}  // namespace
+
+double load_double(const std::byte* element, DType dtype) {
+  switch (dtype) {
+    case DType::f32: return static_cast<double>(read<float>(element));
+    case DType::f64: return read<double>(element);
+    case DType::f16: return static_cast<double>(static_cast<float>(read<Half>(element)));
+    case DType::bf16: return static_cast<double>(static_cast<float>(read<BFloat16>(element)));
+    case DType::f8e4m3: return static_cast<double>(static_cast<float>(read<Float8E4M3>(element)));
+    case DType::f8e5m2: return static_cast<double>(static_cast<float>(read<Float8E5M2>(element)));
+    case DType::u64: return static_cast<double>(read<std::uint64_t>(element));
+    default: return static_cast<double>(load_integer(element, dtype));
+  }
+}
+
+std::int64_t load_integer(const std::byte* element, DType dtype) {
+  switch (dtype) {
+    case DType::i8:
+    case DType::i4: return read<std::int8_t>(element);
+    case DType::u8:
+    case DType::u4:
+    case DType::boolean: return read<std::uint8_t>(element);
+    case DType::i16: return read<std::int16_t>(element);
+    case DType::u16: return read<std::uint16_t>(element);
+    case DType::i32: return read<std::int32_t>(element);
+    case DType::u32: return read<std::uint32_t>(element);
+    case DType::i64: return read<std::int64_t>(element);
+    case DType::u64: return static_cast<std::int64_t>(read<std::uint64_t>(element));
+    default: return saturated<std::int64_t>(load_double(element, dtype));
+  }
+}
+
+void store_double(std::byte* element, DType dtype, double value) {
+  switch (dtype) {
+    case DType::f32: return write(element, static_cast<float>(value));
+    case DType::f64: return write(element, value);
+    case DType::f16: return write(element, Half(value));
+    case DType::bf16: return write(element, BFloat16(value));
+    case DType::f8e4m3: return write(element, Float8E4M3(value));
+    case DType::f8e5m2: return write(element, Float8E5M2(value));
+    case DType::boolean: return write(element, static_cast<std::uint8_t>(value != 0 ? 1 : 0));
+    case DType::i8: return write(element, saturated<std::int8_t>(value));
+    case DType::u8: return write(element, saturated<std::uint8_t>(value));
+    case DType::i16: return write(element, saturated<std::int16_t>(value));
+    case DType::u16: return write(element, saturated<std::uint16_t>(value));
+    case DType::i32: return write(element, saturated<std::int32_t>(value));
+    case DType::u32: return write(element, saturated<std::uint32_t>(value));
+    case DType::u64: return write(element, saturated<std::uint64_t>(value));
+    case DType::i64: return write(element, saturated<std::int64_t>(value));
+    case DType::i4: return store_integer(element, dtype, std::min<std::int64_t>(7, std::max<std::int64_t>(-8, saturated<std::int64_t>(value))));
+    case DType::u4: return store_integer(element, dtype, std::min<std::int64_t>(15, std::max<std::int64_t>(0, saturated<std::int64_t>(value))));
+  }
+}
+
+void store_integer(std::byte* element, DType dtype, std::int64_t value) {
+  const auto bits = static_cast<std::uint64_t>(value);
+  switch (dtype) {
+    case DType::i8:
+    case DType::u8: return write(element, static_cast<std::uint8_t>(bits));
+    case DType::i16:
+    case DType::u16: return write(element, static_cast<std::uint16_t>(bits));
+    case DType::i32:
+    case DType::u32: return write(element, static_cast<std::uint32_t>(bits));
+    case DType::i64:
+    case DType::u64: return write(element, bits);
+    case DType::boolean: return write(element, static_cast<std::uint8_t>(value != 0 ? 1 : 0));
+    case DType::i4: return write(element, static_cast<std::int8_t>(static_cast<std::int8_t>(static_cast<std::uint8_t>(bits << 4U)) >> 4));
+    case DType::u4: return write(element, static_cast<std::uint8_t>(bits & 15U));
+    default: return store_double(element, dtype, static_cast<double>(value));
+  }
+}
+
+void copy_elements(const TensorView& from, const TensorView& to) {
+  CHECK(from.dtype == to.dtype && from.rank == to.rank && std::equal(from.sizes.begin(), from.sizes.begin() + from.rank, to.sizes.begin()));
+  const std::size_t size = size_bytes(from.dtype);
+  if (from.is_row_major() && to.is_row_major()) {
+    if (!from.empty()) std::memcpy(to.data, from.data, static_cast<std::size_t>(from.element_count()) * size);
+    return;
+  }
+  for_each_index<2>(from.size_span(), {from.strides.data(), to.strides.data()}, [&](const std::array<std::int64_t, 2>& at) {
+    std::memcpy(to.data + at[1] * static_cast<std::int64_t>(size), from.data + at[0] * static_cast<std::int64_t>(size), size);
+  });
+}
+
+bool equal_elements(const TensorView& a, const TensorView& b) {
+  if (a.dtype != b.dtype || a.rank != b.rank || !std::equal(a.sizes.begin(), a.sizes.begin() + a.rank, b.sizes.begin())) return false;
+  const auto size = static_cast<std::int64_t>(size_bytes(a.dtype));
+  bool equal = true;
+  for_each_index<2>(a.size_span(), {a.strides.data(), b.strides.data()}, [&](const std::array<std::int64_t, 2>& at) {
+    const std::byte* x = a.data + at[0] * size;
+    const std::byte* y = b.data + at[1] * size;
+    if (std::memcmp(x, y, static_cast<std::size_t>(size)) == 0) return;
+    if (!is_float(a.dtype) || !std::isnan(load_double(x, a.dtype)) || !std::isnan(load_double(y, b.dtype))) equal = false;
+  });
+  return equal;
+}
+
+}  // namespace polyphase

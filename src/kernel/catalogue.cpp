@@ -1,0 +1,136 @@
+// The table of rows, and the reference row at its end.
+#include "kernel/catalogue.h"
+
+#include "base/check.h"
+
+namespace polyphase {
+
+int StepDesc::anchor_operand(std::size_t i) const {
+  const Part& part = parts[anchor];
+  return i < part.operands.size() && part.operands[i] >= 0 ? part.operands[i] : -1;
+}
+
+const OperandDesc& StepDesc::anchor_input(std::size_t i) const {
+  const int operand = anchor_operand(i);
+  CHECK(operand >= 0 && inputs[static_cast<std::size_t>(operand)].present);
+  return inputs[static_cast<std::size_t>(operand)];
+}
+
+namespace {
+
+struct ReferenceOperand {
+  TensorDesc desc;
+  bool present;
+};
+
+// The plan points at the operator and attributes of the session's own StepDesc, which outlives it.
+struct ReferencePlan {
+  const Part* part;
+  std::size_t input_count;
+  std::size_t output_count;
+  std::size_t operands_at;
+};
+
+constexpr std::size_t max_operands = 64;
+
+std::string accepts_reference(const StepDesc& desc, const Target&) {
+  if (desc.parts.size() != 1) return "the reference loops take no beginnings or endings";
+  if (desc.anchor_part().op->reference == nullptr) return "the operator has no reference loops";
+  if (desc.inputs.size() > max_operands || desc.outputs.size() > max_operands) return "more than 64 operands";
+  return {};
+}
+
+double cost_reference(const StepDesc& desc, const Target&) {
+  double elements = 1;
+  for (const OperandDesc& output : desc.outputs) elements += static_cast<double>(output.type.shape.element_count().constant().value_or(1 << 20));
+  return elements * 1e-6;  // always beyond any real kernel
+}
+
+Plan plan_reference(const PlanRequest& request, const Target&) {
+  std::vector<ReferenceOperand> operands;
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) operands.push_back({request.inputs[i], request.desc.inputs[i].present});
+  for (const TensorDesc& output : request.outputs) operands.push_back({output, true});
+  Plan plan = Plan::of(ReferencePlan{&request.desc.anchor_part(), request.inputs.size(), request.outputs.size(), 0});
+  const std::size_t at = plan.append(std::span<const ReferenceOperand>(operands));
+  plan.head<ReferencePlan>().operands_at = at;
+  return plan;
+}
+
+Fault run_reference(const Plan& plan, const Pointers& pointers, int, std::int64_t, std::byte*) {
+  const auto& head = *reinterpret_cast<const ReferencePlan*>(plan.bytes());
+  const auto* operands = reinterpret_cast<const ReferenceOperand*>(plan.bytes() + head.operands_at);
+  TensorView inputs[max_operands];
+  TensorView outputs[max_operands];
+  std::size_t used = 0;
+  for (const int operand : head.part->operands) {
+    if (operand >= 0 && operands[operand].present) {
+      inputs[used] = TensorView(operands[operand].desc, const_cast<std::byte*>(pointers.inputs[operand]));
+    }
+    ++used;
+  }
+  for (std::size_t i = 0; i < head.output_count; ++i) outputs[i] = TensorView(operands[head.input_count + i].desc, pointers.outputs[i]);
+  const auto done = head.part->op->reference({head.part->attributes, {inputs, used}, {outputs, head.output_count}});
+  return done.ok() ? nullptr : "the data breaks the operator's rules (an index or a size lies out of range)";
+}
+
+}  // namespace
+
+const Row reference_row = {
+    .name = "reference",
+    .op = "",
+    .doc = "the operator's plain loops, one thread, double accumulation",
+    .exactness = Exactness::exact,
+    .reference = true,
+    .accepts = accepts_reference,
+    .cost = cost_reference,
+    .packing = {},
+    .plan = plan_reference,
+    .workspace = nullptr,
+    .phases = nullptr,
+    .tiles = [](const Plan&, int) -> std::int64_t { return 1; },
+    .run = run_reference,
+};
+
+Catalogue::Catalogue(const std::vector<const Row*>& rows, const Registry& registry) {
+  for (const Row* row : rows) by_op_[std::string(row->op)].push_back(row);
+  for (const auto& [name, op] : registry.all()) {
+    if (op->reference != nullptr) by_op_[name].push_back(&reference_row);
+  }
+}
+
+const std::vector<const Row*>& Catalogue::rows_for(std::string_view op) const {
+  static const std::vector<const Row*> none;
+  const auto found = by_op_.find(op);
+  return found == by_op_.end() ? none : found->second;
+}
+
+const Row* Catalogue::find(std::string_view op, std::string_view name) const {
+  for (const Row* row : rows_for(op)) {
+    if (row->name == name) return row;
+  }
+  return nullptr;
+}
+
+std::vector<RowAnswer> Catalogue::ask(const StepDesc& desc, const Target& target) const {
+  std::vector<RowAnswer> answers;
+  for (const Row* row : rows_for(desc.anchor_part().op->name)) {
+    RowAnswer answer{row, row->accepts(desc, target), 0};
+    if (answer.refusal.empty()) answer.cost_seconds = row->cost(desc, target);
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+const Row* Catalogue::pick(const StepDesc& desc, const Target& target) const {
+  const Row* best = nullptr;
+  double best_cost = 0;
+  for (const RowAnswer& answer : ask(desc, target)) {
+    if (answer.refusal.empty() && (best == nullptr || answer.cost_seconds < best_cost)) {
+      best = answer.row;
+      best_cost = answer.cost_seconds;
+    }
+  }
+  return best;
+}
+
+}  // namespace polyphase

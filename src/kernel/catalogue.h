@@ -1,0 +1,42 @@
+// Catalogue: the ordered table of rows of one device. For each operator the last row is its reference loop, so every legal model runs.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/row.h"
+#include "ops/registry.h"
+
+namespace polyphase {
+
+// One row's answer to a step: `refusal` empty means accepted at `cost_seconds`.
+struct RowAnswer {
+  const Row* row = nullptr;
+  std::string refusal;
+  double cost_seconds = 0;
+};
+
+class Catalogue {
+ public:
+  // Rows in order of preference among equals; a reference row for every registered operator that has reference loops is added last.
+  Catalogue(const std::vector<const Row*>& rows, const Registry& registry);
+
+  const std::vector<const Row*>& rows_for(std::string_view op) const;
+  // The row by its name and operator, as an engine file stores it; null: unknown here.
+  const Row* find(std::string_view op, std::string_view name) const;
+  // Asks every row of the anchor's operator; in order.
+  std::vector<RowAnswer> ask(const StepDesc& desc, const Target& target) const;
+  // The accepting row of least cost; null if none accepts (only possible for fused steps).
+  const Row* pick(const StepDesc& desc, const Target& target) const;
+
+ private:
+  std::map<std::string, std::vector<const Row*>, std::less<>> by_op_;
+};
+
+// The row that runs OpDef::reference as one tile: for any unfused step.
+extern const Row reference_row;
+
+}  // namespace polyphase

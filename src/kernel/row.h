@@ -1,0 +1,108 @@
+// Row: the contract between the compiler and one kernel. A row says what it accepts and why not, what it costs, how it packs
+// constants, plans for concrete sizes, and computes tile after tile. It never allocates, throws, locks or starts a thread while
+// running, and its tiles depend on shape and cluster only, never on the thread count: the same bits for any number of threads.
+//
+//   compile:  accepts → cost → packed_bytes / pack                 load or first sight of a size:  plan → workspace
+//   run:      for phase in 0…phases-1:  for tile in 0…tiles(phase)-1, on any thread:  run(…, phase, tile, …)      (barrier between phases)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "kernel/step_desc.h"
+#include "kernel/target.h"
+
+namespace polyphase {
+
+// How a row's result relates to direct summation in the same dtype.
+enum class Exactness : std::uint8_t {
+  exact,    // exact on integers that the dtype holds: only the order of additions differs
+  bounded,  // a transform changes the rounding; the row's doc names the bound
+};
+
+// Packs constants once, e.g. weights into panels. `format` names the byte layout with a version ("gemm_panels/1"): rows that share a
+// format share the bytes.
+struct Packing {
+  std::string_view format;  // empty: the row packs nothing
+  // Which of desc.inputs go into the pack, in this order; they are then not passed to run.
+  std::vector<int> (*inputs)(const StepDesc&) = nullptr;
+  std::size_t (*size_bytes)(const StepDesc&, const Target&) = nullptr;
+  // Writes exactly size_bytes bytes. `views` are the operands named by `inputs`, with any strides. Also runs as a step, when the
+  // weights are computed.
+  void (*pack)(const StepDesc&, const Target&, std::span<const TensorView> views, std::byte* out) = nullptr;
+};
+
+// A plan: plain bytes that the row alone understands; made by plan(), read by run(). Never stored in a file.
+class Plan {
+ public:
+  Plan() = default;
+  template <typename T>
+  static Plan of(const T& head) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    Plan out;
+    out.words_.resize((sizeof(T) + 7) / 8);
+    std::memcpy(out.words_.data(), &head, sizeof(T));
+    return out;
+  }
+  // Appends an array behind the head; returns its byte offset from the plan's start.
+  template <typename T>
+  std::size_t append(std::span<const T> items) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 8);
+    const std::size_t offset = words_.size() * 8;
+    words_.resize(words_.size() + (items.size_bytes() + 7) / 8);
+    if (!items.empty()) std::memcpy(words_.data() + offset / 8, items.data(), items.size_bytes());
+    return offset;
+  }
+  template <typename T>
+  T& head() { return *reinterpret_cast<T*>(words_.data()); }
+  const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(words_.data()); }
+  std::size_t size_bytes() const { return words_.size() * 8; }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+// Scratch memory of one step. `shared` keeps its contents from phase to phase and is seen by all tiles; `per_worker` is private to
+// the worker that runs a tile and has no contents at its start. Both 64-byte aligned.
+struct Workspace {
+  std::size_t shared_bytes = 0;
+  std::size_t per_worker_bytes = 0;
+};
+
+// Where one run finds its data.
+struct Pointers {
+  const std::byte* const* inputs = nullptr;   // by desc.inputs; null for absent and for packed operands
+  std::byte* const* outputs = nullptr;        // by desc.outputs
+  const std::byte* packed = nullptr;          // 64-byte aligned; null if the row packs nothing
+  std::byte* shared = nullptr;                // Workspace::shared_bytes
+};
+
+// What a run can find wrong in data ("an index lies outside the axis"); null: nothing. Static text.
+using Fault = const char*;
+
+struct Row {
+  std::string_view name;  // for the algorithm, never for an ISA: "conv_transpose_gemm"
+  std::string_view op;    // the anchor operator
+  std::string_view doc;   // one sentence: when it is the right one
+  Exactness exactness = Exactness::exact;
+  bool reference = false;  // the operator's plain loops
+
+  // Empty: taken. Otherwise the reason, in words for `explain`. Must hold for every value of symbolic sizes.
+  std::string (*accepts)(const StepDesc&, const Target&) = nullptr;
+  // Estimated seconds on one core; symbolic sizes have been replaced by likely ones.
+  double (*cost)(const StepDesc&, const Target&) = nullptr;
+  Packing packing;
+  Plan (*plan)(const PlanRequest&, const Target&) = nullptr;
+  Workspace (*workspace)(const Plan&) = nullptr;  // null: none
+  int (*phases)(const Plan&) = nullptr;           // null: 1
+  std::int64_t (*tiles)(const Plan&, int phase) = nullptr;
+  Fault (*run)(const Plan&, const Pointers&, int phase, std::int64_t tile, std::byte* worker_scratch) = nullptr;
+};
+
+}  // namespace polyphase

@@ -1,0 +1,34 @@
+// Target: what a compilation aims at: the instruction cluster, its cache sizes, and the catalogue of kernels it may pick from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace polyphase {
+
+class Catalogue;
+
+// Instruction clusters of CPUs, each holding the ones before. DO NOT CHANGE THE NUMBERS: they are embedded in engine files.
+enum class Cluster : std::uint8_t {
+  scalar = 0,  // any x86-64 or other CPU
+  avx2 = 1,    // AVX2, FMA, F16C
+  avx512 = 2,  // AVX-512 F, BW, DQ, VL
+};
+std::string_view name_of(Cluster cluster);
+std::optional<Cluster> cluster_from_name(std::string_view name);
+
+// What lower and the passes ask. Cache sizes steer tiles only through the cluster: they are fixed per cluster, not read from the
+// machine, so that the same engine gives the same bits everywhere.
+struct Target {
+  Cluster cluster = Cluster::scalar;
+  // Weights are kept raw and packed at load for the CPU at hand; the engine runs on any.
+  bool portable = false;
+  std::size_t l1_bytes = 32 * 1024;
+  std::size_t l2_bytes = 1024 * 1024;
+  std::size_t l3_bytes = 16 * 1024 * 1024;
+  const Catalogue* catalogue = nullptr;  // never null once a compilation starts
+};
+
+}  // namespace polyphase

@@ -1,0 +1,12 @@
+// The operator families that list.cpp joins; each lives in the file of its name and returns its definitions.
+#pragma once
+
+#include <vector>
+
+#include "ops/op.h"
+
+namespace polyphase {
+
+std::vector<OpDef> constant_operators();
+
+}  // namespace polyphase

@@ -1,0 +1,22 @@
+// The list of built-in operators: everything else (text, saving, docs, interpreter, folding, conformance, fuzzing) follows from it.
+#include <iterator>
+
+#include "ops/families.h"
+#include "ops/registry.h"
+
+namespace polyphase {
+
+std::vector<OpDef> built_in_operators() {
+  using Family = std::vector<OpDef> (*)();
+  constexpr Family families[] = {
+      constant_operators,
+  };
+  std::vector<OpDef> out;
+  for (const Family family : families) {
+    std::vector<OpDef> members = family();
+    out.insert(out.end(), std::make_move_iterator(members.begin()), std::make_move_iterator(members.end()));
+  }
+  return out;
+}
+
+}  // namespace polyphase

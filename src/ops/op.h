@@ -1,0 +1,142 @@
+// OpDef: what one operator means, as one object, without any graph: attributes, shape rule over Dim, layout rule, reference loops.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dim.h"
+#include "base/result.h"
+#include "base/shape.h"
+#include "base/tensor.h"
+#include "ops/attributes.h"
+
+namespace polyphase {
+
+// Something a shape rule could not prove; checked when the sizes are known. `why` names both origins, e.g.
+// "axis 1 of 'x' (C) must equal dimension 0 of the weight (64)".
+struct DimCheck {
+  enum class Relation : std::uint8_t {
+    equal,          // left == right
+    less_equal,     // left <= right
+    broadcast,      // left == right, or one of them is 1 and the other not 0
+  };
+  Dim left;
+  Relation relation = Relation::equal;
+  Dim right;
+  std::string why;
+  bool operator==(const DimCheck&) const = default;
+};
+std::string_view name_of(DimCheck::Relation relation);
+// Whether the check holds for these values.
+bool holds(DimCheck::Relation relation, std::int64_t left, std::int64_t right);
+
+// An operand as a shape rule sees it. `contents` are the elements of a small integer or bool tensor, in row-major order, when
+// they are known as sizes.
+struct OperandInfo {
+  const Type* type = nullptr;  // null: an optional operand that is absent
+  const std::vector<Dim>* contents = nullptr;
+  bool present() const { return type != nullptr; }
+};
+
+using Contents = std::optional<std::vector<Dim>>;
+// Tensors with more elements than this never get contents.
+inline constexpr std::int64_t max_contents = 1024;
+
+// What a shape rule knows and what it may demand.
+class InferContext {
+ public:
+  InferContext(const Attributes& attributes, std::span<const OperandInfo> inputs, std::vector<DimCheck>& checks)
+      : attributes_(attributes), inputs_(inputs), checks_(checks) {}
+
+  const Attributes& attributes() const { return attributes_; }
+  std::size_t input_count() const { return inputs_.size(); }
+  bool has_input(std::size_t i) const { return i < inputs_.size() && inputs_[i].present(); }
+  const Type& input(std::size_t i) const { CHECK(has_input(i)); return *inputs_[i].type; }
+  const Shape& shape(std::size_t i) const { return input(i).shape; }
+  const std::vector<Dim>* contents(std::size_t i) const { return has_input(i) ? inputs_[i].contents : nullptr; }
+
+  // Demands a relation: proved → nothing, disproved → Error(message), open → a run-time check with the same words.
+  Result<void> require(const Dim& left, DimCheck::Relation relation, const Dim& right, const std::string& message) const;
+  // The size of two broadcast axes by numpy's rule.
+  Result<Dim> broadcast(const Dim& a, const Dim& b, const std::string& message) const;
+
+ private:
+  const Attributes& attributes_;
+  std::span<const OperandInfo> inputs_;
+  std::vector<DimCheck>& checks_;
+};
+
+// Concrete operands for the reference loops: constant attributes, views in logical order with any strides. Absent optional
+// operands have data == nullptr and rank 0. Outputs have the inferred sizes and are written completely.
+struct ReferenceContext {
+  const Attributes& attributes;
+  std::span<const TensorView> inputs;
+  std::span<const TensorView> outputs;
+  bool has_input(std::size_t i) const { return i < inputs.size() && inputs[i].data != nullptr; }
+};
+
+// How an operator constrains the layouts around it; read by choose_layouts.
+enum class LayoutRule : std::uint8_t {
+  elementwise,  // any order, the same on all operands and results (broadcast operands by their trailing axes)
+  spatial,      // (N, C, spatial…): kernels want channels-last, results too
+  per_axis,     // works along named axes in any order; results have the first operand's order
+  permute,      // transpose: the result is the operand with its axes renamed
+  row_major,    // operands and results must be row-major (reshape, gather, …)
+};
+
+struct OperandSpec {
+  std::string name;
+  std::string doc;
+  bool optional = false;
+  bool variadic = false;  // last operand only: one or more
+};
+
+struct OpDef {
+  std::string name;  // the file, the word in the IR, the heading in the docs
+  std::string doc;   // meaning, formula, source; shapes in the field's terms
+  std::vector<OperandSpec> inputs;
+  std::vector<OperandSpec> outputs;
+  std::vector<AttributeSpec> attributes;
+
+  // Result types from operand types; refuses what is illegal, with the rule named. Attributes are complete.
+  Result<std::vector<Type>> (*infer)(const InferContext&) = nullptr;
+  // Plain loops over views; floats accumulate in double and round once, integers are exact. Errors are about data only (an index
+  // out of range). Null only for operators that own regions or whose result count depends on data.
+  Result<void> (*reference)(const ReferenceContext&) = nullptr;
+
+  LayoutRule layout = LayoutRule::row_major;
+  // The operator only moves or repeats elements; so contents follow by running the reference on element numbers.
+  bool moves_elements = false;
+  // Result contents from operand contents where the operator computes; null: none follow.
+  Contents (*contents)(const InferContext&) = nullptr;
+  int region_count = 0;  // graphs a node of this operator owns (if: 2, loop: 1)
+  // Elementwise of one running value: may be a beginning or an ending of a fused node.
+  bool elementwise = false;
+
+  const AttributeSpec* find_attribute(std::string_view attribute_name) const;
+  // Checks names, kinds and words, and fills in defaults.
+  Result<Attributes> complete(Attributes given) const;
+};
+
+// Runs the shape rule with the common checks around it: operand count, attributes, rank limit, no negative or overflowing size.
+// `attributes` must be complete.
+Result<std::vector<Type>> infer_types(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs,
+                                      std::vector<DimCheck>& checks);
+// Contents of the (single) result, if they follow from the operands'.
+Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs, const Type& result);
+// Runs the reference on concrete tensors: infers, allocates row-major results, computes.
+Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes& attributes, std::span<const Tensor> inputs);
+
+// One operator use inside a node: beginnings, the anchor, endings, in order. `operands` index the node's inputs; `running` is the
+// result of the part before (for the first part: there is none).
+struct Part {
+  static constexpr int running = -1;
+  static constexpr int absent = -2;
+  const OpDef* op = nullptr;
+  Attributes attributes;
+  std::vector<int> operands;
+};
+
+}  // namespace polyphase
