@@ -1,7 +1,9 @@
-# polyphase_test(NAME n SOURCES ... ROOMS ... LIBS ... LABELS ... TIMEOUT s): one GoogleTest program, one ctest entry.
+# polyphase_test(NAME n SOURCES ... ROOMS ... LIBS ... LABELS ... TIMEOUT s): one GoogleTest program, one ctest entry, run in the root of the sources.
 #
-# One entry per program: starting a program per case costs more than most cases do.
+# One entry per program: starting a program per case costs more than most cases do. LABELS threads: the test runs several
+# threads, so ThreadSanitizer watches it too (target polyphase_thread_tests builds just those).
 find_package(GTest REQUIRED)
+add_custom_target(polyphase_thread_tests)
 
 function(polyphase_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;ROOMS;LIBS;LABELS")
@@ -16,9 +18,12 @@ function(polyphase_test)
   target_link_libraries(${target} PRIVATE ${rooms} ${arg_LIBS} polyphase_flags GTest::gtest GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE POLYPHASE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME ${arg_NAME} COMMAND ${target} --gtest_brief=1)
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(polyphase_thread_tests ${target})
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
   set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
-    ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1")
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1")
 endfunction()

@@ -7,9 +7,9 @@
 namespace polyphase::house {
 
 float median_of(const float* values, std::size_t count) {
-    std::vector<float> sorted(values, values + count);
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[count / 2];
+  std::vector<float> sorted(values, values + count);
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[count / 2];
 }
 
 }  // namespace polyphase::house

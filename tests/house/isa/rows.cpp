@@ -13,12 +13,12 @@ namespace polyphase::house {
 namespace {
 
 float dot(const float* a, const float* b, std::size_t count) {
-    std::vector<float> products(count);
-    for (std::size_t i = 0; i < count; ++i) products[i] = a[i] * b[i];
-    std::sort(products.begin(), products.end());
-    float sum = 0;
-    for (const float product : products) sum += product;
-    return sum;
+  std::vector<float> products(count);
+  for (std::size_t i = 0; i < count; ++i) products[i] = a[i] * b[i];
+  std::sort(products.begin(), products.end());
+  float sum = 0;
+  for (const float product : products) sum += product;
+  return sum;
 }
 
 }  // namespace

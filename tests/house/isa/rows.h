@@ -6,9 +6,9 @@
 namespace polyphase::house {
 
 struct SampleRows {
-    const char* cluster;
-    float (*dot)(const float* a, const float* b, std::size_t count);
-    float (*median)(const float* values, std::size_t count);
+  const char* cluster;
+  float (*dot)(const float* a, const float* b, std::size_t count);
+  float (*median)(const float* values, std::size_t count);
 };
 
 // Defined in median.cpp, called through rows.cpp: two sources of one cluster that meet in the partial link.

@@ -1,0 +1,40 @@
+# The front door: `make demo` and `make test` do all their own set-up. `make help` lists the rest.
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all build dev format lint clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
+
+demo: ## install what is missing, build, enlarge a photo with a small trained network
+	@scripts/setup cpp
+	@scripts/build release polyphase
+	@scripts/demo
+
+test: ## install what is missing, build with sanitizers, run every test (large suites as slices)
+	@scripts/setup cpp tools python
+	@.venv/bin/python scripts/check.py
+
+test-all: ## the same with every suite at full size
+	@scripts/setup cpp tools python
+	@.venv/bin/python scripts/check.py --full
+
+build: ## the release build, in build/release
+	@scripts/setup cpp
+	@scripts/build release
+
+dev: ## the build for writing code, in build/dev, and its tests
+	@scripts/setup cpp
+	@scripts/build dev
+	@ctest --preset dev -j "$$(nproc)"
+
+format: ## lay out all C++ with clang-format
+	@scripts/setup cpp tools
+	@.venv/bin/python scripts/lint.py --format --fix
+
+lint: ## clang-format and clang-tidy over all C++
+	@scripts/setup cpp tools
+	@scripts/build clang polyphase_generated
+	@.venv/bin/python scripts/lint.py --format --tidy
+
+clean: ## remove the builds, not what was installed
+	rm -rf build

@@ -1,0 +1,132 @@
+"""Runs every check and test of the repository in the order that finds mistakes soonest; `make test` calls it.
+
+    check.py          what fits into 35 minutes on two cores from a fresh clone: large suites as seeded slices
+    check.py --full   everything at full size (POLYPHASE_FULL=1 tells the tests so), and clang-tidy over everything
+
+A step that fails does not stop the ones that can still say something. The last line counts what the runners counted.
+"""
+import argparse
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PYTHON = str(ROOT / ".venv" / "bin" / "python")
+TIDY_BUDGET_S = 240
+CTEST_LINE = re.compile(r"(\d+)% tests passed, (\d+) tests failed out of (\d+)")
+PYTEST_WORD = re.compile(r"(\d+) (passed|failed|skipped|errors?)")
+CLUTTER = re.compile(r"^\s*(Start\s+\d+:|\d+/\d+ Test\s+#\d+: .* Passed)")
+
+
+@dataclasses.dataclass
+class Step:
+    name: str
+    command: list[str]
+    runner: str = ""  # "ctest" or "pytest": whose counts to read from the output
+    needs: tuple[str, ...] = ()
+    env: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Counts:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+
+def build(preset: str, *targets: str) -> Step:
+    return Step(f"build {preset}", ["scripts/build", preset, *targets])
+
+
+def ctest(preset: str, *options: str, wrap: tuple[str, ...] = ()) -> Step:
+    jobs = str(os.cpu_count() or 2)
+    return Step(f"tests {preset}", [*wrap, ctest_program(), "--preset", preset, "-j", jobs, "--no-tests=error", *options],
+                "ctest", (f"build {preset}",))
+
+
+def ctest_program() -> str:
+    own = ROOT / ".venv" / "bin" / "ctest"
+    return str(own) if own.exists() else "ctest"
+
+
+def steps(full: bool) -> list[Step]:
+    # ThreadSanitizer of clang 14 cannot place its shadow memory where newer kernels spread mappings widely: setarch -R.
+    still = ("setarch", os.uname().machine, "-R")
+    tidy = ["--budget-s", str(TIDY_BUDGET_S)] if not full else []
+    plan = [
+        Step("format", [PYTHON, "scripts/lint.py", "--format"]),
+        build("asan"),
+        ctest("asan"),
+        Step("tidy", [PYTHON, "scripts/lint.py", "--tidy", "build/asan", *tidy], needs=("build asan",)),
+    ]
+    if any("LABELS threads" in path.read_text() for path in (ROOT / "tests").glob("*/CMakeLists.txt")):
+        plan += [build("tsan", "polyphase_thread_tests"), ctest("tsan", "-L", "threads", wrap=still)]
+    if full:
+        plan += [build("clang"), ctest("clang"), build("dev"), ctest("dev")]
+    plan += [build("release"), ctest("release")]
+    if any((ROOT / "tests" / "python").glob("**/test_*.py")):
+        plan.append(Step("python", [PYTHON, "-m", "pytest", "-q", "tests/python"], "pytest", ("build release",),
+                         {"POLYPHASE_BUILD": str(ROOT / "build" / "release")}))
+    return plan
+
+
+def read_counts(runner: str, output: str, counts: Counts) -> None:
+    if runner == "ctest":
+        for _, failed, total in CTEST_LINE.findall(output):
+            counts.failed += int(failed)
+            counts.passed += int(total) - int(failed)
+    elif runner == "pytest":
+        closing = output.strip().splitlines()[-1] if output.strip() else ""
+        for number, word in PYTEST_WORD.findall(closing):
+            field = "failed" if word.startswith("error") else word
+            setattr(counts, field, getattr(counts, field) + int(number))
+
+
+def run(step: Step, full: bool, counts: Counts) -> bool:
+    print(f"\n== {step.name}", flush=True)
+    env = os.environ | {"POLYPHASE_FULL": "1" if full else "0"} | step.env
+    process = subprocess.Popen(step.command, cwd=ROOT, env=env, text=True, errors="replace", stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    output = []
+    for line in process.stdout:
+        output.append(line)
+        if step.runner != "ctest" or not CLUTTER.match(line):
+            print(line, end="", flush=True)
+    process.wait()
+    before = counts.passed + counts.failed
+    read_counts(step.runner, "".join(output), counts)
+    if step.runner and counts.passed + counts.failed == before:
+        print(f"{step.name}: no test ran")
+        counts.failed += 1
+        return False
+    if process.returncode and not step.runner:
+        counts.failed += 1
+    return process.returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true")
+    full = parser.parse_args().full
+
+    counts, results, table = Counts(), {}, []
+    for step in steps(full):
+        missing = [name for name in step.needs if not results.get(name, False)]
+        started = time.monotonic()
+        if missing:
+            print(f"\n== {step.name}: left out, because {missing[0]} failed")
+        results[step.name] = not missing and run(step, full, counts)
+        outcome = "ok" if results[step.name] else "left out" if missing else "FAILED"
+        table.append(f"  {step.name:<16}{outcome:<10}{time.monotonic() - started:7.0f} s")
+    good = all(results.values())
+    print("\n" + "\n".join(table) + "\n")
+    print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
