@@ -8,7 +8,6 @@ namespace polyphase {
 }  // namespace polyphase
 
 // CHECK(condition) or CHECK(condition, "why this must hold"); always on, also in release builds.
-#define CHECK(condition, ...)                                                                  \
-  (static_cast<bool>(condition)                                                                \
-       ? static_cast<void>(0)                                                                  \
-       : ::polyphase::check_failed(__FILE__, __LINE__, #condition, "" __VA_ARGS__))
+#define CHECK(condition, ...)                          \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
+                                : ::polyphase::check_failed(__FILE__, __LINE__, #condition, "" __VA_ARGS__))

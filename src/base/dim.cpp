@@ -98,7 +98,8 @@ std::optional<Monomial> divide_terms(const Monomial& a, const Monomial& b) {
   if (b.coefficient == 0 || a.coefficient % b.coefficient != 0) return std::nullopt;
   Monomial out{a.coefficient / b.coefficient, a.atoms};
   for (const AtomRef& atom : b.atoms) {
-    auto place = std::find_if(out.atoms.begin(), out.atoms.end(), [&](const AtomRef& x) { return x->key == atom->key; });
+    auto place =
+        std::find_if(out.atoms.begin(), out.atoms.end(), [&](const AtomRef& x) { return x->key == atom->key; });
     if (place == out.atoms.end()) return std::nullopt;
     out.atoms.erase(place);
   }
@@ -152,7 +153,8 @@ std::int64_t multiply_end(std::int64_t a, std::int64_t b) { return saturate(stat
 DimRange multiply_ranges(DimRange a, DimRange b) {
   const std::int64_t products[] = {multiply_end(a.low, b.low), multiply_end(a.low, b.high), multiply_end(a.high, b.low),
                                    multiply_end(a.high, b.high)};
-  return {*std::min_element(std::begin(products), std::end(products)), *std::max_element(std::begin(products), std::end(products))};
+  return {*std::min_element(std::begin(products), std::end(products)),
+          *std::max_element(std::begin(products), std::end(products))};
 }
 
 DimRange range_of(const DimAtom& atom) {
@@ -165,7 +167,8 @@ DimRange range_of(const DimAtom& atom) {
   const auto divide = [](std::int64_t x, std::int64_t y) {
     return (x == INT64_MAX || x == INT64_MIN) ? x : floor_div(x, y);
   };
-  return {std::min(divide(a.low, b.low), divide(a.low, b.high)), std::max(divide(a.high, b.low), divide(a.high, b.high))};
+  return {std::min(divide(a.low, b.low), divide(a.low, b.high)),
+          std::max(divide(a.high, b.low), divide(a.high, b.high))};
 }
 
 std::optional<std::int64_t> evaluate_atom(const DimAtom& atom, const DimBindings& bindings) {
@@ -196,8 +199,8 @@ DimAtom make_atom(DimAtom::Kind kind, const Dim& a, const Dim& b) {
   return {kind, std::move(key), {}, a, b};
 }
 
-// floor(a / k) for a constant k > 0: takes the whole multiples of k out of every coefficient, then common factors, then a
-// nested division by a constant, so that equal quotients look equal.
+// floor(a / k) for a constant k > 0: takes the whole multiples of k out of every coefficient, then common factors, then
+// a nested division by a constant, so that equal quotients look equal.
 Dim divide_by_constant(const Dim& a, std::int64_t k) {
   DimExpression whole;
   DimExpression rest;
@@ -216,10 +219,12 @@ Dim divide_by_constant(const Dim& a, std::int64_t k) {
     rest.constant = floor_div(rest.constant, common);
     return taken + floor_div(DimExpression::wrap(rest), Dim(k / common));
   }
-  if (rest.terms.size() == 1 && rest.constant == 0 && rest.terms[0].coefficient == 1 && rest.terms[0].atoms.size() == 1) {
+  if (rest.terms.size() == 1 && rest.constant == 0 && rest.terms[0].coefficient == 1 &&
+      rest.terms[0].atoms.size() == 1) {
     const DimAtom& atom = *rest.terms[0].atoms[0];
     std::int64_t product = 0;
-    if (atom.kind == DimAtom::Kind::quotient && atom.right.is_constant() && multiply_checked(atom.right.value(), k, product)) {
+    if (atom.kind == DimAtom::Kind::quotient && atom.right.is_constant() &&
+        multiply_checked(atom.right.value(), k, product)) {
       return taken + floor_div(atom.left, Dim(product));
     }
   }
@@ -306,7 +311,8 @@ bool Dim::operator==(const Dim& other) const {
   const DimExpression& b = *other.expression_;
   return a.constant == b.constant && std::equal(a.terms.begin(), a.terms.end(), b.terms.begin(), b.terms.end(),
                                                 [](const Monomial& x, const Monomial& y) {
-                                                  return x.coefficient == y.coefficient && compare_atoms(x.atoms, y.atoms) == 0;
+                                                  return x.coefficient == y.coefficient &&
+                                                         compare_atoms(x.atoms, y.atoms) == 0;
                                                 });
 }
 
@@ -351,9 +357,15 @@ Dim Dim::substitute(const std::map<std::string, Dim, std::less<>>& sizes) const 
           product *= found == sizes.end() ? DimExpression::wrap(std::move(single)) : found->second;
           break;
         }
-        case DimAtom::Kind::quotient: product *= floor_div(atom->left.substitute(sizes), atom->right.substitute(sizes)); break;
-        case DimAtom::Kind::minimum: product *= min(atom->left.substitute(sizes), atom->right.substitute(sizes)); break;
-        case DimAtom::Kind::maximum: product *= max(atom->left.substitute(sizes), atom->right.substitute(sizes)); break;
+        case DimAtom::Kind::quotient:
+          product *= floor_div(atom->left.substitute(sizes), atom->right.substitute(sizes));
+          break;
+        case DimAtom::Kind::minimum:
+          product *= min(atom->left.substitute(sizes), atom->right.substitute(sizes));
+          break;
+        case DimAtom::Kind::maximum:
+          product *= max(atom->left.substitute(sizes), atom->right.substitute(sizes));
+          break;
       }
     }
     sum += product;

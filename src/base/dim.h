@@ -3,9 +3,9 @@
 //   dim  := integer | polynomial over atoms with int64 coefficients
 //   atom := symbol | floor(dim / dim) | min(dim, dim) | max(dim, dim)
 //
-// a mod b is written a - b*floor(a/b), so it needs no atom. Division is floor division (towards minus infinity). Arithmetic is
-// checked: what leaves int64, or divides by the constant 0, becomes the poisoned Dim (overflowed()), which stays poisoned; shape
-// rules turn it into an Error.
+// a mod b is written a - b*floor(a/b), so it needs no atom. Division is floor division (towards minus infinity).
+// Arithmetic is checked: what leaves int64, or divides by the constant 0, becomes the poisoned Dim (overflowed()),
+// which stays poisoned; shape rules turn it into an Error.
 #pragma once
 
 #include <compare>
@@ -37,16 +37,16 @@ struct DimExpression;  // the polynomial; internal
 
 class Dim {
  public:
-  Dim() = default;                         // 0
-  Dim(std::int64_t value);                 // NOLINT(google-explicit-constructor): integers are sizes
+  Dim() = default;          // 0
+  Dim(std::int64_t value);  // NOLINT(google-explicit-constructor): integers are sizes
   static Dim symbol(std::string_view name, DimRange range = {});
   static Dim poisoned();
 
   bool is_constant() const { return expression_ == nullptr && !poisoned_; }
   bool overflowed() const { return poisoned_; }
   std::optional<std::int64_t> constant() const;
-  std::int64_t value() const;  // CHECKs is_constant()
-  bool is_symbol() const;      // exactly one symbol, nothing else
+  std::int64_t value() const;       // CHECKs is_constant()
+  bool is_symbol() const;           // exactly one symbol, nothing else
   std::string symbol_name() const;  // CHECKs is_symbol()
 
   Dim operator+(const Dim& other) const;
@@ -93,7 +93,9 @@ bool surely_different(const Dim& a, const Dim& b);   // a != b for all values in
 Result<Dim> parse_dim(std::string_view text, const std::map<std::string, DimRange, std::less<>>& symbols = {});
 
 // Integer forms of the same division, for kernels and references. b > 0.
-constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0); }
+constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+}
 constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return a - b * floor_div(a, b); }
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return -floor_div(-a, b); }
 

@@ -1,4 +1,5 @@
-// Reads Dim's text form by recursive descent: sum := product (('+'|'-') product)*, product := unary (('*'|'//'|'%') unary)*.
+// Reads Dim's text form by recursive descent: sum := product (('+'|'-') product)*, product := unary (('*'|'//'|'%')
+// unary)*.
 #include <cctype>
 #include <charconv>
 
@@ -9,13 +10,15 @@ namespace {
 
 class DimParser {
  public:
-  DimParser(std::string_view text, const std::map<std::string, DimRange, std::less<>>& symbols) : text_(text), symbols_(symbols) {}
+  DimParser(std::string_view text, const std::map<std::string, DimRange, std::less<>>& symbols)
+      : text_(text), symbols_(symbols) {}
 
   Result<Dim> parse() {
     TRY(Dim dim, sum());
     skip_space();
     if (at_ != text_.size()) return refuse("an operator or the end");
-    if (dim.overflowed()) return Error{ErrorCode::invalid_argument, "size expression '" + shown() + "' leaves 64-bit arithmetic."};
+    if (dim.overflowed())
+      return Error{ErrorCode::invalid_argument, "size expression '" + shown() + "' leaves 64-bit arithmetic."};
     return dim;
   }
 
@@ -24,9 +27,10 @@ class DimParser {
 
   std::string shown() const { return std::string(text_.substr(0, 200)); }
   Error refuse(const std::string& expected) const {
-    return {ErrorCode::invalid_argument,
-            "size expression '" + shown() + "': expected " + expected + " at character " + std::to_string(at_ + 1) + ".",
-            "Write integers, names, + - * // % ( ), min(a, b) and max(a, b)."};
+    return {
+        ErrorCode::invalid_argument,
+        "size expression '" + shown() + "': expected " + expected + " at character " + std::to_string(at_ + 1) + ".",
+        "Write integers, names, + - * // % ( ), min(a, b) and max(a, b)."};
   }
   void skip_space() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -88,7 +92,9 @@ class DimParser {
     }
     skip_space();
     const std::size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_' || text_[at_] == '.')) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_' || text_[at_] == '.'))
+      ++at_;
     const std::string_view word = text_.substr(start, at_ - start);
     if (word.empty()) return refuse("a number, a name or '('");
     if (std::isdigit(static_cast<unsigned char>(word[0])) != 0) return number(word, start);

@@ -14,10 +14,10 @@ struct Row {
 };
 
 constexpr Row rows[dtype_count] = {
-    {"f32", 4, true, true},   {"f64", 8, true, true},   {"f16", 2, true, true},   {"bf16", 2, true, true},
-    {"f8e4m3", 1, true, true}, {"f8e5m2", 1, true, true}, {"i8", 1, false, true},   {"u8", 1, false, false},
-    {"i16", 2, false, true},  {"u16", 2, false, false}, {"i32", 4, false, true},  {"u32", 4, false, false},
-    {"i64", 8, false, true},  {"u64", 8, false, false}, {"bool", 1, false, false}, {"i4", 1, false, true},
+    {"f32", 4, true, true},    {"f64", 8, true, true},    {"f16", 2, true, true},    {"bf16", 2, true, true},
+    {"f8e4m3", 1, true, true}, {"f8e5m2", 1, true, true}, {"i8", 1, false, true},    {"u8", 1, false, false},
+    {"i16", 2, false, true},   {"u16", 2, false, false},  {"i32", 4, false, true},   {"u32", 4, false, false},
+    {"i64", 8, false, true},   {"u64", 8, false, false},  {"bool", 1, false, false}, {"i4", 1, false, true},
     {"u4", 1, false, false},
 };
 

@@ -13,8 +13,8 @@ namespace polyphase {
 enum class DType : std::uint8_t {
   f32 = 0,
   f64 = 1,
-  f16 = 2,   // IEEE 754 binary16
-  bf16 = 3,  // upper half of binary32
+  f16 = 2,     // IEEE 754 binary16
+  bf16 = 3,    // upper half of binary32
   f8e4m3 = 4,  // OCP 8-bit, no infinity
   f8e5m2 = 5,  // OCP 8-bit, IEEE-like
   i8 = 6,

@@ -9,8 +9,8 @@ namespace polyphase {
 
 namespace detail {
 
-// Rounds a binary64 to `mantissa_bits` bits below the leading one with exponents from `min_exponent` (subnormals below it) and
-// returns the pieces of the encoding: the magnitude scaled so that one unit is one step of the subnormal range.
+// Rounds a binary64 to `mantissa_bits` bits below the leading one with exponents from `min_exponent` (subnormals below
+// it) and returns the pieces of the encoding: the magnitude scaled so that one unit is one step of the subnormal range.
 inline double round_to_format(double magnitude, int mantissa_bits, int min_exponent) {
   if (magnitude == 0) return 0;
   int exponent = std::ilogb(magnitude);
@@ -19,7 +19,8 @@ inline double round_to_format(double magnitude, int mantissa_bits, int min_expon
   return std::nearbyint(magnitude / unit) * unit;
 }
 
-// Encodes a double as sign | exponent | mantissa. max_finite bounds the format; overflow gives `overflow_code`, NaN `nan_code`.
+// Encodes a double as sign | exponent | mantissa. max_finite bounds the format; overflow gives `overflow_code`, NaN
+// `nan_code`.
 inline std::uint32_t encode_small(double value, int exponent_bits, int mantissa_bits, double max_finite,
                                   std::uint32_t overflow_code, std::uint32_t nan_code) {
   const std::uint32_t sign = std::signbit(value) ? 1U << (exponent_bits + mantissa_bits) : 0U;
@@ -33,7 +34,8 @@ inline std::uint32_t encode_small(double value, int exponent_bits, int mantissa_
     return sign | static_cast<std::uint32_t>(std::ldexp(magnitude, mantissa_bits - min_exponent));
   }
   const int exponent = std::ilogb(magnitude);
-  const auto mantissa = static_cast<std::uint32_t>(std::ldexp(magnitude, mantissa_bits - exponent)) & ((1U << mantissa_bits) - 1U);
+  const auto mantissa =
+      static_cast<std::uint32_t>(std::ldexp(magnitude, mantissa_bits - exponent)) & ((1U << mantissa_bits) - 1U);
   return sign | (static_cast<std::uint32_t>(exponent + bias) << mantissa_bits) | mantissa;
 }
 
@@ -61,7 +63,8 @@ inline float decode_small(std::uint32_t bits, int exponent_bits, int mantissa_bi
 struct Half {
   std::uint16_t bits = 0;
   Half() = default;
-  explicit Half(double value) : bits(static_cast<std::uint16_t>(detail::encode_small(value, 5, 10, 65504.0, 0x7c00, 0x7e00))) {}
+  explicit Half(double value)
+      : bits(static_cast<std::uint16_t>(detail::encode_small(value, 5, 10, 65504.0, 0x7c00, 0x7e00))) {}
   explicit operator float() const { return detail::decode_small(bits, 5, 10, true); }
 };
 
@@ -78,7 +81,8 @@ struct BFloat16 {
 struct Float8E4M3 {
   std::uint8_t bits = 0;
   Float8E4M3() = default;
-  explicit Float8E4M3(double value) : bits(static_cast<std::uint8_t>(detail::encode_small(value, 4, 3, 448.0, 0x7f, 0x7f))) {}
+  explicit Float8E4M3(double value)
+      : bits(static_cast<std::uint8_t>(detail::encode_small(value, 4, 3, 448.0, 0x7f, 0x7f))) {}
   explicit operator float() const { return detail::decode_small(bits, 4, 3, false); }
 };
 
@@ -86,7 +90,8 @@ struct Float8E4M3 {
 struct Float8E5M2 {
   std::uint8_t bits = 0;
   Float8E5M2() = default;
-  explicit Float8E5M2(double value) : bits(static_cast<std::uint8_t>(detail::encode_small(value, 5, 2, 57344.0, 0x7c, 0x7e))) {}
+  explicit Float8E5M2(double value)
+      : bits(static_cast<std::uint8_t>(detail::encode_small(value, 5, 2, 57344.0, 0x7c, 0x7e))) {}
   explicit operator float() const { return detail::decode_small(bits, 5, 2, true); }
 };
 

@@ -37,7 +37,7 @@ class Layout {
     return strides;
   }
 
-  std::string text() const;  // "0,2,3,1"; "" if unset or of rank 0
+  std::string text() const;                                       // "0,2,3,1"; "" if unset or of rank 0
   static std::optional<Layout> from_text(std::string_view text);  // a permutation of 0…n-1, nothing otherwise
 
  private:

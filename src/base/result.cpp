@@ -5,15 +5,24 @@ namespace polyphase {
 
 std::string_view name_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::invalid_argument: return "invalid_argument";
-    case ErrorCode::invalid_model: return "invalid_model";
-    case ErrorCode::unsupported: return "unsupported";
-    case ErrorCode::shape_mismatch: return "shape_mismatch";
-    case ErrorCode::io: return "io";
-    case ErrorCode::corrupt: return "corrupt";
-    case ErrorCode::incompatible: return "incompatible";
-    case ErrorCode::out_of_memory: return "out_of_memory";
-    case ErrorCode::cancelled: return "cancelled";
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::invalid_model:
+      return "invalid_model";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::shape_mismatch:
+      return "shape_mismatch";
+    case ErrorCode::io:
+      return "io";
+    case ErrorCode::corrupt:
+      return "corrupt";
+    case ErrorCode::incompatible:
+      return "incompatible";
+    case ErrorCode::out_of_memory:
+      return "out_of_memory";
+    case ErrorCode::cancelled:
+      return "cancelled";
   }
   return "unknown";
 }

@@ -1,4 +1,5 @@
-// Error and Result<T>: the user's mistakes (file, model, shape, memory) are values that say what is wrong and what to do.
+// Error and Result<T>: the user's mistakes (file, model, shape, memory) are values that say what is wrong and what to
+// do.
 #pragma once
 
 #include <string>
@@ -26,8 +27,8 @@ enum class ErrorCode : unsigned char {
 
 std::string_view name_of(ErrorCode code);
 
-// One refusal. `message` says what was found and what was expected, `hint` what to do, `node` which node of the model (may be
-// empty); `trail` is the way to it, innermost first ("in function 'f'", "while reading model.onnx").
+// One refusal. `message` says what was found and what was expected, `hint` what to do, `node` which node of the model
+// (may be empty); `trail` is the way to it, innermost first ("in function 'f'", "while reading model.onnx").
 struct Error {
   ErrorCode code = ErrorCode::invalid_argument;
   std::string message;
@@ -49,12 +50,30 @@ class [[nodiscard]] Result {
   Result(Error error) : state_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }
-  T& value() & { CHECK(ok()); return std::get<0>(state_); }
-  const T& value() const& { CHECK(ok()); return std::get<0>(state_); }
-  T&& value() && { CHECK(ok()); return std::get<0>(std::move(state_)); }
-  Error& error() & { CHECK(!ok()); return std::get<1>(state_); }
-  const Error& error() const& { CHECK(!ok()); return std::get<1>(state_); }
-  Error&& error() && { CHECK(!ok()); return std::get<1>(std::move(state_)); }
+  T& value() & {
+    CHECK(ok());
+    return std::get<0>(state_);
+  }
+  const T& value() const& {
+    CHECK(ok());
+    return std::get<0>(state_);
+  }
+  T&& value() && {
+    CHECK(ok());
+    return std::get<0>(std::move(state_));
+  }
+  Error& error() & {
+    CHECK(!ok());
+    return std::get<1>(state_);
+  }
+  const Error& error() const& {
+    CHECK(!ok());
+    return std::get<1>(state_);
+  }
+  Error&& error() && {
+    CHECK(!ok());
+    return std::get<1>(std::move(state_));
+  }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
   T& operator*() & { return value(); }
@@ -72,9 +91,18 @@ class [[nodiscard]] Result<void> {
   Result(Error error) : error_(std::move(error)), failed_(true) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return !failed_; }
-  Error& error() & { CHECK(failed_); return error_; }
-  const Error& error() const& { CHECK(failed_); return error_; }
-  Error&& error() && { CHECK(failed_); return std::move(error_); }
+  Error& error() & {
+    CHECK(failed_);
+    return error_;
+  }
+  const Error& error() const& {
+    CHECK(failed_);
+    return error_;
+  }
+  Error&& error() && {
+    CHECK(failed_);
+    return std::move(error_);
+  }
 
  private:
   Error error_;
@@ -94,8 +122,8 @@ class [[nodiscard]] Result<void> {
 #define TRY(declaration, ...) POLYPHASE_TRY_(POLYPHASE_JOIN(try_result_, __LINE__), declaration, __VA_ARGS__)
 
 // TRY_VOID(f()): return f's Error from the enclosing function, if it has one.
-#define TRY_VOID(...)                                                        \
-  do {                                                                       \
-    auto try_void_result = (__VA_ARGS__);                                    \
-    if (!try_void_result.ok()) return std::move(try_void_result).error();    \
+#define TRY_VOID(...)                                                     \
+  do {                                                                    \
+    auto try_void_result = (__VA_ARGS__);                                 \
+    if (!try_void_result.ok()) return std::move(try_void_result).error(); \
   } while (false)

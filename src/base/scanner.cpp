@@ -31,7 +31,8 @@ bool Scanner::at_end() {
 bool Scanner::peek(std::string_view token) {
   if (at_end() || text_.substr(at_, token.size()) != token) return false;
   const std::size_t after = at_ + token.size();
-  return !is_word_character(token.back()) || after >= text_.size() || !is_word_character(text_[after]);
+  return token.back() == '.' || !is_word_character(token.back()) || after >= text_.size() ||
+         !is_word_character(text_[after]);
 }
 
 bool Scanner::take(std::string_view token) {
@@ -88,7 +89,8 @@ Result<std::string> Scanner::quoted() {
         c = '\t';
       } else if (c == 'x') {
         int code = 0;
-        const auto [end, status] = std::from_chars(text_.data() + at_, text_.data() + std::min(at_ + 2, text_.size()), code, 16);
+        const auto [end, status] =
+            std::from_chars(text_.data() + at_, text_.data() + std::min(at_ + 2, text_.size()), code, 16);
         if (status != std::errc()) return refuse("two hexadecimal digits after '\\x'");
         at_ = static_cast<std::size_t>(end - text_.data());
         c = static_cast<char>(code);
@@ -124,9 +126,10 @@ Error Scanner::refuse(std::string_view expected) const {
     if (text_[i] == '\n') ++line;
   }
   std::string found = at_ < text_.size() ? "'" + std::string(text_.substr(at_, 20)) + "'" : "the end";
-  if (const std::size_t newline = found.find('\n'); newline != std::string::npos) found = found.substr(0, newline) + "'";
-  return {ErrorCode::invalid_argument, "line " + std::to_string(line) + ", column " + std::to_string(column) + ": expected " +
-                                           std::string(expected) + ", found " + found + "."};
+  if (const std::size_t newline = found.find('\n'); newline != std::string::npos)
+    found = found.substr(0, newline) + "'";
+  return {ErrorCode::invalid_argument, "line " + std::to_string(line) + ", column " + std::to_string(column) +
+                                           ": expected " + std::string(expected) + ", found " + found + "."};
 }
 
 std::string quote(std::string_view text) {

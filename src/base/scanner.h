@@ -1,4 +1,5 @@
-// Scanner: reads the small text forms (IR, attributes, cases): words, numbers, quoted strings, and errors with line and column.
+// Scanner: reads the small text forms (IR, attributes, cases): words, numbers, quoted strings, and errors with line and
+// column.
 #pragma once
 
 #include <cstdint>

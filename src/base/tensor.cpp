@@ -72,7 +72,8 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate(std::size_t size_bytes) {
   const std::size_t rounded = (size_bytes + alignment - 1) / alignment * alignment;
   void* memory = rounded < size_bytes ? nullptr : std::aligned_alloc(alignment, std::max(rounded, alignment));
   if (memory == nullptr) {
-    return Error{ErrorCode::out_of_memory, "a buffer of " + std::to_string(size_bytes) + " bytes could not be allocated.",
+    return Error{ErrorCode::out_of_memory,
+                 "a buffer of " + std::to_string(size_bytes) + " bytes could not be allocated.",
                  "Use smaller inputs, or a machine with more memory."};
   }
   std::memset(memory, 0, std::max(rounded, alignment));
@@ -83,7 +84,8 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate(std::size_t size_bytes) {
   return buffer;
 }
 
-std::shared_ptr<Buffer> Buffer::borrow(std::shared_ptr<const void> owner, const std::byte* data, std::size_t size_bytes) {
+std::shared_ptr<Buffer> Buffer::borrow(std::shared_ptr<const void> owner, const std::byte* data,
+                                       std::size_t size_bytes) {
   auto buffer = std::make_shared<Buffer>();
   buffer->owner_ = std::move(owner);
   buffer->data_ = const_cast<std::byte*>(data);
@@ -93,14 +95,15 @@ std::shared_ptr<Buffer> Buffer::borrow(std::shared_ptr<const void> owner, const 
 
 Result<Tensor> Tensor::allocate(DType dtype, std::span<const std::int64_t> sizes) {
   if (sizes.size() > max_rank) {
-    return Error{ErrorCode::unsupported, "a tensor of rank " + std::to_string(sizes.size()) + " is beyond the highest rank, " +
-                                             std::to_string(max_rank) + "."};
+    return Error{ErrorCode::unsupported, "a tensor of rank " + std::to_string(sizes.size()) +
+                                             " is beyond the highest rank, " + std::to_string(max_rank) + "."};
   }
   std::int64_t bytes = static_cast<std::int64_t>(polyphase::size_bytes(dtype));
   std::int64_t count = 1;
   for (const std::int64_t size : sizes) {
     if (size < 0) return Error{ErrorCode::invalid_argument, "a tensor size is negative: " + std::to_string(size) + "."};
-    if (__builtin_mul_overflow(count, size, &count) || __builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) {
+    if (__builtin_mul_overflow(count, size, &count) ||
+        __builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) {
       return Error{ErrorCode::out_of_memory, "a tensor's size in bytes leaves 64-bit arithmetic."};
     }
   }
@@ -116,14 +119,16 @@ Result<Tensor> Tensor::allocate(const TensorDesc& desc) {
 Tensor Tensor::from_values(DType dtype, std::span<const std::int64_t> sizes, std::span<const double> values) {
   Tensor out = allocate(dtype, sizes).value();
   CHECK(out.view_.element_count() == static_cast<std::int64_t>(values.size()));
-  for (std::size_t i = 0; i < values.size(); ++i) store_double(out.view_.data + i * size_bytes(dtype), dtype, values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    store_double(out.view_.data + i * size_bytes(dtype), dtype, values[i]);
   return out;
 }
 
 Tensor Tensor::from_integers(DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> values) {
   Tensor out = allocate(dtype, sizes).value();
   CHECK(out.view_.element_count() == static_cast<std::int64_t>(values.size()));
-  for (std::size_t i = 0; i < values.size(); ++i) store_integer(out.view_.data + i * size_bytes(dtype), dtype, values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    store_integer(out.view_.data + i * size_bytes(dtype), dtype, values[i]);
   return out;
 }
 
@@ -154,53 +159,89 @@ T saturated(double value) {
 
 double load_double(const std::byte* element, DType dtype) {
   switch (dtype) {
-    case DType::f32: return static_cast<double>(read<float>(element));
-    case DType::f64: return read<double>(element);
-    case DType::f16: return static_cast<double>(static_cast<float>(read<Half>(element)));
-    case DType::bf16: return static_cast<double>(static_cast<float>(read<BFloat16>(element)));
-    case DType::f8e4m3: return static_cast<double>(static_cast<float>(read<Float8E4M3>(element)));
-    case DType::f8e5m2: return static_cast<double>(static_cast<float>(read<Float8E5M2>(element)));
-    case DType::u64: return static_cast<double>(read<std::uint64_t>(element));
-    default: return static_cast<double>(load_integer(element, dtype));
+    case DType::f32:
+      return static_cast<double>(read<float>(element));
+    case DType::f64:
+      return read<double>(element);
+    case DType::f16:
+      return static_cast<double>(static_cast<float>(read<Half>(element)));
+    case DType::bf16:
+      return static_cast<double>(static_cast<float>(read<BFloat16>(element)));
+    case DType::f8e4m3:
+      return static_cast<double>(static_cast<float>(read<Float8E4M3>(element)));
+    case DType::f8e5m2:
+      return static_cast<double>(static_cast<float>(read<Float8E5M2>(element)));
+    case DType::u64:
+      return static_cast<double>(read<std::uint64_t>(element));
+    default:
+      return static_cast<double>(load_integer(element, dtype));
   }
 }
 
 std::int64_t load_integer(const std::byte* element, DType dtype) {
   switch (dtype) {
     case DType::i8:
-    case DType::i4: return read<std::int8_t>(element);
+    case DType::i4:
+      return read<std::int8_t>(element);
     case DType::u8:
     case DType::u4:
-    case DType::boolean: return read<std::uint8_t>(element);
-    case DType::i16: return read<std::int16_t>(element);
-    case DType::u16: return read<std::uint16_t>(element);
-    case DType::i32: return read<std::int32_t>(element);
-    case DType::u32: return read<std::uint32_t>(element);
-    case DType::i64: return read<std::int64_t>(element);
-    case DType::u64: return static_cast<std::int64_t>(read<std::uint64_t>(element));
-    default: return saturated<std::int64_t>(load_double(element, dtype));
+    case DType::boolean:
+      return read<std::uint8_t>(element);
+    case DType::i16:
+      return read<std::int16_t>(element);
+    case DType::u16:
+      return read<std::uint16_t>(element);
+    case DType::i32:
+      return read<std::int32_t>(element);
+    case DType::u32:
+      return read<std::uint32_t>(element);
+    case DType::i64:
+      return read<std::int64_t>(element);
+    case DType::u64:
+      return static_cast<std::int64_t>(read<std::uint64_t>(element));
+    default:
+      return saturated<std::int64_t>(load_double(element, dtype));
   }
 }
 
 void store_double(std::byte* element, DType dtype, double value) {
   switch (dtype) {
-    case DType::f32: return write(element, static_cast<float>(value));
-    case DType::f64: return write(element, value);
-    case DType::f16: return write(element, Half(value));
-    case DType::bf16: return write(element, BFloat16(value));
-    case DType::f8e4m3: return write(element, Float8E4M3(value));
-    case DType::f8e5m2: return write(element, Float8E5M2(value));
-    case DType::boolean: return write(element, static_cast<std::uint8_t>(value != 0 ? 1 : 0));
-    case DType::i8: return write(element, saturated<std::int8_t>(value));
-    case DType::u8: return write(element, saturated<std::uint8_t>(value));
-    case DType::i16: return write(element, saturated<std::int16_t>(value));
-    case DType::u16: return write(element, saturated<std::uint16_t>(value));
-    case DType::i32: return write(element, saturated<std::int32_t>(value));
-    case DType::u32: return write(element, saturated<std::uint32_t>(value));
-    case DType::u64: return write(element, saturated<std::uint64_t>(value));
-    case DType::i64: return write(element, saturated<std::int64_t>(value));
-    case DType::i4: return store_integer(element, dtype, std::min<std::int64_t>(7, std::max<std::int64_t>(-8, saturated<std::int64_t>(value))));
-    case DType::u4: return store_integer(element, dtype, std::min<std::int64_t>(15, std::max<std::int64_t>(0, saturated<std::int64_t>(value))));
+    case DType::f32:
+      return write(element, static_cast<float>(value));
+    case DType::f64:
+      return write(element, value);
+    case DType::f16:
+      return write(element, Half(value));
+    case DType::bf16:
+      return write(element, BFloat16(value));
+    case DType::f8e4m3:
+      return write(element, Float8E4M3(value));
+    case DType::f8e5m2:
+      return write(element, Float8E5M2(value));
+    case DType::boolean:
+      return write(element, static_cast<std::uint8_t>(value != 0 ? 1 : 0));
+    case DType::i8:
+      return write(element, saturated<std::int8_t>(value));
+    case DType::u8:
+      return write(element, saturated<std::uint8_t>(value));
+    case DType::i16:
+      return write(element, saturated<std::int16_t>(value));
+    case DType::u16:
+      return write(element, saturated<std::uint16_t>(value));
+    case DType::i32:
+      return write(element, saturated<std::int32_t>(value));
+    case DType::u32:
+      return write(element, saturated<std::uint32_t>(value));
+    case DType::u64:
+      return write(element, saturated<std::uint64_t>(value));
+    case DType::i64:
+      return write(element, saturated<std::int64_t>(value));
+    case DType::i4:
+      return store_integer(element, dtype,
+                           std::min<std::int64_t>(7, std::max<std::int64_t>(-8, saturated<std::int64_t>(value))));
+    case DType::u4:
+      return store_integer(element, dtype,
+                           std::min<std::int64_t>(15, std::max<std::int64_t>(0, saturated<std::int64_t>(value))));
   }
 }
 
@@ -208,41 +249,55 @@ void store_integer(std::byte* element, DType dtype, std::int64_t value) {
   const auto bits = static_cast<std::uint64_t>(value);
   switch (dtype) {
     case DType::i8:
-    case DType::u8: return write(element, static_cast<std::uint8_t>(bits));
+    case DType::u8:
+      return write(element, static_cast<std::uint8_t>(bits));
     case DType::i16:
-    case DType::u16: return write(element, static_cast<std::uint16_t>(bits));
+    case DType::u16:
+      return write(element, static_cast<std::uint16_t>(bits));
     case DType::i32:
-    case DType::u32: return write(element, static_cast<std::uint32_t>(bits));
+    case DType::u32:
+      return write(element, static_cast<std::uint32_t>(bits));
     case DType::i64:
-    case DType::u64: return write(element, bits);
-    case DType::boolean: return write(element, static_cast<std::uint8_t>(value != 0 ? 1 : 0));
-    case DType::i4: return write(element, static_cast<std::int8_t>(static_cast<std::int8_t>(static_cast<std::uint8_t>(bits << 4U)) >> 4));
-    case DType::u4: return write(element, static_cast<std::uint8_t>(bits & 15U));
-    default: return store_double(element, dtype, static_cast<double>(value));
+    case DType::u64:
+      return write(element, bits);
+    case DType::boolean:
+      return write(element, static_cast<std::uint8_t>(value != 0 ? 1 : 0));
+    case DType::i4:
+      return write(element,
+                   static_cast<std::int8_t>(static_cast<std::int8_t>(static_cast<std::uint8_t>(bits << 4U)) >> 4));
+    case DType::u4:
+      return write(element, static_cast<std::uint8_t>(bits & 15U));
+    default:
+      return store_double(element, dtype, static_cast<double>(value));
   }
 }
 
 void copy_elements(const TensorView& from, const TensorView& to) {
-  CHECK(from.dtype == to.dtype && from.rank == to.rank && std::equal(from.sizes.begin(), from.sizes.begin() + from.rank, to.sizes.begin()));
+  CHECK(from.dtype == to.dtype && from.rank == to.rank &&
+        std::equal(from.sizes.begin(), from.sizes.begin() + from.rank, to.sizes.begin()));
   const std::size_t size = size_bytes(from.dtype);
   if (from.is_row_major() && to.is_row_major()) {
     if (!from.empty()) std::memcpy(to.data, from.data, static_cast<std::size_t>(from.element_count()) * size);
     return;
   }
-  for_each_index<2>(from.size_span(), {from.strides.data(), to.strides.data()}, [&](const std::array<std::int64_t, 2>& at) {
-    std::memcpy(to.data + at[1] * static_cast<std::int64_t>(size), from.data + at[0] * static_cast<std::int64_t>(size), size);
-  });
+  for_each_index<2>(from.size_span(), {from.strides.data(), to.strides.data()},
+                    [&](const std::array<std::int64_t, 2>& at) {
+                      std::memcpy(to.data + at[1] * static_cast<std::int64_t>(size),
+                                  from.data + at[0] * static_cast<std::int64_t>(size), size);
+                    });
 }
 
 bool equal_elements(const TensorView& a, const TensorView& b) {
-  if (a.dtype != b.dtype || a.rank != b.rank || !std::equal(a.sizes.begin(), a.sizes.begin() + a.rank, b.sizes.begin())) return false;
+  if (a.dtype != b.dtype || a.rank != b.rank || !std::equal(a.sizes.begin(), a.sizes.begin() + a.rank, b.sizes.begin()))
+    return false;
   const auto size = static_cast<std::int64_t>(size_bytes(a.dtype));
   bool equal = true;
   for_each_index<2>(a.size_span(), {a.strides.data(), b.strides.data()}, [&](const std::array<std::int64_t, 2>& at) {
     const std::byte* x = a.data + at[0] * size;
     const std::byte* y = b.data + at[1] * size;
     if (std::memcmp(x, y, static_cast<std::size_t>(size)) == 0) return;
-    if (!is_float(a.dtype) || !std::isnan(load_double(x, a.dtype)) || !std::isnan(load_double(y, b.dtype))) equal = false;
+    if (!is_float(a.dtype) || !std::isnan(load_double(x, a.dtype)) || !std::isnan(load_double(y, b.dtype)))
+      equal = false;
   });
   return equal;
 }

@@ -15,7 +15,8 @@
 
 namespace polyphase {
 
-// Sizes and strides of a tensor in logical order; no pointer. Strides are in elements and may be 0 (broadcast) or negative.
+// Sizes and strides of a tensor in logical order; no pointer. Strides are in elements and may be 0 (broadcast) or
+// negative.
 struct TensorDesc {
   DType dtype = DType::f32;
   int rank = 0;
@@ -43,7 +44,9 @@ struct TensorView : TensorDesc {
   TensorView() = default;
   TensorView(const TensorDesc& desc, std::byte* first) : TensorDesc(desc), data(first) {}
   template <typename T>
-  T* as() const { return reinterpret_cast<T*>(data); }
+  T* as() const {
+    return reinterpret_cast<T*>(data);
+  }
 };
 
 // Owner of bytes; what it frees depends on where they came from (heap, mapped file, a string).
@@ -52,7 +55,8 @@ class Buffer {
   // 64-byte aligned, zero-filled heap memory. An Error(out_of_memory) if the system refuses.
   static Result<std::shared_ptr<Buffer>> allocate(std::size_t size_bytes);
   // Bytes that `owner` keeps alive.
-  static std::shared_ptr<Buffer> borrow(std::shared_ptr<const void> owner, const std::byte* data, std::size_t size_bytes);
+  static std::shared_ptr<Buffer> borrow(std::shared_ptr<const void> owner, const std::byte* data,
+                                        std::size_t size_bytes);
 
   std::byte* data() const { return data_; }
   std::size_t size_bytes() const { return size_bytes_; }
@@ -87,8 +91,8 @@ class Tensor {
   TensorView view_;
 };
 
-// One element as double or int64 (integers and bool exactly), and back with one rounding. Out of range integers wrap as C++
-// conversions of the two's complement value do; floats to integers truncate towards zero and saturate, NaN gives 0.
+// One element as double or int64 (integers and bool exactly), and back with one rounding. Out of range integers wrap as
+// C++ conversions of the two's complement value do; floats to integers truncate towards zero and saturate, NaN gives 0.
 double load_double(const std::byte* element, DType dtype);
 std::int64_t load_integer(const std::byte* element, DType dtype);  // u64 above 2^63-1 wraps
 void store_double(std::byte* element, DType dtype, double value);
@@ -102,7 +106,8 @@ bool equal_elements(const TensorView& a, const TensorView& b);
 // Calls f(offsets…) for each index of `sizes` in logical order: the loop under every reference implementation.
 // `strides` lists one stride array per operand; f gets a std::array of element offsets.
 template <std::size_t Operands, typename F>
-void for_each_index(std::span<const std::int64_t> sizes, const std::array<const std::int64_t*, Operands>& strides, F&& f) {
+void for_each_index(std::span<const std::int64_t> sizes, const std::array<const std::int64_t*, Operands>& strides,
+                    F&& f) {
   const auto rank = sizes.size();
   for (const std::int64_t size : sizes) {
     if (size == 0) return;

@@ -1,5 +1,5 @@
-// Engine: the compiled artefact: a program of steps over values, the constants they need, and what the caller must know. Immutable
-// once made; a Session runs it. In memory here; engine/file.h gives the bytes.
+// Engine: the compiled artefact: a program of steps over values, the constants they need, and what the caller must
+// know. Immutable once made; a Session runs it. In memory here; engine/file.h gives the bytes.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ enum class Storage : std::uint8_t {
 
 // A strided window into another value.
 struct AliasOf {
-  int value = -1;             // the value it lives in (itself never an alias: chains are resolved)
-  Dim offset;                 // elements from the base's first element
-  std::vector<Dim> strides;   // elements, by logical axis of this value
+  int value = -1;            // the value it lives in (itself never an alias: chains are resolved)
+  Dim offset;                // elements from the base's first element
+  std::vector<Dim> strides;  // elements, by logical axis of this value
 };
 
 struct EngineValue {
@@ -38,8 +38,8 @@ struct EngineValue {
   Type type;
   Layout layout;
   Storage storage = Storage::arena;
-  int constant = -1;          // Storage::constant: index into constants
-  AliasOf alias;              // Storage::alias
+  int constant = -1;  // Storage::constant: index into constants
+  AliasOf alias;      // Storage::alias
 };
 
 enum class StepKind : std::uint8_t {
@@ -52,10 +52,10 @@ enum class StepKind : std::uint8_t {
 
 struct Step {
   StepKind kind = StepKind::kernel;
-  std::string name;               // the node it came from
+  std::string name;  // the node it came from
   std::vector<Part> parts;
   std::size_t anchor = 0;
-  std::vector<int> inputs;        // values; -1: absent
+  std::vector<int> inputs;  // values; -1: absent
   std::vector<int> outputs;
   // Rows by name, best first: up to three that share one packing, each tried for concrete sizes.
   std::vector<std::string> rows;
@@ -68,7 +68,7 @@ struct Step {
 };
 
 struct Block {
-  std::vector<int> inputs;   // values bound by the step that runs the block
+  std::vector<int> inputs;  // values bound by the step that runs the block
   std::vector<int> outputs;
   std::vector<Step> steps;
 };
@@ -87,15 +87,15 @@ struct EnginePort {
 
 struct Engine {
   std::string model_name;
-  std::string producer;           // "polyphase 0.1.0"
-  std::string cluster;            // name_of(Cluster); "portable" if weights are raw
+  std::string producer;  // "polyphase 0.1.0"
+  std::string cluster;   // name_of(Cluster); "portable" if weights are raw
   std::map<std::string, DimRange, std::less<>> symbols;
   std::vector<EnginePort> inputs;
   std::vector<EnginePort> outputs;
   std::vector<EngineValue> values;
   std::vector<EngineConstant> constants;
-  std::vector<Block> blocks;      // blocks[0] is the program
-  std::vector<DimCheck> checks;   // tested whenever sizes change
+  std::vector<Block> blocks;     // blocks[0] is the program
+  std::vector<DimCheck> checks;  // tested whenever sizes change
   // What the compiler decided, for `explain` and `inspect`: one line per remark ("conv1: relu fused").
   std::vector<std::string> remarks;
 };

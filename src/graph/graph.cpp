@@ -26,7 +26,8 @@ std::vector<OperandInfo> operand_infos(const std::vector<Value*>& values) {
 
 namespace {
 
-std::vector<OperandInfo> operands_of(const Part& part, const std::vector<OperandInfo>& inputs, const std::vector<Type>& running) {
+std::vector<OperandInfo> operands_of(const Part& part, const std::vector<OperandInfo>& inputs,
+                                     const std::vector<Type>& running) {
   std::vector<OperandInfo> infos(part.operands.size());
   for (std::size_t i = 0; i < part.operands.size(); ++i) {
     const int operand = part.operands[i];
@@ -38,11 +39,18 @@ std::vector<OperandInfo> operands_of(const Part& part, const std::vector<Operand
 
 }  // namespace
 
-Result<std::vector<Type>> infer_parts(const std::vector<Part>& parts, const std::vector<OperandInfo>& inputs, std::vector<DimCheck>& checks) {
+Result<std::vector<Type>> infer_parts(const std::vector<Part>& parts, const std::vector<OperandInfo>& inputs,
+                                      std::vector<DimCheck>& checks,
+                                      const std::vector<std::unique_ptr<Graph>>& regions) {
+  std::vector<std::vector<Type>> region_results;
+  for (const auto& region : regions) {
+    region_results.emplace_back();
+    for (const Value* output : region->outputs()) region_results.back().push_back(output->type);
+  }
   std::vector<Type> running;
   for (const Part& part : parts) {
     const std::vector<OperandInfo> infos = operands_of(part, inputs, running);
-    TRY(running, infer_types(*part.op, part.attributes, infos, checks));
+    TRY(running, infer_types(*part.op, part.attributes, infos, checks, region_results));
   }
   return running;
 }
@@ -64,6 +72,12 @@ std::string Graph::fresh_name(std::string_view wish) {
   }
 }
 
+void Graph::rename(Value* value, std::string_view wish) {
+  if (value->name == wish) return;
+  names_.erase(value->name);
+  value->name = fresh_name(wish);
+}
+
 Value* Graph::add_input(std::string_view value_name, Type type) {
   inputs_.push_back(std::make_unique<Value>());
   Value* value = inputs_.back().get();
@@ -81,27 +95,29 @@ void Graph::add_output(Value* value, std::string_view output_name) {
 
 void Graph::set_output(std::size_t i, Value* value) { outputs_.at(i) = value; }
 
-Result<Node*> Graph::add(std::string_view op_name, Attributes attributes, std::vector<Value*> inputs, std::string_view node_name,
-                         Node* before, std::vector<std::unique_ptr<Graph>> regions) {
+Result<Node*> Graph::add(std::string_view op_name, Attributes attributes, std::vector<Value*> inputs,
+                         std::string_view node_name, Node* before, std::vector<std::unique_ptr<Graph>> regions) {
   const OpDef* op = registry_->find(op_name);
   if (op == nullptr) return Error{ErrorCode::unsupported, "there is no operator '" + std::string(op_name) + "'."};
   auto completed = op->complete(std::move(attributes));
   if (!completed.ok()) return std::move(completed).error().at_node(node_name);
   Part part{op, std::move(completed).value(), {}};
-  for (std::size_t i = 0; i < inputs.size(); ++i) part.operands.push_back(inputs[i] == nullptr ? Part::absent : static_cast<int>(i));
-  if (static_cast<int>(regions.size()) != op->region_count) {
-    return Error{ErrorCode::invalid_model, "operator " + op->name + " owns " + std::to_string(op->region_count) + " graphs, found " +
-                                               std::to_string(regions.size()) + "."}.at_node(node_name);
-  }
-  TRY(Node * node, add_parts({std::move(part)}, 0, std::move(inputs), node_name, before));
-  node->regions_ = std::move(regions);
-  return node;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    part.operands.push_back(inputs[i] == nullptr ? Part::absent : static_cast<int>(i));
+  return add_parts({std::move(part)}, 0, std::move(inputs), node_name, before, std::move(regions));
 }
 
-Result<Node*> Graph::add_parts(std::vector<Part> parts, std::size_t anchor, std::vector<Value*> inputs, std::string_view node_name, Node* before) {
+Result<Node*> Graph::add_parts(std::vector<Part> parts, std::size_t anchor, std::vector<Value*> inputs,
+                               std::string_view node_name, Node* before, std::vector<std::unique_ptr<Graph>> regions) {
+  const OpDef& op = *parts.at(anchor).op;
+  if (static_cast<int>(regions.size()) != op.region_count) {
+    return Error{ErrorCode::invalid_model, "operator " + op.name + " owns " + std::to_string(op.region_count) +
+                                               " graphs, found " + std::to_string(regions.size()) + "."}
+        .at_node(node_name);
+  }
   std::vector<DimCheck> checks = checks_;
   const std::vector<OperandInfo> infos = operand_infos(inputs);
-  auto types = infer_parts(parts, infos, checks);
+  auto types = infer_parts(parts, infos, checks, regions);
   if (!types.ok()) return std::move(types).error().at_node(node_name);
   auto owned = std::make_unique<Node>();
   Node* node = owned.get();
@@ -109,6 +125,7 @@ Result<Node*> Graph::add_parts(std::vector<Part> parts, std::size_t anchor, std:
   node->parts_ = std::move(parts);
   node->anchor_ = anchor;
   node->inputs_ = std::move(inputs);
+  node->regions_ = std::move(regions);
   checks_ = std::move(checks);
   for (Value* input : node->inputs_) {
     if (input != nullptr) input->users.push_back(node);
@@ -128,7 +145,8 @@ Result<Node*> Graph::add_parts(std::vector<Part> parts, std::size_t anchor, std:
   return node;
 }
 
-Value* Graph::must_add(std::string_view op_name, Attributes attributes, std::vector<Value*> inputs, std::string_view node_name, Node* before) {
+Value* Graph::must_add(std::string_view op_name, Attributes attributes, std::vector<Value*> inputs,
+                       std::string_view node_name, Node* before) {
   auto node = add(op_name, std::move(attributes), std::move(inputs), node_name, before);
   if (!node.ok()) check_failed(__FILE__, __LINE__, "must_add", node.error().text().c_str());
   return node.value()->output();
@@ -157,7 +175,7 @@ void Graph::set_input(Node* node, std::size_t i, Value* value) {
 
 Result<void> Graph::infer_node(Node* node) {
   const std::vector<OperandInfo> infos = operand_infos(node->inputs_);
-  auto types = infer_parts(node->parts_, infos, checks_);
+  auto types = infer_parts(node->parts_, infos, checks_, node->regions_);
   if (!types.ok()) return std::move(types).error().at_node(node->name_);
   CHECK(types->size() == node->outputs_.size());
   for (std::size_t i = 0; i < types->size(); ++i) node->outputs_[i]->type = (*types)[i];
@@ -227,7 +245,9 @@ void Graph::move_before(Node* node, Node* before) {
   nodes_.splice(before == nullptr ? nodes_.end() : before->place_, nodes_, node->place_);
 }
 
-bool Graph::is_output(const Value* value) const { return std::find(outputs_.begin(), outputs_.end(), value) != outputs_.end(); }
+bool Graph::is_output(const Value* value) const {
+  return std::find(outputs_.begin(), outputs_.end(), value) != outputs_.end();
+}
 
 void Graph::collect_symbols(std::map<std::string, DimRange, std::less<>>& into) const {
   const auto from_shape = [&](const Shape& shape) {

@@ -1,5 +1,6 @@
-// The IR: a Graph is a list of Nodes in an order in which every operand comes before its use; Values carry types, sizes known as
-// Dims (contents) and, late, layouts. Pure: no aliasing, no memory. Mutate only through Graph's methods; they keep users exact.
+// The IR: a Graph is a list of Nodes in an order in which every operand comes before its use; Values carry types, sizes
+// known as Dims (contents) and, late, layouts. Pure: no aliasing, no memory. Mutate only through Graph's methods; they
+// keep users exact.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +27,11 @@ class Node;
 struct Value {
   std::string name;  // unique in its graph; a name from the model where there is one
   Type type;
-  Contents contents;              // elements known as sizes (small integer tensors)
-  Layout layout;                  // unset until choose_layouts
-  Node* producer = nullptr;       // null: a graph input
+  Contents contents;         // elements known as sizes (small integer tensors)
+  Layout layout;             // unset until choose_layouts
+  Node* producer = nullptr;  // null: a graph input
   int index = 0;
-  std::vector<Node*> users;       // one entry per use by a node
+  std::vector<Node*> users;  // one entry per use by a node
 };
 
 // A use of an operator, possibly fused: {beginnings, anchor, endings}. Its meaning is that of its parts in order.
@@ -40,13 +41,13 @@ class Node {
   const std::vector<Part>& parts() const { return parts_; }
   std::size_t anchor() const { return anchor_; }
   const Part& anchor_part() const { return parts_[anchor_]; }
-  const OpDef& op() const { return *parts_[anchor_].op; }             // of the anchor
+  const OpDef& op() const { return *parts_[anchor_].op; }                      // of the anchor
   const Attributes& attributes() const { return parts_[anchor_].attributes; }  // of the anchor, complete
   bool fused() const { return parts_.size() > 1; }
   bool is(std::string_view op_name) const { return !fused() && op().name == op_name; }
   bool anchors(std::string_view op_name) const { return op().name == op_name; }
 
-  const std::vector<Value*>& inputs() const { return inputs_; }      // null: an absent optional operand
+  const std::vector<Value*>& inputs() const { return inputs_; }  // null: an absent optional operand
   Value* input(std::size_t i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }
   // Operand i of the anchor (null: absent, or the running value of a beginning).
   Value* anchor_input(std::size_t i) const;
@@ -88,17 +89,19 @@ class Graph {
   void add_output(Value* value, std::string_view output_name);
   void set_output(std::size_t i, Value* value);
 
-  // Adds a node before `before` (null: at the end): completes attributes, infers types and contents, names results after `node_name`.
-  // On an Error nothing was added.
-  Result<Node*> add(std::string_view op_name, Attributes attributes, std::vector<Value*> inputs, std::string_view node_name = {},
-                    Node* before = nullptr, std::vector<std::unique_ptr<Graph>> regions = {});
+  // Adds a node before `before` (null: at the end): completes attributes, infers types and contents, names results
+  // after `node_name`. On an Error nothing was added.
+  Result<Node*> add(std::string_view op_name, Attributes attributes, std::vector<Value*> inputs,
+                    std::string_view node_name = {}, Node* before = nullptr,
+                    std::vector<std::unique_ptr<Graph>> regions = {});
   // The same, for rewrites that are right by construction: CHECKs instead of an Error, and returns result 0.
-  Value* must_add(std::string_view op_name, Attributes attributes, std::vector<Value*> inputs, std::string_view node_name = {},
-                  Node* before = nullptr);
+  Value* must_add(std::string_view op_name, Attributes attributes, std::vector<Value*> inputs,
+                  std::string_view node_name = {}, Node* before = nullptr);
   Value* add_constant(Tensor tensor, std::string_view node_name = {}, Node* before = nullptr);
   // Adds a fused node as it stands.
-  Result<Node*> add_parts(std::vector<Part> parts, std::size_t anchor, std::vector<Value*> inputs, std::string_view node_name = {},
-                          Node* before = nullptr);
+  Result<Node*> add_parts(std::vector<Part> parts, std::size_t anchor, std::vector<Value*> inputs,
+                          std::string_view node_name = {}, Node* before = nullptr,
+                          std::vector<std::unique_ptr<Graph>> regions = {});
   // A region's captured operands and results are declared with add_input / add_output of that region's graph.
 
   void set_input(Node* node, std::size_t i, Value* value);
@@ -116,6 +119,8 @@ class Graph {
   // Infers types and contents of every node again, in order (after input types changed, e.g. a symbol got a value).
   Result<void> infer_again();
   std::string fresh_name(std::string_view wish);
+  // Gives the value the wished name, or the wish with a number behind it if another value has it.
+  void rename(Value* value, std::string_view wish);
 
   void collect_symbols(std::map<std::string, DimRange, std::less<>>& into) const;
 
@@ -132,11 +137,14 @@ class Graph {
 };
 
 // Shape and contents rule of a whole (fused) node: the parts in order, each seeing the one before.
-Result<std::vector<Type>> infer_parts(const std::vector<Part>& parts, const std::vector<OperandInfo>& inputs, std::vector<DimCheck>& checks);
+Result<std::vector<Type>> infer_parts(const std::vector<Part>& parts, const std::vector<OperandInfo>& inputs,
+                                      std::vector<DimCheck>& checks,
+                                      const std::vector<std::unique_ptr<Graph>>& regions);
 // How the parts look to a shape rule: the node's operands as OperandInfo.
 std::vector<OperandInfo> operand_infos(const std::vector<Value*>& values);
 
-// Text form; parse reads it back exactly. Constants above `max_constant_elements` print as `elided`, which does not parse.
+// Text form; parse reads it back exactly. Constants above `max_constant_elements` print as `elided`, which does not
+// parse.
 struct PrintOptions {
   std::int64_t max_constant_elements = INT64_MAX;
   bool layouts = true;

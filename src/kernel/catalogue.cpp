@@ -42,13 +42,15 @@ std::string accepts_reference(const StepDesc& desc, const Target&) {
 
 double cost_reference(const StepDesc& desc, const Target&) {
   double elements = 1;
-  for (const OperandDesc& output : desc.outputs) elements += static_cast<double>(output.type.shape.element_count().constant().value_or(1 << 20));
+  for (const OperandDesc& output : desc.outputs)
+    elements += static_cast<double>(output.type.shape.element_count().constant().value_or(1 << 20));
   return elements * 1e-6;  // always beyond any real kernel
 }
 
 Plan plan_reference(const PlanRequest& request, const Target&) {
   std::vector<ReferenceOperand> operands;
-  for (std::size_t i = 0; i < request.inputs.size(); ++i) operands.push_back({request.inputs[i], request.desc.inputs[i].present});
+  for (std::size_t i = 0; i < request.inputs.size(); ++i)
+    operands.push_back({request.inputs[i], request.desc.inputs[i].present});
   for (const TensorDesc& output : request.outputs) operands.push_back({output, true});
   Plan plan = Plan::of(ReferencePlan{&request.desc.anchor_part(), request.inputs.size(), request.outputs.size(), 0});
   const std::size_t at = plan.append(std::span<const ReferenceOperand>(operands));
@@ -68,7 +70,8 @@ Fault run_reference(const Plan& plan, const Pointers& pointers, int, std::int64_
     }
     ++used;
   }
-  for (std::size_t i = 0; i < head.output_count; ++i) outputs[i] = TensorView(operands[head.input_count + i].desc, pointers.outputs[i]);
+  for (std::size_t i = 0; i < head.output_count; ++i)
+    outputs[i] = TensorView(operands[head.input_count + i].desc, pointers.outputs[i]);
   const auto done = head.part->op->reference({head.part->attributes, {inputs, used}, {outputs, head.output_count}});
   return done.ok() ? nullptr : "the data breaks the operator's rules (an index or a size lies out of range)";
 }

@@ -1,4 +1,5 @@
-// Catalogue: the ordered table of rows of one device. For each operator the last row is its reference loop, so every legal model runs.
+// Catalogue: the ordered table of rows of one device. For each operator the last row is its reference loop, so every
+// legal model runs.
 #pragma once
 
 #include <map>
@@ -21,7 +22,8 @@ struct RowAnswer {
 
 class Catalogue {
  public:
-  // Rows in order of preference among equals; a reference row for every registered operator that has reference loops is added last.
+  // Rows in order of preference among equals; a reference row for every registered operator that has reference loops is
+  // added last.
   Catalogue(const std::vector<const Row*>& rows, const Registry& registry);
 
   const std::vector<const Row*>& rows_for(std::string_view op) const;

@@ -1,9 +1,11 @@
-// Row: the contract between the compiler and one kernel. A row says what it accepts and why not, what it costs, how it packs
-// constants, plans for concrete sizes, and computes tile after tile. It never allocates, throws, locks or starts a thread while
-// running, and its tiles depend on shape and cluster only, never on the thread count: the same bits for any number of threads.
+// Row: the contract between the compiler and one kernel. A row says what it accepts and why not, what it costs, how it
+// packs constants, plans for concrete sizes, and computes tile after tile. It never allocates, throws, locks or starts
+// a thread while running, and its tiles depend on shape and cluster only, never on the thread count: the same bits for
+// any number of threads.
 //
 //   compile:  accepts → cost → packed_bytes / pack                 load or first sight of a size:  plan → workspace
-//   run:      for phase in 0…phases-1:  for tile in 0…tiles(phase)-1, on any thread:  run(…, phase, tile, …)      (barrier between phases)
+//   run:      for phase in 0…phases-1:  for tile in 0…tiles(phase)-1, on any thread:  run(…, phase, tile, …) (barrier
+//   between phases)
 #pragma once
 
 #include <cstddef>
@@ -26,15 +28,15 @@ enum class Exactness : std::uint8_t {
   bounded,  // a transform changes the rounding; the row's doc names the bound
 };
 
-// Packs constants once, e.g. weights into panels. `format` names the byte layout with a version ("gemm_panels/1"): rows that share a
-// format share the bytes.
+// Packs constants once, e.g. weights into panels. `format` names the byte layout with a version ("gemm_panels/1"): rows
+// that share a format share the bytes.
 struct Packing {
   std::string_view format;  // empty: the row packs nothing
   // Which of desc.inputs go into the pack, in this order; they are then not passed to run.
   std::vector<int> (*inputs)(const StepDesc&) = nullptr;
   std::size_t (*size_bytes)(const StepDesc&, const Target&) = nullptr;
-  // Writes exactly size_bytes bytes. `views` are the operands named by `inputs`, with any strides. Also runs as a step, when the
-  // weights are computed.
+  // Writes exactly size_bytes bytes. `views` are the operands named by `inputs`, with any strides. Also runs as a step,
+  // when the weights are computed.
   void (*pack)(const StepDesc&, const Target&, std::span<const TensorView> views, std::byte* out) = nullptr;
 };
 
@@ -60,7 +62,9 @@ class Plan {
     return offset;
   }
   template <typename T>
-  T& head() { return *reinterpret_cast<T*>(words_.data()); }
+  T& head() {
+    return *reinterpret_cast<T*>(words_.data());
+  }
   const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(words_.data()); }
   std::size_t size_bytes() const { return words_.size() * 8; }
 
@@ -68,8 +72,8 @@ class Plan {
   std::vector<std::uint64_t> words_;
 };
 
-// Scratch memory of one step. `shared` keeps its contents from phase to phase and is seen by all tiles; `per_worker` is private to
-// the worker that runs a tile and has no contents at its start. Both 64-byte aligned.
+// Scratch memory of one step. `shared` keeps its contents from phase to phase and is seen by all tiles; `per_worker` is
+// private to the worker that runs a tile and has no contents at its start. Both 64-byte aligned.
 struct Workspace {
   std::size_t shared_bytes = 0;
   std::size_t per_worker_bytes = 0;
@@ -77,10 +81,10 @@ struct Workspace {
 
 // Where one run finds its data.
 struct Pointers {
-  const std::byte* const* inputs = nullptr;   // by desc.inputs; null for absent and for packed operands
-  std::byte* const* outputs = nullptr;        // by desc.outputs
-  const std::byte* packed = nullptr;          // 64-byte aligned; null if the row packs nothing
-  std::byte* shared = nullptr;                // Workspace::shared_bytes
+  const std::byte* const* inputs = nullptr;  // by desc.inputs; null for absent and for packed operands
+  std::byte* const* outputs = nullptr;       // by desc.outputs
+  const std::byte* packed = nullptr;         // 64-byte aligned; null if the row packs nothing
+  std::byte* shared = nullptr;               // Workspace::shared_bytes
 };
 
 // What a run can find wrong in data ("an index lies outside the axis"); null: nothing. Static text.

@@ -14,17 +14,18 @@ namespace polyphase {
 
 // An operand or result. Shapes may hold symbols while compiling; at plan time they are constant.
 struct OperandDesc {
-  bool present = true;      // false: an optional operand that is absent
+  bool present = true;  // false: an optional operand that is absent
   Type type;
-  Layout layout;            // always set for present operands
-  bool constant = false;    // the same for every run of the engine
-  // The constant's elements where they are at hand (compile time, or a portable engine's load); may be null for a constant.
+  Layout layout;          // always set for present operands
+  bool constant = false;  // the same for every run of the engine
+  // The constant's elements where they are at hand (compile time, or a portable engine's load); may be null for a
+  // constant.
   const TensorView* value = nullptr;
 };
 
 struct StepDesc {
-  std::string name;             // the node's, for messages
-  std::vector<Part> parts;      // beginnings, anchor, endings; Part::operands index `inputs`
+  std::string name;         // the node's, for messages
+  std::vector<Part> parts;  // beginnings, anchor, endings; Part::operands index `inputs`
   std::size_t anchor = 0;
   std::vector<OperandDesc> inputs;
   std::vector<OperandDesc> outputs;
@@ -33,8 +34,8 @@ struct StepDesc {
   const Attributes& attributes() const { return parts[anchor].attributes; }
   std::span<const Part> beginnings() const { return {parts.data(), anchor}; }
   std::span<const Part> endings() const { return {parts.data() + anchor + 1, parts.size() - anchor - 1}; }
-  // Index into `inputs` of the anchor's operand i; -1 if absent or the running value of a beginning (then the first beginning's
-  // operand 0 is the data).
+  // Index into `inputs` of the anchor's operand i; -1 if absent or the running value of a beginning (then the first
+  // beginning's operand 0 is the data).
   int anchor_operand(std::size_t i) const;
   // The tensor that enters the chain: operand 0 of the first part.
   const OperandDesc& data() const { return inputs[static_cast<std::size_t>(parts.front().operands.front())]; }
@@ -45,7 +46,7 @@ struct StepDesc {
 // At plan time: every size a number, every operand's strides known. `desc` has constant shapes and constant attributes.
 struct PlanRequest {
   const StepDesc& desc;
-  std::span<const TensorDesc> inputs;   // absent operands: rank 0 with dtype of no meaning; see desc.inputs[i].present
+  std::span<const TensorDesc> inputs;  // absent operands: rank 0 with dtype of no meaning; see desc.inputs[i].present
   std::span<const TensorDesc> outputs;
 };
 

@@ -1,4 +1,5 @@
-// Target: what a compilation aims at: the instruction cluster, its cache sizes, and the catalogue of kernels it may pick from.
+// Target: what a compilation aims at: the instruction cluster, its cache sizes, and the catalogue of kernels it may
+// pick from.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,8 @@ namespace polyphase {
 
 class Catalogue;
 
-// Instruction clusters of CPUs, each holding the ones before. DO NOT CHANGE THE NUMBERS: they are embedded in engine files.
+// Instruction clusters of CPUs, each holding the ones before. DO NOT CHANGE THE NUMBERS: they are embedded in engine
+// files.
 enum class Cluster : std::uint8_t {
   scalar = 0,  // any x86-64 or other CPU
   avx2 = 1,    // AVX2, FMA, F16C
@@ -19,8 +21,8 @@ enum class Cluster : std::uint8_t {
 std::string_view name_of(Cluster cluster);
 std::optional<Cluster> cluster_from_name(std::string_view name);
 
-// What lower and the passes ask. Cache sizes steer tiles only through the cluster: they are fixed per cluster, not read from the
-// machine, so that the same engine gives the same bits everywhere.
+// What lower and the passes ask. Cache sizes steer tiles only through the cluster: they are fixed per cluster, not read
+// from the machine, so that the same engine gives the same bits everywhere.
 struct Target {
   Cluster cluster = Cluster::scalar;
   // Weights are kept raw and packed at load for the CPU at hand; the engine runs on any.

@@ -1,4 +1,5 @@
-// The memory plan: sizes, lifetimes and aliases to offsets in one arena. A pure function; nothing here knows of graphs or devices.
+// The memory plan: sizes, lifetimes and aliases to offsets in one arena. A pure function; nothing here knows of graphs
+// or devices.
 //
 //   bytes ▲   ┌────────┐                  a block lives from its first step to its last, both included;
 //         │   │   b    ├──────┐           two blocks that live at the same step never overlap
@@ -27,7 +28,8 @@ struct MemoryPlan {
   std::size_t lower_bound_bytes = 0;
 };
 
-// Offsets for all blocks. Deterministic; O(n log n) to O(n²) in the number of blocks; tries several orders and keeps the smallest arena.
+// Offsets for all blocks. Deterministic; O(n log n) to O(n²) in the number of blocks; tries several orders and keeps
+// the smallest arena.
 MemoryPlan plan_memory(std::span<const Lifetime> blocks);
 
 }  // namespace polyphase

@@ -7,23 +7,30 @@ namespace polyphase {
 
 std::string_view name_of(DimCheck::Relation relation) {
   switch (relation) {
-    case DimCheck::Relation::equal: return "==";
-    case DimCheck::Relation::less_equal: return "<=";
-    case DimCheck::Relation::broadcast: return "broadcasts with";
+    case DimCheck::Relation::equal:
+      return "==";
+    case DimCheck::Relation::less_equal:
+      return "<=";
+    case DimCheck::Relation::broadcast:
+      return "broadcasts with";
   }
   return "?";
 }
 
 bool holds(DimCheck::Relation relation, std::int64_t left, std::int64_t right) {
   switch (relation) {
-    case DimCheck::Relation::equal: return left == right;
-    case DimCheck::Relation::less_equal: return left <= right;
-    case DimCheck::Relation::broadcast: return left == right || (left == 1 && right != 0) || (right == 1 && left != 0);
+    case DimCheck::Relation::equal:
+      return left == right;
+    case DimCheck::Relation::less_equal:
+      return left <= right;
+    case DimCheck::Relation::broadcast:
+      return left == right || (left == 1 && right != 0) || (right == 1 && left != 0);
   }
   return false;
 }
 
-Result<void> InferContext::require(const Dim& left, DimCheck::Relation relation, const Dim& right, const std::string& message) const {
+Result<void> InferContext::require(const Dim& left, DimCheck::Relation relation, const Dim& right,
+                                   const std::string& message) const {
   bool proved = left == right;
   bool disproved = left.overflowed() || right.overflowed();
   if (left.is_constant() && right.is_constant()) {
@@ -67,16 +74,17 @@ Result<Attributes> OpDef::complete(Attributes given) const {
       return Error{ErrorCode::invalid_argument, "operator " + name + " has no attribute '" + given_name + "'."};
     }
     if (kind_of(value) != spec->kind) {
-      return Error{ErrorCode::invalid_argument, "attribute '" + given_name + "' of operator " + name + " must be of kind " +
-                                                    std::string(name_of(spec->kind)) + ", found " + std::string(name_of(kind_of(value))) + "."};
+      return Error{ErrorCode::invalid_argument, "attribute '" + given_name + "' of operator " + name +
+                                                    " must be of kind " + std::string(name_of(spec->kind)) +
+                                                    ", found " + std::string(name_of(kind_of(value))) + "."};
     }
     if (spec->kind == AttributeKind::word) {
       const std::string& word = std::get<std::string>(value);
       if (!spec->words.empty() && std::find(spec->words.begin(), spec->words.end(), word) == spec->words.end()) {
         std::string known;
         for (const std::string& allowed : spec->words) known += (known.empty() ? "" : ", ") + allowed;
-        return Error{ErrorCode::invalid_argument,
-                     "attribute '" + given_name + "' of operator " + name + " is '" + word.substr(0, 60) + "'; it must be one of: " + known + "."};
+        return Error{ErrorCode::invalid_argument, "attribute '" + given_name + "' of operator " + name + " is '" +
+                                                      word.substr(0, 60) + "'; it must be one of: " + known + "."};
       }
     }
   }
@@ -95,8 +103,9 @@ namespace {
 Result<void> check_operand_count(const OpDef& op, std::span<const OperandInfo> inputs) {
   const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
   if (inputs.size() > op.inputs.size() && !variadic) {
-    return Error{ErrorCode::invalid_model, "operator " + op.name + " takes at most " + std::to_string(op.inputs.size()) +
-                                               " operands, found " + std::to_string(inputs.size()) + "."};
+    return Error{ErrorCode::invalid_model, "operator " + op.name + " takes at most " +
+                                               std::to_string(op.inputs.size()) + " operands, found " +
+                                               std::to_string(inputs.size()) + "."};
   }
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const bool present = i < inputs.size() && inputs[i].present();
@@ -105,43 +114,49 @@ Result<void> check_operand_count(const OpDef& op, std::span<const OperandInfo> i
     }
   }
   for (std::size_t i = op.inputs.size(); i < inputs.size(); ++i) {
-    if (!inputs[i].present()) return Error{ErrorCode::invalid_model, "operator " + op.name + " lacks operand " + std::to_string(i) + "."};
+    if (!inputs[i].present())
+      return Error{ErrorCode::invalid_model, "operator " + op.name + " lacks operand " + std::to_string(i) + "."};
   }
   return {};
 }
 
 Result<void> check_result(const OpDef& op, const Type& type) {
   if (type.shape.rank() > max_rank) {
-    return Error{ErrorCode::unsupported, "operator " + op.name + " would give a tensor of rank " + std::to_string(type.shape.rank()) +
-                                             "; the highest rank is " + std::to_string(max_rank) + "."};
+    return Error{ErrorCode::unsupported, "operator " + op.name + " would give a tensor of rank " +
+                                             std::to_string(type.shape.rank()) + "; the highest rank is " +
+                                             std::to_string(max_rank) + "."};
   }
   for (const Dim& dim : type.shape) {
     if (dim.overflowed()) {
       return Error{ErrorCode::invalid_model, "operator " + op.name + " would give a size beyond 64-bit arithmetic."};
     }
     if (dim.range().high < 0) {
-      return Error{ErrorCode::invalid_model, "operator " + op.name + " would give the negative size " + dim.text() + "."};
+      return Error{ErrorCode::invalid_model,
+                   "operator " + op.name + " would give the negative size " + dim.text() + "."};
     }
   }
   const Dim bytes = type.shape.element_count() * Dim(static_cast<std::int64_t>(size_bytes(type.dtype)));
   if (bytes.overflowed() || bytes.range().low > (std::int64_t{1} << 47)) {
-    return Error{ErrorCode::out_of_memory, "operator " + op.name + " would give " + type.text() + ", more than any memory holds."};
+    return Error{ErrorCode::out_of_memory,
+                 "operator " + op.name + " would give " + type.text() + ", more than any memory holds."};
   }
   return {};
 }
 
 }  // namespace
 
-Result<std::vector<Type>> infer_types(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs,
-                                      std::vector<DimCheck>& checks) {
+Result<std::vector<Type>> infer_types(const OpDef& op, const Attributes& attributes,
+                                      std::span<const OperandInfo> inputs, std::vector<DimCheck>& checks,
+                                      std::span<const std::vector<Type>> region_results) {
   TRY_VOID(check_operand_count(op, inputs));
   CHECK(op.infer != nullptr);
-  TRY(std::vector<Type> types, op.infer(InferContext(attributes, inputs, checks)));
+  TRY(std::vector<Type> types, op.infer(InferContext(attributes, inputs, checks, region_results)));
   for (const Type& type : types) TRY_VOID(check_result(op, type));
   return types;
 }
 
-Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs, const Type& result) {
+Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs,
+                        const Type& result) {
   if (is_float(result.dtype) || !result.shape.is_static()) return std::nullopt;
   const auto count = result.shape.element_count().constant();
   if (!count.has_value() || *count < 0 || *count > max_contents) return std::nullopt;
@@ -160,7 +175,8 @@ Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span
     if (!sizes.has_value()) return std::nullopt;
     std::vector<std::int64_t> values;
     // Operands of the result's dtype carry elements; others (indices) keep their values and so must be constant.
-    const bool carries = inputs[i].type->dtype == result.dtype && (i == 0 || op.inputs.size() == 1 || op.inputs[std::min(i, op.inputs.size() - 1)].variadic);
+    const bool carries = inputs[i].type->dtype == result.dtype &&
+                         (i == 0 || op.inputs.size() == 1 || op.inputs[std::min(i, op.inputs.size() - 1)].variadic);
     for (const Dim& dim : *inputs[i].contents) {
       if (carries) {
         values.push_back(static_cast<std::int64_t>(table.size()));
@@ -176,11 +192,13 @@ Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span
   if (!moved.ok() || moved->size() != 1 || moved->front().dtype() != DType::i64) return std::nullopt;
   std::vector<Dim> out;
   const TensorView& view = moved->front().view();
-  for (std::int64_t i = 0; i < view.element_count(); ++i) out.push_back(table[static_cast<std::size_t>(view.as<std::int64_t>()[i])]);
+  for (std::int64_t i = 0; i < view.element_count(); ++i)
+    out.push_back(table[static_cast<std::size_t>(view.as<std::int64_t>()[i])]);
   return out;
 }
 
-Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes& attributes, std::span<const Tensor> inputs) {
+Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes& attributes,
+                                               std::span<const Tensor> inputs) {
   std::vector<Type> types(inputs.size());
   std::vector<std::vector<Dim>> contents(inputs.size());
   std::vector<OperandInfo> infos(inputs.size());
@@ -193,7 +211,8 @@ Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes
     const TensorView& view = views[i];
     if (is_float(view.dtype) || view.element_count() > max_contents) continue;
     for_each_index<1>(view.size_span(), {view.strides.data()}, [&](const std::array<std::int64_t, 1>& at) {
-      contents[i].emplace_back(load_integer(view.data + at[0] * static_cast<std::int64_t>(size_bytes(view.dtype)), view.dtype));
+      contents[i].emplace_back(
+          load_integer(view.data + at[0] * static_cast<std::int64_t>(size_bytes(view.dtype)), view.dtype));
     });
     infos[i].contents = &contents[i];
   }

@@ -1,4 +1,5 @@
-// OpDef: what one operator means, as one object, without any graph: attributes, shape rule over Dim, layout rule, reference loops.
+// OpDef: what one operator means, as one object, without any graph: attributes, shape rule over Dim, layout rule,
+// reference loops.
 #pragma once
 
 #include <optional>
@@ -18,9 +19,9 @@ namespace polyphase {
 // "axis 1 of 'x' (C) must equal dimension 0 of the weight (64)".
 struct DimCheck {
   enum class Relation : std::uint8_t {
-    equal,          // left == right
-    less_equal,     // left <= right
-    broadcast,      // left == right, or one of them is 1 and the other not 0
+    equal,       // left == right
+    less_equal,  // left <= right
+    broadcast,   // left == right, or one of them is 1 and the other not 0
   };
   Dim left;
   Relation relation = Relation::equal;
@@ -32,8 +33,8 @@ std::string_view name_of(DimCheck::Relation relation);
 // Whether the check holds for these values.
 bool holds(DimCheck::Relation relation, std::int64_t left, std::int64_t right);
 
-// An operand as a shape rule sees it. `contents` are the elements of a small integer or bool tensor, in row-major order, when
-// they are known as sizes.
+// An operand as a shape rule sees it. `contents` are the elements of a small integer or bool tensor, in row-major
+// order, when they are known as sizes.
 struct OperandInfo {
   const Type* type = nullptr;  // null: an optional operand that is absent
   const std::vector<Dim>* contents = nullptr;
@@ -47,18 +48,25 @@ inline constexpr std::int64_t max_contents = 1024;
 // What a shape rule knows and what it may demand.
 class InferContext {
  public:
-  InferContext(const Attributes& attributes, std::span<const OperandInfo> inputs, std::vector<DimCheck>& checks)
-      : attributes_(attributes), inputs_(inputs), checks_(checks) {}
+  InferContext(const Attributes& attributes, std::span<const OperandInfo> inputs, std::vector<DimCheck>& checks,
+               std::span<const std::vector<Type>> region_results = {})
+      : attributes_(attributes), inputs_(inputs), checks_(checks), region_results_(region_results) {}
 
   const Attributes& attributes() const { return attributes_; }
   std::size_t input_count() const { return inputs_.size(); }
   bool has_input(std::size_t i) const { return i < inputs_.size() && inputs_[i].present(); }
-  const Type& input(std::size_t i) const { CHECK(has_input(i)); return *inputs_[i].type; }
+  const Type& input(std::size_t i) const {
+    CHECK(has_input(i));
+    return *inputs_[i].type;
+  }
   const Shape& shape(std::size_t i) const { return input(i).shape; }
+  // The result types of each graph the node owns (operators with region_count > 0).
+  std::span<const std::vector<Type>> region_results() const { return region_results_; }
   const std::vector<Dim>* contents(std::size_t i) const { return has_input(i) ? inputs_[i].contents : nullptr; }
 
   // Demands a relation: proved → nothing, disproved → Error(message), open → a run-time check with the same words.
-  Result<void> require(const Dim& left, DimCheck::Relation relation, const Dim& right, const std::string& message) const;
+  Result<void> require(const Dim& left, DimCheck::Relation relation, const Dim& right,
+                       const std::string& message) const;
   // The size of two broadcast axes by numpy's rule.
   Result<Dim> broadcast(const Dim& a, const Dim& b, const std::string& message) const;
 
@@ -66,10 +74,11 @@ class InferContext {
   const Attributes& attributes_;
   std::span<const OperandInfo> inputs_;
   std::vector<DimCheck>& checks_;
+  std::span<const std::vector<Type>> region_results_;
 };
 
-// Concrete operands for the reference loops: constant attributes, views in logical order with any strides. Absent optional
-// operands have data == nullptr and rank 0. Outputs have the inferred sizes and are written completely.
+// Concrete operands for the reference loops: constant attributes, views in logical order with any strides. Absent
+// optional operands have data == nullptr and rank 0. Outputs have the inferred sizes and are written completely.
 struct ReferenceContext {
   const Attributes& attributes;
   std::span<const TensorView> inputs;
@@ -102,8 +111,8 @@ struct OpDef {
 
   // Result types from operand types; refuses what is illegal, with the rule named. Attributes are complete.
   Result<std::vector<Type>> (*infer)(const InferContext&) = nullptr;
-  // Plain loops over views; floats accumulate in double and round once, integers are exact. Errors are about data only (an index
-  // out of range). Null only for operators that own regions or whose result count depends on data.
+  // Plain loops over views; floats accumulate in double and round once, integers are exact. Errors are about data only
+  // (an index out of range). Null only for operators that own regions or whose result count depends on data.
   Result<void> (*reference)(const ReferenceContext&) = nullptr;
 
   LayoutRule layout = LayoutRule::row_major;
@@ -120,17 +129,20 @@ struct OpDef {
   Result<Attributes> complete(Attributes given) const;
 };
 
-// Runs the shape rule with the common checks around it: operand count, attributes, rank limit, no negative or overflowing size.
-// `attributes` must be complete.
-Result<std::vector<Type>> infer_types(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs,
-                                      std::vector<DimCheck>& checks);
+// Runs the shape rule with the common checks around it: operand count, attributes, rank limit, no negative or
+// overflowing size. `attributes` must be complete.
+Result<std::vector<Type>> infer_types(const OpDef& op, const Attributes& attributes,
+                                      std::span<const OperandInfo> inputs, std::vector<DimCheck>& checks,
+                                      std::span<const std::vector<Type>> region_results = {});
 // Contents of the (single) result, if they follow from the operands'.
-Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs, const Type& result);
+Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs,
+                        const Type& result);
 // Runs the reference on concrete tensors: infers, allocates row-major results, computes.
-Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes& attributes, std::span<const Tensor> inputs);
+Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes& attributes,
+                                               std::span<const Tensor> inputs);
 
-// One operator use inside a node: beginnings, the anchor, endings, in order. `operands` index the node's inputs; `running` is the
-// result of the part before (for the first part: there is none).
+// One operator use inside a node: beginnings, the anchor, endings, in order. `operands` index the node's inputs;
+// `running` is the result of the part before (for the first part: there is none).
 struct Part {
   static constexpr int running = -1;
   static constexpr int absent = -2;

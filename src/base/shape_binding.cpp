@@ -1,0 +1,66 @@
+// Symbols get their values from the shapes a caller brings.
+#include "base/shape_binding.h"
+
+#include <vector>
+
+namespace polyphase {
+namespace {
+
+std::string sizes_text(std::span<const std::int64_t> sizes) {
+  return Shape::from_sizes({sizes.begin(), sizes.end()}).text();
+}
+
+Error mismatch(const Shape& declared, std::span<const std::int64_t> sizes, std::string_view what,
+               const std::string& why) {
+  return {ErrorCode::shape_mismatch, std::string(what) + " has the shape " + sizes_text(sizes) + "; expected " +
+                                         declared.text() + ": " + why + "."};
+}
+
+}  // namespace
+
+Result<void> bind_shape(const Shape& declared, std::span<const std::int64_t> sizes, std::string_view what,
+                        DimBindings& bindings) {
+  if (declared.rank() != static_cast<int>(sizes.size())) {
+    return mismatch(declared, sizes, what,
+                    "rank " + std::to_string(declared.rank()) + " is needed, found " + std::to_string(sizes.size()));
+  }
+  for (int axis = 0; axis < declared.rank(); ++axis) {
+    const std::int64_t size = sizes[static_cast<std::size_t>(axis)];
+    const std::string place = "axis " + std::to_string(axis);
+    if (size < 0) return mismatch(declared, sizes, what, place + " is negative");
+    const Dim& dim = declared[axis];
+    if (dim.is_constant() && dim.value() != size) {
+      return mismatch(declared, sizes, what, place + " must be " + dim.text() + ", found " + std::to_string(size));
+    }
+    if (!dim.is_symbol()) continue;
+    const DimRange range = dim.range();
+    if (size < range.low || size > range.high) {
+      return mismatch(declared, sizes, what,
+                      place + " (" + dim.text() + ") must lie in " + std::to_string(range.low) + ".." +
+                          std::to_string(range.high) + ", found " + std::to_string(size));
+    }
+    const auto [bound, fresh] = bindings.emplace(dim.symbol_name(), size);
+    if (!fresh && bound->second != size) {
+      return mismatch(declared, sizes, what,
+                      place + " is " + std::to_string(size) + ", but " + dim.text() + " is " +
+                          std::to_string(bound->second) + " elsewhere");
+    }
+  }
+  return {};
+}
+
+Result<void> check_shape(const Shape& declared, std::span<const std::int64_t> sizes, std::string_view what,
+                         const DimBindings& bindings) {
+  for (int axis = 0; axis < declared.rank(); ++axis) {
+    const auto expected = declared[axis].evaluate(bindings);
+    if (expected.has_value() && *expected == sizes[static_cast<std::size_t>(axis)]) continue;
+    return mismatch(
+        declared, sizes, what,
+        "axis " + std::to_string(axis) + " must be " + declared[axis].text() +
+            (expected.has_value() ? " = " + std::to_string(*expected) : ", which cannot be known from the inputs") +
+            ", found " + std::to_string(sizes[static_cast<std::size_t>(axis)]));
+  }
+  return {};
+}
+
+}  // namespace polyphase

@@ -1,0 +1,23 @@
+// Binding: the sizes a caller brings give the symbols of the declared shapes their values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/dim.h"
+#include "base/result.h"
+#include "base/shape.h"
+
+namespace polyphase {
+
+// Binds the plain symbols of `declared` to `sizes`, axis by axis, and checks rank, constants, ranges, and symbols bound
+// before. Sizes that are expressions are checked by check_shape once everything is bound. `what` names the tensor in
+// messages ("input 'x'").
+Result<void> bind_shape(const Shape& declared, std::span<const std::int64_t> sizes, std::string_view what,
+                        DimBindings& bindings);
+// Every size of `declared` under the bindings equals the one found.
+Result<void> check_shape(const Shape& declared, std::span<const std::int64_t> sizes, std::string_view what,
+                         const DimBindings& bindings);
+
+}  // namespace polyphase
