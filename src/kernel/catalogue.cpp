@@ -1,9 +1,16 @@
 // The table of rows, and the reference row at its end.
 #include "kernel/catalogue.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace polyphase {
+
+std::string_view name_of(Density density) {
+  constexpr std::string_view names[] = {"dense", "pitched", "strided"};
+  return names[static_cast<std::size_t>(density)];
+}
 
 int StepDesc::anchor_operand(std::size_t i) const {
   const Part& part = parts[anchor];
@@ -84,6 +91,7 @@ const Row reference_row = {
     .doc = "the operator's plain loops, one thread, double accumulation",
     .exactness = Exactness::exact,
     .reference = true,
+    .takes = Density::strided,
     .accepts = accepts_reference,
     .cost = cost_reference,
     .packing = {},
@@ -114,10 +122,29 @@ const Row* Catalogue::find(std::string_view op, std::string_view name) const {
   return nullptr;
 }
 
+std::string refusal_of(const Row& row, const StepDesc& desc, const Target& target) {
+  std::string refusal = row.accepts(desc, target);
+  if (!refusal.empty() || row.takes == Density::strided) return refusal;
+  std::vector<int> packed;
+  if (!row.packing.format.empty()) packed = row.packing.inputs(desc);
+  for (std::size_t i = 0; i < desc.inputs.size(); ++i) {
+    const OperandDesc& input = desc.inputs[i];
+    if (!input.present || input.density <= row.takes) continue;
+    if (std::find(packed.begin(), packed.end(), static_cast<int>(i)) != packed.end()) continue;
+    return "operand " + std::to_string(i) + " is a " + std::string(name_of(input.density)) + " view";
+  }
+  for (std::size_t i = 0; i < desc.outputs.size(); ++i) {
+    if (desc.outputs[i].density > row.takes) {
+      return "result " + std::to_string(i) + " is a " + std::string(name_of(desc.outputs[i].density)) + " window";
+    }
+  }
+  return {};
+}
+
 std::vector<RowAnswer> Catalogue::ask(const StepDesc& desc, const Target& target) const {
   std::vector<RowAnswer> answers;
   for (const Row* row : rows_for(desc.anchor_part().op->name)) {
-    RowAnswer answer{row, row->accepts(desc, target), 0};
+    RowAnswer answer{row, refusal_of(*row, desc, target), 0};
     if (answer.refusal.empty()) answer.cost_seconds = row->cost(desc, target);
     answers.push_back(std::move(answer));
   }

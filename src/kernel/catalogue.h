@@ -20,6 +20,9 @@ struct RowAnswer {
   double cost_seconds = 0;
 };
 
+// Why the row does not take the step, by its own rule and by the strides it takes; empty: it does.
+std::string refusal_of(const Row& row, const StepDesc& desc, const Target& target);
+
 class Catalogue {
  public:
   // Rows in order of preference among equals; a reference row for every registered operator that has reference loops is

@@ -35,8 +35,8 @@ struct Packing {
   // Which of desc.inputs go into the pack, in this order; they are then not passed to run.
   std::vector<int> (*inputs)(const StepDesc&) = nullptr;
   std::size_t (*size_bytes)(const StepDesc&, const Target&) = nullptr;
-  // Writes exactly size_bytes bytes. `views` are the operands named by `inputs`, with any strides. Also runs as a step,
-  // when the weights are computed.
+  // Writes exactly size_bytes bytes; `out` is 64-byte aligned and holds anything. `views` are the operands named by
+  // `inputs`, with any strides. Also runs as a step, when the weights are computed.
   void (*pack)(const StepDesc&, const Target&, std::span<const TensorView> views, std::byte* out) = nullptr;
 };
 
@@ -96,6 +96,13 @@ struct Row {
   std::string_view doc;   // one sentence: when it is the right one
   Exactness exactness = Exactness::exact;
   bool reference = false;  // the operator's plain loops
+  // The loosest strides that run() takes on every operand it does not pack and on every result. Catalogue::ask refuses
+  // for the row what is looser. No alignment beyond the element's may be assumed of what is not dense.
+  Density takes = Density::dense;
+  // Result 0 may be the very memory of an operand of equal type and strides that elementwise parts read: each element
+  // of it is read before the result's is written there, by the same tile. (Never the data of a convolution, only what
+  // its endings read.)
+  bool in_place = false;
 
   // Empty: taken. Otherwise the reason, in words for `explain`. Must hold for every value of symbolic sizes.
   std::string (*accepts)(const StepDesc&, const Target&) = nullptr;

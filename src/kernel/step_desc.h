@@ -1,8 +1,10 @@
 // StepDesc: one step of a program as a kernel row sees it: the parts to compute and what is known of their operands.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/layout.h"
@@ -12,11 +14,22 @@
 
 namespace polyphase {
 
+// How freely a tensor may lie in memory around its layout. Each kind holds the ones before.
+enum class Density : std::uint8_t {
+  dense,    // exactly the dense strides of its layout
+  pitched,  // innermost axis of the layout contiguous, outer strides positive, any and in the layout's order: a window
+            // of a larger tensor, such as a channel slice of a concat (pixel pitch), or rows and columns cut out of an
+            // image
+  strided,  // any strides, also 0 (broadcast) and negative
+};
+std::string_view name_of(Density density);
+
 // An operand or result. Shapes may hold symbols while compiling; at plan time they are constant.
 struct OperandDesc {
   bool present = true;  // false: an optional operand that is absent
   Type type;
-  Layout layout;          // always set for present operands
+  Layout layout;  // always set for present operands
+  Density density = Density::dense;
   bool constant = false;  // the same for every run of the engine
   // The constant's elements where they are at hand (compile time, or a portable engine's load); may be null for a
   // constant.
