@@ -39,7 +39,7 @@ function(polyphase_isa_objects)
   set(name ${arg_TARGET}_${arg_CLUSTER})
 
   add_library(${name} OBJECT ${arg_SOURCES})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${name} PRIVATE polyphase_flags)
   target_compile_definitions(${name} PRIVATE POLYPHASE_CLUSTER=${arg_CLUSTER})
   target_compile_options(${name} PRIVATE ${POLYPHASE_ISA_COMMON} ${POLYPHASE_ISA_${arg_CLUSTER}})

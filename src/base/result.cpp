@@ -3,6 +3,8 @@
 
 namespace polyphase {
 
+void result_misread() { check_failed("result.h", 0, "Result", "the wrong side of a Result was read"); }
+
 std::string_view name_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::invalid_argument:

@@ -1,0 +1,290 @@
+// Polyphase: compile a trained network into an engine, and run it. This header is the whole C++ API.
+//
+//   using namespace polyphase::api;
+//   Result<Engine> engine = compile("model.onnx");                 // or Engine::load("model.ppe")
+//   Result<Session> session = Session::create(*engine);
+//   Result<std::vector<Tensor>> outputs = session->run({view(pixels, {1, 3, 256, 256})});
+//
+// Errors are values: test ok(), read error().text(). Nothing here throws. Sizes are in elements and always in the
+// network's logical order (N, C, H, W), whatever lies in memory; strides are in elements; times are in seconds.
+// Engine and Session are handles: copies share one object. An Engine never changes. One Session may be run from many
+// threads at once.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "polyphase/dtype.h"
+#include "polyphase/result.h"
+
+namespace polyphase::api {
+
+using polyphase::DType;
+using polyphase::Error;
+using polyphase::ErrorCode;
+using polyphase::Result;
+
+std::string_view version();  // "0.1.0"
+
+// ---------------------------------------------------------------- tensors
+
+// Somebody else's memory as a tensor: `data` points at the element with index (0, …, 0). Empty `strides` mean row-major
+// without gaps. Memory that is given as an input is only read.
+struct TensorView {
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> strides;
+  void* data = nullptr;
+};
+
+// A view of plain C++ memory, row-major: view(pointer, {1, 3, 256, 256}).
+TensorView view(const float* data, std::vector<std::int64_t> sizes);
+TensorView view(const double* data, std::vector<std::int64_t> sizes);
+TensorView view(const std::int32_t* data, std::vector<std::int64_t> sizes);
+TensorView view(const std::int64_t* data, std::vector<std::int64_t> sizes);
+TensorView view(const std::uint8_t* data, std::vector<std::int64_t> sizes);
+TensorView view(const bool* data, std::vector<std::int64_t> sizes);
+
+// A row-major tensor that owns its memory (64-byte aligned). Copies share it.
+class Tensor {
+ public:
+  Tensor() = default;
+  // Zero-filled. Errors: out_of_memory, invalid_argument (negative size, rank above 8).
+  static Result<Tensor> allocate(DType dtype, std::vector<std::int64_t> sizes);
+
+  DType dtype() const { return view_.dtype; }
+  const std::vector<std::int64_t>& sizes() const { return view_.sizes; }
+  std::int64_t element_count() const;
+  std::size_t size_bytes() const;
+  void* data() const { return view_.data; }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(view_.data);
+  }
+  const TensorView& view() const { return view_; }
+
+ private:
+  friend struct Access;
+  std::shared_ptr<void> owner_;
+  TensorView view_;
+};
+
+// ---------------------------------------------------------------- compile
+
+// The values a symbolic size may take, both ends included. Equal ends fix the size.
+struct SizeRange {
+  std::int64_t low = 1;
+  std::int64_t high = INT64_MAX;
+};
+
+struct CompileOptions {
+  // native: packed for this CPU's instructions. portable: runs on any CPU, packs its weights when loaded.
+  // scalar, avx2, avx512: packed for every CPU that has them.
+  std::string target = "native";
+  // Input name → its sizes, each a number or a name: {"x", {"1", "3", "H", "W"}}. A name is a symbolic size; the same
+  // name is the same size. Inputs that are not listed keep the shape of the model.
+  std::map<std::string, std::vector<std::string>> shapes;
+  // Ranges of symbolic sizes. A fixed size becomes a constant of the engine.
+  std::map<std::string, SizeRange> dims;
+  // Input name → the sizes that kernels are chosen for where sizes are symbolic; any other size runs too.
+  std::map<std::string, std::vector<std::int64_t>> tune_for;
+  std::vector<std::string> without;      // names of passes that are not run; pass_names() lists them
+  std::string stop_after;                // the last pass that runs; empty: all
+  std::vector<std::string> print_after;  // after these passes the graph is handed to `print` as text; "all": after each
+  std::function<void(std::string_view pass, std::string_view text)> print;
+  // Called as stages begin ("import", "pass fuse_activation", "pack", …) with the share that is done, 0 to 1.
+  std::function<void(std::string_view stage, double done)> progress;
+};
+
+std::vector<std::string> pass_names();
+
+// An input or output. A size is a number ("3"), a name ("H") or an expression over names ("2*H + 1").
+struct Port {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<std::string> sizes;
+};
+
+// One value of the engine's program.
+struct ValueInfo {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<std::string> sizes;
+  std::string layout;   // order of the axes in memory, outermost first: "0,2,3,1"
+  std::string storage;  // "input", "output", "constant", "arena", or "alias of NAME"
+};
+
+// One step of the engine's program, as compiled.
+struct StepInfo {
+  std::string kind;               // "kernel", "copy", "bind", "branch", "loop"
+  std::string node;               // the model's node it came from
+  std::string operation;          // "conv_transpose + add + relu"
+  std::vector<std::string> rows;  // kernels that may run it, best first
+  bool reference = false;         // it runs the operator's plain loops
+  std::vector<int> inputs;        // indices into EngineInfo::values; -1: an absent operand
+  std::vector<int> outputs;
+  int block = 0;  // 0: the program itself; others are run by branch and loop steps
+};
+
+struct EngineInfo {
+  std::string model_name;
+  std::string producer;                   // "polyphase 0.1.0"
+  std::string cluster;                    // "avx512", …, "portable"
+  std::map<std::string, SizeRange> dims;  // the symbolic sizes
+  std::vector<ValueInfo> values;
+  std::vector<StepInfo> steps;       // block by block
+  std::uint64_t constant_bytes = 0;  // weights, packed or raw
+  std::vector<std::string> remarks;  // what the compiler decided
+};
+
+// A compiled network.
+class Engine {
+ public:
+  Engine() = default;
+  // Reads an engine file. Errors: io, corrupt, incompatible (another version, or instructions this CPU lacks).
+  static Result<Engine> load(const std::string& path);
+  // Writes under a temporary name, then renames. Errors: io.
+  Result<void> save(const std::string& path) const;
+
+  const std::vector<Port>& inputs() const;
+  const std::vector<Port>& outputs() const;
+  EngineInfo info() const;
+
+ private:
+  friend struct Access;
+  struct State;
+  std::shared_ptr<const State> state_;
+};
+
+// Compiles a model file; today ONNX (.onnx). Errors name the node and say what would work.
+Result<Engine> compile(const std::string& path, const CompileOptions& options = {});
+// The same from bytes in memory (ONNX without external data).
+Result<Engine> compile_bytes(std::span<const std::byte> model, std::string_view name,
+                             const CompileOptions& options = {});
+// An engine file as it is, or a model file compiled with `options`: tells them apart by content.
+Result<Engine> open(const std::string& path, const CompileOptions& options = {});
+// Reads "1x3xHxW" into {"1", "3", "H", "W"}; "" is a scalar. Error: an empty piece or a strange character.
+Result<std::vector<std::string>> parse_sizes(std::string_view text);
+
+// ---------------------------------------------------------------- run
+
+struct SessionOptions {
+  int threads = 0;  // workers of this session together, the callers included; 0: one per core
+  // The most bytes that one run's intermediate values may take; 0: half of the machine's memory.
+  std::uint64_t memory_limit_bytes = 0;
+};
+
+struct NamedView {
+  std::string name;
+  TensorView view;
+};
+
+struct RunOptions {
+  const std::atomic<bool>* cancelled = nullptr;  // set to true from elsewhere: the run ends with Error(cancelled)
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  // If set: seconds spent in each step are added to this list, which must hold info().steps.size() numbers or none.
+  std::vector<double>* step_seconds = nullptr;
+};
+
+// What one kernel row said to one step.
+struct RowReport {
+  std::string row;
+  std::string refusal;      // empty: it would take it
+  double cost_seconds = 0;  // its own estimate on one core, if it would
+  bool taken = false;
+};
+
+// One step for concrete input sizes.
+struct StepReport {
+  int step = 0;     // index into EngineInfo::steps
+  std::string row;  // the kernel taken; empty for steps that run none
+  bool reference = false;
+  std::vector<RowReport> rows;
+  double flops = 0;  // arithmetic of the definition: 2 per multiply-add, whatever the kernel does
+  double bytes = 0;  // operands, weights and results, each once
+};
+
+// One value's place for concrete input sizes.
+struct PlacedValue {
+  int value = 0;  // index into EngineInfo::values
+  std::vector<std::int64_t> sizes;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t offset_bytes = 0;  // in its arena
+  int first_step = 0;              // lives from here to last_step, both included; indices into EngineInfo::steps
+  int last_step = 0;
+};
+
+struct Report {
+  std::vector<StepReport> steps;
+  std::vector<PlacedValue> placed;  // what lives in the arena; aliases live inside another value
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t lower_bound_bytes = 0;  // the largest sum of values and scratch alive at one step: no arena is smaller
+  std::uint64_t scratch_bytes = 0;      // kernels' private scratch, all workers together; not in the arena
+  std::uint64_t constant_bytes = 0;     // weights as the session holds them
+};
+
+// Runs an engine. Safe to use from many threads at once: each run borrows a context (arena and plan) of its own, and
+// all share the session's workers. The outputs' bits depend on the inputs alone, not on the number of threads.
+class Session {
+ public:
+  Session() = default;
+  // Errors: incompatible (instructions this CPU lacks, kernels this build lacks), corrupt, out_of_memory.
+  static Result<Session> create(const Engine& engine, const SessionOptions& options = {});
+
+  // Inputs by position, as Engine::inputs() lists them; outputs likewise, row-major.
+  // Errors: invalid_argument (count, dtype), shape_mismatch, out_of_memory, cancelled, and what kernels find in data.
+  Result<std::vector<Tensor>> run(std::span<const TensorView> inputs, const RunOptions& options = {}) const;
+  Result<std::vector<Tensor>> run(std::initializer_list<TensorView> inputs) const;
+  // Inputs by name, in any order.
+  Result<std::vector<Tensor>> run_named(std::span<const NamedView> inputs, const RunOptions& options = {}) const;
+  // Outputs into the caller's memory, which must have the outputs' sizes (see output_sizes) and must not overlap
+  // inputs.
+  Result<void> run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                        const RunOptions& options = {}) const;
+
+  // The outputs' sizes for these inputs' sizes; nothing for an output whose sizes are born from data.
+  Result<std::vector<std::optional<std::vector<std::int64_t>>>> output_sizes(
+      const std::vector<std::vector<std::int64_t>>& input_sizes) const;
+  // Kernels, refusals and memory for these inputs' sizes, without running. Steps whose sizes are born from data are not
+  // in it.
+  Result<Report> explain(const std::vector<std::vector<std::int64_t>>& input_sizes) const;
+
+  const Engine& engine() const;
+  int threads() const;
+  // How often this session packed weights, planned a new set of sizes, and found one in its cache.
+  struct Counters {
+    std::uint64_t packs = 0;
+    std::uint64_t plans = 0;
+    std::uint64_t plan_hits = 0;
+  };
+  Counters counters() const;
+
+ private:
+  friend struct Access;
+  struct State;
+  std::shared_ptr<const State> state_;
+};
+
+// ---------------------------------------------------------------- devices
+
+struct DeviceInfo {
+  std::string name;                   // "AMD EPYC 7R13"
+  std::string cluster;                // the best that runs here: "avx512"
+  std::vector<std::string> features;  // "avx2", "fma", "avx512f", …
+  int cores = 0;                      // that this process may use
+  std::uint64_t memory_bytes = 0;
+};
+std::vector<DeviceInfo> devices();
+
+}  // namespace polyphase::api
