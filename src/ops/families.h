@@ -8,5 +8,8 @@
 namespace polyphase {
 
 std::vector<OpDef> constant_operators();
+std::vector<OpDef> conv_operators();
+std::vector<OpDef> conv_transpose_operators();
+std::vector<OpDef> matmul_operators();
 
 }  // namespace polyphase

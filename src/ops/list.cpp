@@ -10,6 +10,9 @@ std::vector<OpDef> built_in_operators() {
   using Family = std::vector<OpDef> (*)();
   constexpr Family families[] = {
       constant_operators,
+      conv_operators,
+      conv_transpose_operators,
+      matmul_operators,
   };
   std::vector<OpDef> out;
   for (const Family family : families) {

@@ -1,0 +1,104 @@
+// Runs the references on cases whose results other systems computed (tests/ops/data/*.cases, made by
+// tests/ops/data/make_cases.py).
+//
+// A line is   operator | attributes | operands | results   in the text form of attributes, tensors included, for
+// example
+//   matmul | | a=f32[1, 2]{1, 2} b=f32[2, 1]{3, 4} | y=f32[1, 1]{11}
+// A `tolerance` among the results allows that error relative to the largest magnitude of the result; without it every
+// value is exact.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "ops/registry.h"
+
+namespace polyphase {
+namespace {
+
+std::vector<AttributeSpec> tensor_specs(const std::vector<OperandSpec>& operands) {
+  std::vector<AttributeSpec> specs{{"tolerance", AttributeKind::real, ""}};
+  for (const OperandSpec& operand : operands) specs.push_back({operand.name, AttributeKind::tensor, ""});
+  return specs;
+}
+
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields{""};
+  for (const char c : line) {
+    if (c == '|') {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  return fields;
+}
+
+// The largest difference, relative to the largest magnitude expected; 0 if all values are equal, NaN equal to NaN.
+double difference(const Tensor& found, const Tensor& expected) {
+  double worst = 0;
+  double scale = 0;
+  const std::int64_t count = expected.view().element_count();
+  const std::size_t size = size_bytes(expected.dtype());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::size_t at = static_cast<std::size_t>(i) * size;
+    const double a = load_double(found.view().data + at, found.dtype());
+    const double b = load_double(expected.view().data + at, expected.dtype());
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (!std::isfinite(a) || !std::isfinite(b)) return INFINITY;
+    worst = std::max(worst, std::fabs(a - b));
+    scale = std::max(scale, std::fabs(b));
+  }
+  return worst == 0 ? 0 : worst / std::max(scale, 1e-30);
+}
+
+void run_case(const Registry& registry, const std::string& line) {
+  const std::vector<std::string> fields = fields_of(line);
+  ASSERT_EQ(fields.size(), 4U);
+  const std::string name = fields[0].substr(0, fields[0].find(' '));
+  const OpDef* op = registry.find(name);
+  ASSERT_NE(op, nullptr) << name;
+  auto given = parse_attributes(fields[1], op->attributes);
+  ASSERT_TRUE(given.ok()) << given.error().text();
+  auto attributes = op->complete(*given);
+  ASSERT_TRUE(attributes.ok()) << attributes.error().text();
+  const auto operands = parse_attributes(fields[2], tensor_specs(op->inputs));
+  ASSERT_TRUE(operands.ok()) << operands.error().text();
+  const auto results = parse_attributes(fields[3], tensor_specs(op->outputs));
+  ASSERT_TRUE(results.ok()) << results.error().text();
+  std::vector<Tensor> inputs;
+  for (const OperandSpec& spec : op->inputs)
+    inputs.push_back(operands->has(spec.name) ? operands->get<Tensor>(spec.name) : Tensor());
+  const auto found = evaluate_reference(*op, *attributes, inputs);
+  ASSERT_TRUE(found.ok()) << found.error().text();
+  const double tolerance = results->has("tolerance") ? results->get<double>("tolerance") : 0;
+  for (std::size_t i = 0; i < op->outputs.size(); ++i) {
+    const Tensor& expected = results->get<Tensor>(op->outputs[i].name);
+    ASSERT_EQ((*found)[i].type().text(), expected.type().text());
+    EXPECT_LE(difference((*found)[i], expected), tolerance) << print_attribute((*found)[i]).substr(0, 400);
+  }
+}
+
+TEST(OutsideTruth, EveryCaseOfEveryFile) {
+  const Registry registry = Registry::built_in();
+  int cases = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(POLYPHASE_SOURCE_DIR "/tests/ops/data")) {
+    if (entry.path().extension() != ".cases") continue;
+    std::ifstream file(entry.path());
+    std::string line;
+    for (int number = 1; std::getline(file, line); ++number) {
+      if (line.empty() || line[0] == '#') continue;
+      SCOPED_TRACE(entry.path().filename().string() + ":" + std::to_string(number) + ": " + line.substr(0, 200));
+      run_case(registry, line);
+      ++cases;
+    }
+  }
+  EXPECT_GE(cases, 200);
+}
+
+}  // namespace
+}  // namespace polyphase
