@@ -25,7 +25,7 @@ build: ## the release build, in build/release
 dev: ## the build for writing code, in build/dev, and its tests
 	@scripts/setup cpp
 	@scripts/build dev
-	@ctest --preset dev -j "$$(nproc)"
+	@CTEST_OUTPUT_ON_FAILURE=1 CTEST_PARALLEL_LEVEL=$$(nproc) scripts/build dev test
 
 format: ## lay out all C++ with clang-format
 	@scripts/setup cpp tools
@@ -33,8 +33,8 @@ format: ## lay out all C++ with clang-format
 
 lint: ## clang-format and clang-tidy over all C++
 	@scripts/setup cpp tools
-	@scripts/build clang polyphase_generated
-	@.venv/bin/python scripts/lint.py --format --tidy
+	@scripts/build asan
+	@.venv/bin/python scripts/lint.py --format --tidy build/asan
 
 clean: ## remove the builds, not what was installed
 	rm -rf build

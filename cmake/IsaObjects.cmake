@@ -66,3 +66,18 @@ function(polyphase_isa_objects)
               --nm ${POLYPHASE_NM} --table ${symbol} ${sanitized} ${sealed})
   endif()
 endfunction()
+
+# polyphase_isa_test(NAME n SOURCES ... CLUSTERS ...): a GoogleTest program per cluster, built as a whole with its flags.
+# It is skipped on a CPU without the cluster, before it starts: even its static initialisers may use the instructions.
+set(POLYPHASE_ISA_FLAG_scalar fpu)
+set(POLYPHASE_ISA_FLAG_avx2 avx2)
+set(POLYPHASE_ISA_FLAG_avx512 avx512vl)
+function(polyphase_isa_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;CLUSTERS;LIBS")
+  foreach(cluster IN LISTS arg_CLUSTERS)
+    set(name ${arg_NAME}_${cluster})
+    polyphase_test(NAME ${name} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS} NEEDS_CPU ${POLYPHASE_ISA_FLAG_${cluster}})
+    target_compile_definitions(${name}_test PRIVATE POLYPHASE_CLUSTER=${cluster})
+    target_compile_options(${name}_test PRIVATE ${POLYPHASE_ISA_COMMON} ${POLYPHASE_ISA_${cluster}})
+  endforeach()
+endfunction()

@@ -1,12 +1,13 @@
 # polyphase_test(NAME n SOURCES ... ROOMS ... LIBS ... LABELS ... TIMEOUT s): one GoogleTest program, one ctest entry, run in the root of the sources.
 #
 # One entry per program: starting a program per case costs more than most cases do. LABELS threads: the test runs several
-# threads, so ThreadSanitizer watches it too (target polyphase_thread_tests builds just those).
+# threads, so ThreadSanitizer watches it too (target polyphase_thread_tests builds just those). NEEDS_CPU flag: skipped on a CPU whose
+# /proc/cpuinfo lacks that flag.
 find_package(GTest REQUIRED)
 add_custom_target(polyphase_thread_tests)
 
 function(polyphase_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;ROOMS;LIBS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT;NEEDS_CPU" "SOURCES;ROOMS;LIBS;LABELS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)
     message(FATAL_ERROR "polyphase_test(NAME n SOURCES ... ROOMS ...): cannot read '${ARGV}'")
   endif()
@@ -17,7 +18,13 @@ function(polyphase_test)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${target} PRIVATE ${rooms} ${arg_LIBS} polyphase_flags GTest::gtest GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE POLYPHASE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  add_test(NAME ${arg_NAME} COMMAND ${target} --gtest_brief=1)
+  if(arg_NEEDS_CPU)
+    add_test(NAME ${arg_NAME} COMMAND sh -c "grep -qw ${arg_NEEDS_CPU} /proc/cpuinfo || exit 77; exec $0 --gtest_brief=1"
+                                      $<TARGET_FILE:${target}>)
+    set_tests_properties(${arg_NAME} PROPERTIES SKIP_RETURN_CODE 77)
+  else()
+    add_test(NAME ${arg_NAME} COMMAND ${target} --gtest_brief=1)
+  endif()
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(polyphase_thread_tests ${target})
   endif()

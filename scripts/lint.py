@@ -83,7 +83,8 @@ def read_one(program: str, folder: pathlib.Path, name: str, key: str) -> tuple[s
     if result.returncode == 0:
         (CACHE / key).touch()
         return name, ""
-    return name, result.stdout + result.stderr
+    said = (result.stdout + result.stderr).splitlines()
+    return name, "\n".join(line for line in said if not re.match(r"\d+ warnings? (generated|treated)", line))
 
 
 def check_tidy(build: pathlib.Path, budget_s: float) -> int:
