@@ -141,26 +141,31 @@ std::string refusal_of(const Row& row, const StepDesc& desc, const Target& targe
   return {};
 }
 
-std::vector<RowAnswer> Catalogue::ask(const StepDesc& desc, const Target& target) const {
+std::vector<RowAnswer> Catalogue::ask(const StepDesc& desc, const StepDesc& likely, const Target& target) const {
   std::vector<RowAnswer> answers;
   for (const Row* row : rows_for(desc.anchor_part().op->name)) {
     RowAnswer answer{row, refusal_of(*row, desc, target), 0};
-    if (answer.refusal.empty()) answer.cost_seconds = row->cost(desc, target);
+    if (answer.refusal.empty()) answer.cost_seconds = row->cost(likely, target);
     answers.push_back(std::move(answer));
   }
   return answers;
 }
 
-const Row* Catalogue::pick(const StepDesc& desc, const Target& target) const {
-  const Row* best = nullptr;
-  double best_cost = 0;
-  for (const RowAnswer& answer : ask(desc, target)) {
-    if (answer.refusal.empty() && (best == nullptr || answer.cost_seconds < best_cost)) {
-      best = answer.row;
-      best_cost = answer.cost_seconds;
-    }
-  }
-  return best;
+std::vector<RowAnswer> Catalogue::choose(const StepDesc& desc, const StepDesc& likely, const Target& target) const {
+  constexpr std::size_t max_choices = 3;
+  std::vector<RowAnswer> answers = ask(desc, likely, target);
+  std::erase_if(answers, [](const RowAnswer& answer) { return !answer.refusal.empty(); });
+  std::stable_sort(answers.begin(), answers.end(), [](const RowAnswer& a, const RowAnswer& b) {
+    if (a.row->reference != b.row->reference) return b.row->reference;
+    return a.cost_seconds < b.cost_seconds;
+  });
+  if (answers.empty()) return answers;
+  const Row* best = answers.front().row;
+  std::erase_if(answers, [&](const RowAnswer& answer) {
+    return answer.row != best && (answer.row->reference || answer.row->packing.format != best->packing.format);
+  });
+  if (answers.size() > max_choices) answers.resize(max_choices);
+  return answers;
 }
 
 }  // namespace polyphase

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,10 +31,13 @@ class Catalogue {
   const std::vector<const Row*>& rows_for(std::string_view op) const;
   // The row by its name and operator, as an engine file stores it; null: unknown here.
   const Row* find(std::string_view op, std::string_view name) const;
-  // Asks every row of the anchor's operator; in order.
-  std::vector<RowAnswer> ask(const StepDesc& desc, const Target& target) const;
-  // The accepting row of least cost; null if none accepts (only possible for fused steps).
-  const Row* pick(const StepDesc& desc, const Target& target) const;
+  // Asks every row of the anchor's operator whether it takes the step, and at what cost for the concrete sizes of
+  // `likely` (the step itself if its sizes are known); in order.
+  std::vector<RowAnswer> ask(const StepDesc& desc, const StepDesc& likely, const Target& target) const;
+  // The accepting rows by cost: the cheapest, and up to two more that share its packing, so that a step whose sizes
+  // vary may run the best of them. Reference rows only if no other accepts. Empty: none accepts (only possible for
+  // fused steps).
+  std::vector<RowAnswer> choose(const StepDesc& desc, const StepDesc& likely, const Target& target) const;
 
  private:
   std::map<std::string, std::vector<const Row*>, std::less<>> by_op_;
