@@ -16,9 +16,9 @@
 //            │ the mapping as they lie                                       │
 //            └──────────────────────────────────────────────────────────────┘
 //
-// Little endian. Bytes between sections are 0 and checked to be. So every changed byte and every cut is refused before anything
-// is believed; and what carries right checksums is still taken for hostile: FlatBuffers' verifier, then check_engine.
-// A reader reads every minor of its major: a new minor only adds what older readers may ignore.
+// Little endian. Bytes between sections are 0 and checked to be. So every changed byte and every cut is refused before
+// anything is believed; and what carries right checksums is still taken for hostile: FlatBuffers' verifier, then
+// check_engine. A reader reads every minor of its major: a new minor only adds what older readers may ignore.
 #pragma once
 
 #include <memory>
@@ -34,17 +34,18 @@ namespace polyphase {
 inline constexpr std::uint16_t engine_format_major = 1;
 inline constexpr std::uint16_t engine_format_minor = 0;
 
-// Writes to a temporary name in the same folder, flushes it to the disk, renames: a reader sees the old file or the whole new one.
-// The same engine gives the same bytes. Error(io): the path cannot be written, with the system's reason.
+// Writes to a temporary name in the same folder, flushes it to the disk, renames: a reader sees the old file or the
+// whole new one. The same engine gives the same bytes. Error(io): the path cannot be written, with the system's reason.
 Result<void> write_engine(const Engine& engine, const std::string& path);
 
-// Maps the file and checks it; constants are borrowed from the mapping, which lives as long as any of them. The file must not be
-// changed in place meanwhile (replacing it by rename, as write_engine does, is fine).
-// Error(io): cannot be opened. Error(corrupt): not an engine, truncated, damaged. Error(incompatible): of another major version.
+// Maps the file and checks it; constants are borrowed from the mapping, which lives as long as any of them. The file
+// must not be changed in place meanwhile (replacing it by rename, as write_engine does, is fine). Error(io): cannot be
+// opened. Error(corrupt): not an engine, truncated, damaged. Error(incompatible): of another major version.
 Result<Engine> read_engine(const std::string& path, const Registry& registry);
 
 // The same from memory, 64-byte aligned; `path` is for messages.
-Result<Engine> read_engine_bytes(const std::shared_ptr<Buffer>& bytes, const std::string& path, const Registry& registry);
+Result<Engine> read_engine_bytes(const std::shared_ptr<Buffer>& bytes, const std::string& path,
+                                 const Registry& registry);
 
 // Whether the file begins like an engine: to tell engines from models. False for what cannot be read.
 bool is_engine_file(const std::string& path);

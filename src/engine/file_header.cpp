@@ -39,12 +39,14 @@ std::string hex(std::uint64_t value) {
 
 Error refuse_truncated(const std::string& path, std::uint64_t expected, std::uint64_t found) {
   return {ErrorCode::corrupt,
-          "'" + path + "' is truncated: expected " + std::to_string(expected) + " bytes, found " + std::to_string(found) + ".",
+          "'" + path + "' is truncated: expected " + std::to_string(expected) + " bytes, found " +
+              std::to_string(found) + ".",
           "Copy the whole file again, or compile the model again."};
 }
 
 Error refuse_damaged(const std::string& path, const std::string& what) {
-  return {ErrorCode::corrupt, "'" + path + "' is damaged: " + what + ".", "Copy the file again, or compile the model again."};
+  return {ErrorCode::corrupt, "'" + path + "' is damaged: " + what + ".",
+          "Copy the file again, or compile the model again."};
 }
 
 std::string section_name(std::uint32_t kind) {
@@ -60,16 +62,17 @@ std::uint64_t header_checksum(std::span<const std::byte> header) {
 }
 
 // The sections in order, without overlap, inside the file, with zeros between them and their own checksums.
-Result<void> check_sections(std::span<const std::byte> file, const std::vector<Section>& sections, std::size_t header_end,
-                            const std::string& path) {
+Result<void> check_sections(std::span<const std::byte> file, const std::vector<Section>& sections,
+                            std::size_t header_end, const std::string& path) {
   std::size_t end = header_end;
   for (const Section& section : sections) {
     const std::string name = section_name(section.kind);
     if (section.offset < end || section.offset > file.size() || section.size_bytes > file.size() - section.offset) {
       return refuse_damaged(path, "section " + name + " does not lie behind the one before it inside the file");
     }
-    const std::size_t alignment = section.kind == static_cast<std::uint32_t>(SectionKind::constants) ? constants_alignment_bytes
-                                                                                                       : program_alignment_bytes;
+    const std::size_t alignment = section.kind == static_cast<std::uint32_t>(SectionKind::constants)
+                                      ? constants_alignment_bytes
+                                      : program_alignment_bytes;
     if (section.offset % alignment != 0) return refuse_damaged(path, "section " + name + " is not aligned");
     const auto gap = file.subspan(end, section.offset - end);
     if (!std::all_of(gap.begin(), gap.end(), [](std::byte byte) { return byte == std::byte{0}; })) {
@@ -77,7 +80,8 @@ Result<void> check_sections(std::span<const std::byte> file, const std::vector<S
     }
     const std::uint64_t found = checksum_of(file.subspan(section.offset, section.size_bytes));
     if (found != section.checksum) {
-      return refuse_damaged(path, "section " + name + " has checksum " + hex(found) + ", expected " + hex(section.checksum));
+      return refuse_damaged(path,
+                            "section " + name + " has checksum " + hex(found) + ", expected " + hex(section.checksum));
     }
     end = section.offset + section.size_bytes;
   }
@@ -89,7 +93,9 @@ Result<void> check_sections(std::span<const std::byte> file, const std::vector<S
 
 std::uint64_t checksum_of(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
-std::size_t align_up(std::size_t offset, std::size_t alignment) { return (offset + alignment - 1) / alignment * alignment; }
+std::size_t align_up(std::size_t offset, std::size_t alignment) {
+  return (offset + alignment - 1) / alignment * alignment;
+}
 
 std::vector<std::byte> make_header(const std::vector<Section>& sections, std::uint64_t total_bytes) {
   std::vector<std::byte> bytes(engine_header_bytes + sections.size() * engine_section_entry_bytes);
@@ -124,13 +130,15 @@ Result<std::vector<Section>> check_header(std::span<const std::byte> file, const
   if (file.size() < header_end) return refuse_truncated(path, get<std::uint64_t>(file, 16), file.size());
   const auto expected = get<std::uint64_t>(file, checksum_at);
   const std::uint64_t found = header_checksum(file.first(header_end));
-  if (found != expected) return refuse_damaged(path, "its header has checksum " + hex(found) + ", expected " + hex(expected));
+  if (found != expected)
+    return refuse_damaged(path, "its header has checksum " + hex(found) + ", expected " + hex(expected));
 
   const auto major = get<std::uint16_t>(file, 8);
   if (major != engine_format_major) {
     return Error{ErrorCode::incompatible,
-                 "'" + path + "' has engine format " + std::to_string(major) + "." + std::to_string(get<std::uint16_t>(file, 10)) +
-                     ", made by " + (major > engine_format_major ? "a newer" : "an older") + " Polyphase; this one reads format " +
+                 "'" + path + "' has engine format " + std::to_string(major) + "." +
+                     std::to_string(get<std::uint16_t>(file, 10)) + ", made by " +
+                     (major > engine_format_major ? "a newer" : "an older") + " Polyphase; this one reads format " +
                      std::to_string(engine_format_major) + ".",
                  major > engine_format_major ? "Update Polyphase, or compile the model again with this version."
                                              : "Compile the model again with this version."};

@@ -34,8 +34,8 @@ std::size_t align_up(std::size_t offset, std::size_t alignment);
 // The header and table as bytes, with their checksum filled in.
 std::vector<std::byte> make_header(const std::vector<Section>& sections, std::uint64_t total_bytes);
 
-// Checks everything about the file that needs no knowledge of its sections' contents: magic, version, length, table, checksums, zeros
-// between sections. `path` is for messages.
+// Checks everything about the file that needs no knowledge of its sections' contents: magic, version, length, table,
+// checksums, zeros between sections. `path` is for messages.
 Result<std::vector<Section>> check_header(std::span<const std::byte> file, const std::string& path);
 
 // What a file that is no engine seems to be, as words for a message and what to do with it.

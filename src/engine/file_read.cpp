@@ -13,8 +13,9 @@ namespace polyphase {
 namespace {
 
 const Section* find_section(const std::vector<Section>& sections, SectionKind kind) {
-  const auto found = std::find_if(sections.begin(), sections.end(),
-                                  [&](const Section& section) { return section.kind == static_cast<std::uint32_t>(kind); });
+  const auto found = std::find_if(sections.begin(), sections.end(), [&](const Section& section) {
+    return section.kind == static_cast<std::uint32_t>(kind);
+  });
   return found == sections.end() ? nullptr : &*found;
 }
 
@@ -23,16 +24,18 @@ Result<void> know_all_required(const std::vector<Section>& sections, const std::
     const bool known = section.kind == static_cast<std::uint32_t>(SectionKind::program) ||
                        section.kind == static_cast<std::uint32_t>(SectionKind::constants);
     if (known || !section.required) continue;
-    return Error{ErrorCode::incompatible,
-                 "'" + path + "' needs section kind " + std::to_string(section.kind) + ", which this Polyphase does not know.",
-                 "Update Polyphase, or compile the model again with this version."};
+    return Error{
+        ErrorCode::incompatible,
+        "'" + path + "' needs section kind " + std::to_string(section.kind) + ", which this Polyphase does not know.",
+        "Update Polyphase, or compile the model again with this version."};
   }
   return {};
 }
 
 }  // namespace
 
-Result<Engine> read_engine_bytes(const std::shared_ptr<Buffer>& bytes, const std::string& path, const Registry& registry) {
+Result<Engine> read_engine_bytes(const std::shared_ptr<Buffer>& bytes, const std::string& path,
+                                 const Registry& registry) {
   const std::span<const std::byte> file(bytes->data(), bytes->size_bytes());
   TRY(const std::vector<Section> sections, check_header(file, path));
   TRY_VOID(know_all_required(sections, path));
@@ -41,7 +44,8 @@ Result<Engine> read_engine_bytes(const std::shared_ptr<Buffer>& bytes, const std
   if (program == nullptr || constants == nullptr) {
     return Error{ErrorCode::corrupt, "'" + path + "' lacks its program or its constants.", "Compile the model again."};
   }
-  auto engine = read_program(file.subspan(program->offset, program->size_bytes), bytes, constants->offset, constants->size_bytes, registry);
+  auto engine = read_program(file.subspan(program->offset, program->size_bytes), bytes, constants->offset,
+                             constants->size_bytes, registry);
   if (!engine.ok()) return std::move(engine).error().within("while reading '" + path + "'");
   auto checked = check_engine(*engine, registry);
   if (!checked.ok()) return std::move(checked).error().within("while reading '" + path + "'");

@@ -20,7 +20,7 @@ namespace {
 // A file under a temporary name; unlinked unless it was published.
 class NewFile {
  public:
-  explicit NewFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".XXXXXX") {}
+  explicit NewFile(std::string path) : path_(std::move(path)) {}
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
   ~NewFile() {
@@ -29,13 +29,13 @@ class NewFile {
   }
 
   Result<void> open() {
-    file_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
-    if (file_ < 0) return failed("create a file beside");
+    for (int attempt = 0;; ++attempt) {
+      temporary_ = path_ + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
+      file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (file_ >= 0) break;
+      if (errno != EEXIST || attempt == 100) return failed("create a file beside");
+    }
     exists_ = true;
-    // mkostemp gives 0600: let the umask decide, as for any other file.
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    if (::fchmod(file_, 0666 & ~mask) != 0) return failed("set the permissions of");
     return {};
   }
 
@@ -73,7 +73,8 @@ class NewFile {
  private:
   Error failed(const std::string& what) const {
     return {ErrorCode::io, "cannot " + what + " '" + path_ + "': " + std::strerror(errno) + ".",
-            errno == ENOSPC ? "Free space on the disk, or write elsewhere." : "Choose a folder that exists and can be written."};
+            errno == ENOSPC ? "Free space on the disk, or write elsewhere."
+                            : "Choose a folder that exists and can be written."};
   }
 
   std::string path_;
@@ -88,7 +89,9 @@ Result<std::string> writable_path(const std::string& path) {
   const auto status = std::filesystem::status(path, ignored);
   if (!std::filesystem::exists(status)) return path;
   if (!std::filesystem::is_regular_file(status)) {
-    return Error{ErrorCode::io, "cannot write '" + path + "': it is a " + (std::filesystem::is_directory(status) ? "folder" : "device or pipe") + ".",
+    return Error{ErrorCode::io,
+                 "cannot write '" + path + "': it is a " +
+                     (std::filesystem::is_directory(status) ? "folder" : "device or pipe") + ".",
                  "Give the name of a file, such as model.ppe."};
   }
   const auto target = std::filesystem::canonical(path, ignored);
@@ -115,11 +118,11 @@ Result<void> write_engine(const Engine& engine, const std::string& path) {
   const std::vector<std::byte> program = write_program(engine, places);
   const std::size_t header_bytes = engine_header_bytes + 2 * engine_section_entry_bytes;
   std::vector<Section> sections(2);
-  sections[0] = {static_cast<std::uint32_t>(SectionKind::program), true, align_up(header_bytes, program_alignment_bytes), program.size(),
-                 checksum_of(program)};
+  sections[0] = {static_cast<std::uint32_t>(SectionKind::program), true,
+                 align_up(header_bytes, program_alignment_bytes), program.size(), checksum_of(program)};
   const std::size_t program_end = sections[0].offset + program.size();
-  sections[1] = {static_cast<std::uint32_t>(SectionKind::constants), true, align_up(program_end, constants_alignment_bytes),
-                 constants_bytes, 0};
+  sections[1] = {static_cast<std::uint32_t>(SectionKind::constants), true,
+                 align_up(program_end, constants_alignment_bytes), constants_bytes, 0};
 
   NewFile file(target);
   TRY_VOID(file.open());

@@ -34,12 +34,12 @@ Result<std::shared_ptr<Buffer>> map_file(const std::string& path) {
   const int reason = errno;
   ::close(file);  // the mapping keeps the file
   if (start == MAP_FAILED) {
-    return Error{ErrorCode::io, "cannot map '" + path + "' (" + std::to_string(size_bytes) + " bytes): " + std::strerror(reason) + "."};
+    return Error{ErrorCode::io, "cannot map '" + path + "' (" + std::to_string(size_bytes) +
+                                    " bytes): " + std::strerror(reason) + "."};
   }
   ::madvise(start, size_bytes, MADV_WILLNEED);
-  const std::shared_ptr<const void> owner(start, [size_bytes](const void* mapping) {
-    ::munmap(const_cast<void*>(mapping), size_bytes);
-  });
+  const std::shared_ptr<const void> owner(
+      start, [size_bytes](const void* mapping) { ::munmap(const_cast<void*>(mapping), size_bytes); });
   return Buffer::borrow(owner, static_cast<const std::byte*>(start), size_bytes);
 }
 

@@ -8,8 +8,8 @@
 
 namespace polyphase {
 
-// Maps a regular file; the Buffer's bytes must only be read. Error(io): cannot be opened, is a folder or a device. An empty file
-// gives an empty Buffer.
+// Maps a regular file; the Buffer's bytes must only be read. Error(io): cannot be opened, is a folder or a device. An
+// empty file gives an empty Buffer.
 Result<std::shared_ptr<Buffer>> map_file(const std::string& path);
 
 }  // namespace polyphase

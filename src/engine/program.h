@@ -20,9 +20,9 @@ struct ConstantPlace {
 
 std::vector<std::byte> write_program(const Engine& engine, std::span<const ConstantPlace> places);
 
-// Reads a program whose bytes nobody vouches for. Constants borrow from `file`, whose bytes [constants_offset, + constants_size)
-// are the constants section. What is read is well formed, not yet consistent: check_engine comes next.
-Result<Engine> read_program(std::span<const std::byte> program, const std::shared_ptr<Buffer>& file, std::uint64_t constants_offset,
-                            std::uint64_t constants_size, const Registry& registry);
+// Reads a program whose bytes nobody vouches for. Constants borrow from `file`, whose bytes [constants_offset, +
+// constants_size) are the constants section. What is read is well formed, not yet consistent: check_engine comes next.
+Result<Engine> read_program(std::span<const std::byte> program, const std::shared_ptr<Buffer>& file,
+                            std::uint64_t constants_offset, std::uint64_t constants_size, const Registry& registry);
 
 }  // namespace polyphase

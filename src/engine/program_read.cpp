@@ -33,7 +33,8 @@ std::vector<int> integers(const flatbuffers::Vector<std::int32_t>* items) {
 
 class ProgramReader {
  public:
-  ProgramReader(const Registry& registry, const std::shared_ptr<Buffer>& file, std::uint64_t constants_offset, std::uint64_t constants_size)
+  ProgramReader(const Registry& registry, const std::shared_ptr<Buffer>& file, std::uint64_t constants_offset,
+                std::uint64_t constants_size)
       : registry_(registry), file_(file), constants_offset_(constants_offset), constants_size_(constants_size) {}
 
   Result<Engine> read(const program::Program& from) {
@@ -77,7 +78,8 @@ class ProgramReader {
 
   Result<Dim> dim(const flatbuffers::String* text) {
     const std::string digits = word(text);
-    if (digits.size() > max_dim_text) return refuse("a size expression has " + std::to_string(digits.size()) + " characters.");
+    if (digits.size() > max_dim_text)
+      return refuse("a size expression has " + std::to_string(digits.size()) + " characters.");
     auto parsed = parse_dim(digits, engine_.symbols);
     if (!parsed.ok()) return refuse(parsed.error().message);
     TRY_VOID(known_symbols(*parsed));
@@ -97,7 +99,8 @@ class ProgramReader {
   Result<std::vector<Dim>> dims(const TextVector* texts) {
     std::vector<Dim> out;
     if (texts == nullptr) return out;
-    if (texts->size() > static_cast<std::size_t>(max_rank)) return refuse("a tensor has " + std::to_string(texts->size()) + " axes.");
+    if (texts->size() > static_cast<std::size_t>(max_rank))
+      return refuse("a tensor has " + std::to_string(texts->size()) + " axes.");
     for (const auto* text : *texts) {
       TRY(Dim size, dim(text));
       out.push_back(std::move(size));
@@ -108,7 +111,8 @@ class ProgramReader {
   Result<void> value(const program::Value& item) {
     EngineValue out;
     out.name = word(item.name());
-    if (item.dtype() >= dtype_count) return refuse("value '" + out.name + "' has dtype number " + std::to_string(item.dtype()) + ".");
+    if (item.dtype() >= dtype_count)
+      return refuse("value '" + out.name + "' has dtype number " + std::to_string(item.dtype()) + ".");
     out.type.dtype = static_cast<DType>(item.dtype());
     TRY(std::vector<Dim> sizes, dims(item.shape()));
     out.type.shape = Shape(std::move(sizes));
@@ -116,7 +120,8 @@ class ProgramReader {
     if (item.layout() != nullptr) order.assign(item.layout()->begin(), item.layout()->end());
     std::vector<bool> seen(order.size(), false);
     for (const std::uint8_t axis : order) {
-      if (axis >= order.size() || seen[axis]) return refuse("the layout of value '" + out.name + "' is no order of its axes.");
+      if (axis >= order.size() || seen[axis])
+        return refuse("the layout of value '" + out.name + "' is no order of its axes.");
       seen[axis] = true;
     }
     if (order.size() != static_cast<std::size_t>(out.type.shape.rank())) {
@@ -157,7 +162,8 @@ class ProgramReader {
     const std::string op = word(item.op());
     out.op = registry_.find(op);
     if (out.op == nullptr) {
-      return Error{ErrorCode::incompatible, "the engine uses operator '" + op + "', which this Polyphase does not have.",
+      return Error{ErrorCode::incompatible,
+                   "the engine uses operator '" + op + "', which this Polyphase does not have.",
                    "Update Polyphase, load the plugin that defines it, or compile the model again with this version."};
     }
     auto given = parse_attributes(word(item.attributes()), out.op->attributes, engine_.symbols);
@@ -232,11 +238,12 @@ class ProgramReader {
 
 }  // namespace
 
-Result<Engine> read_program(std::span<const std::byte> bytes, const std::shared_ptr<Buffer>& file, std::uint64_t constants_offset,
-                            std::uint64_t constants_size, const Registry& registry) {
+Result<Engine> read_program(std::span<const std::byte> bytes, const std::shared_ptr<Buffer>& file,
+                            std::uint64_t constants_offset, std::uint64_t constants_size, const Registry& registry) {
   const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
   flatbuffers::Verifier verifier(first, bytes.size(), max_verifier_depth, max_verifier_tables);
-  if (bytes.size() < 8 || !program::VerifyProgramBuffer(verifier)) return refuse("its tables do not lie inside the section.");
+  if (bytes.size() < 8 || !program::VerifyProgramBuffer(verifier))
+    return refuse("its tables do not lie inside the section.");
   return ProgramReader(registry, file, constants_offset, constants_size).read(*program::GetProgram(first));
 }
 

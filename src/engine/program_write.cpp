@@ -19,13 +19,15 @@ class ProgramWriter {
  public:
   std::vector<std::byte> write(const Engine& engine, std::span<const ConstantPlace> places) {
     std::vector<Offset<program::Symbol>> symbols;
-    for (const auto& [name, range] : engine.symbols) symbols.push_back(program::CreateSymbol(out_, text(name), range.low, range.high));
+    for (const auto& [name, range] : engine.symbols)
+      symbols.push_back(program::CreateSymbol(out_, text(name), range.low, range.high));
     std::vector<Offset<program::Value>> values;
     for (const EngineValue& item : engine.values) values.push_back(value(item));
     std::vector<Offset<program::Constant>> constants;
     for (std::size_t i = 0; i < engine.constants.size(); ++i) {
       const EngineConstant& item = engine.constants[i];
-      constants.push_back(program::CreateConstant(out_, text(item.name), text(item.format), places[i].offset, places[i].size_bytes));
+      constants.push_back(
+          program::CreateConstant(out_, text(item.name), text(item.format), places[i].offset, places[i].size_bytes));
     }
     std::vector<Offset<program::Block>> blocks;
     for (const Block& item : engine.blocks) blocks.push_back(block(item));
@@ -38,8 +40,8 @@ class ProgramWriter {
     const auto outputs = ports(engine.outputs);
     out_.Finish(program::CreateProgram(out_, text(engine.model_name), text(engine.producer), text(engine.cluster),
                                        out_.CreateVector(symbols), inputs, outputs, out_.CreateVector(values),
-                                       out_.CreateVector(constants), out_.CreateVector(blocks), out_.CreateVector(checks),
-                                       texts(engine.remarks)));
+                                       out_.CreateVector(constants), out_.CreateVector(blocks),
+                                       out_.CreateVector(checks), texts(engine.remarks)));
     std::vector<std::byte> bytes(out_.GetSize());
     std::memcpy(bytes.data(), out_.GetBufferPointer(), bytes.size());
     return bytes;
@@ -53,7 +55,9 @@ class ProgramWriter {
     for (const Dim& dim : dims) words.push_back(dim.text());
     return texts(words);
   }
-  Integers integers(const std::vector<int>& items) { return out_.CreateVector(std::vector<std::int32_t>(items.begin(), items.end())); }
+  Integers integers(const std::vector<int>& items) {
+    return out_.CreateVector(std::vector<std::int32_t>(items.begin(), items.end()));
+  }
 
   Offset<flatbuffers::Vector<Offset<program::Port>>> ports(const std::vector<EnginePort>& items) {
     std::vector<Offset<program::Port>> out;
@@ -69,7 +73,8 @@ class ProgramWriter {
     const Text offset = alias ? text(item.alias.offset.text()) : Text();
     const Texts strides = alias ? sizes(item.alias.strides) : Texts();
     return program::CreateValue(out_, name, static_cast<std::uint8_t>(item.type.dtype), shape, layout,
-                                static_cast<std::uint8_t>(item.storage), item.constant, item.alias.value, offset, strides);
+                                static_cast<std::uint8_t>(item.storage), item.constant, item.alias.value, offset,
+                                strides);
   }
 
   Offset<program::Part> part(const Part& item) {
@@ -87,8 +92,9 @@ class ProgramWriter {
     const auto rows = texts(item.rows);
     const auto symbols = texts(item.symbols);
     const auto blocks = integers(item.blocks);
-    return program::CreateStep(out_, static_cast<std::uint8_t>(item.kind), name, part_list, static_cast<std::uint32_t>(item.anchor),
-                               inputs, outputs, rows, item.packed, item.pack_at_run, symbols, blocks);
+    return program::CreateStep(out_, static_cast<std::uint8_t>(item.kind), name, part_list,
+                               static_cast<std::uint32_t>(item.anchor), inputs, outputs, rows, item.packed,
+                               item.pack_at_run, symbols, blocks);
   }
 
   Offset<program::Block> block(const Block& item) {
