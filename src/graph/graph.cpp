@@ -238,6 +238,7 @@ void Graph::erase(Node* node) {
   for (Value* input : node->inputs_) {
     if (input != nullptr) drop_one_user(input, node);
   }
+  for (const auto& output : node->outputs_) names_.erase(output->name);
   nodes_.erase(node->place_);
 }
 

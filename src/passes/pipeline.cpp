@@ -1,0 +1,78 @@
+// The table of passes and its runner.
+#include "passes/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "passes/passes.h"
+
+namespace polyphase {
+namespace {
+
+constexpr Pass table[] = {
+    {"remove_dead_nodes", remove_dead_nodes, "so that no later pass works for nothing or sees users that do not count"},
+    {"fold_constants", fold_constants, "shape arithmetic becomes sizes; what the weights alone decide is computed once",
+     true},
+    {"merge_common_subexpressions", merge_common_subexpressions, "one value, one name: patterns match by identity"},
+};
+
+bool named(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Result<void> check_names(const PassOptions& options) {
+  std::set<std::string_view> known;
+  for (const Pass& pass : table) known.insert(pass.name);
+  const auto check = [&](const std::string& name, std::string_view option) -> Result<void> {
+    if (known.count(name) != 0) return {};
+    std::string list;
+    for (const std::string_view candidate : known) list += (list.empty() ? "" : ", ") + std::string(candidate);
+    return Error{ErrorCode::invalid_argument,
+                 std::string(option) + " names the pass '" + name.substr(0, 60) + "', which does not exist.",
+                 "The passes are: " + list + "."};
+  };
+  for (const std::string& name : options.without) TRY_VOID(check(name, "--without"));
+  for (const std::string& name : options.print_after) {
+    if (name != "all") TRY_VOID(check(name, "--print-after"));
+  }
+  if (!options.stop_after.empty()) TRY_VOID(check(options.stop_after, "--stop-after"));
+  return {};
+}
+
+// Large weights would bury the structure.
+constexpr PrintOptions listing{.max_constant_elements = 16};
+
+}  // namespace
+
+std::span<const Pass> pass_table() { return table; }
+
+Result<void> run_passes(Graph& graph, const Target& target, const PassOptions& options) {
+  TRY_VOID(check_names(options));
+  TRY_VOID(verify(graph));
+  for (std::size_t i = 0; i < std::size(table); ++i) {
+    const Pass& pass = table[i];
+    if (named(options.without, pass.name) || (options.refittable && pass.reads_values)) continue;
+    const auto start = std::chrono::steady_clock::now();
+    const bool changed = pass.run(graph, target);
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    if (changed) {
+      auto verified = verify(graph);
+      if (!verified.ok()) {
+        Error error = std::move(verified).error().within("after the pass " + std::string(pass.name));
+        error.hint =
+            "This is a fault of Polyphase, not of the model; --without=" + std::string(pass.name) + " goes around it.";
+        return error;
+      }
+    }
+    if (changed && options.print && (named(options.print_after, pass.name) || named(options.print_after, "all"))) {
+      options.print("# after " + std::string(pass.name) + "\n" + print(graph, listing));
+    }
+    if (options.progress)
+      options.progress({pass.name, i, std::size(table), changed, spent.count(), graph.nodes().size()});
+    if (options.stop_after == pass.name) break;
+  }
+  return {};
+}
+
+}  // namespace polyphase

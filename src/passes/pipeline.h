@@ -1,0 +1,52 @@
+// The pipeline: which passes run, in which order and why; and the runner that checks, shows and times each.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "graph/graph.h"
+#include "kernel/target.h"
+
+namespace polyphase {
+
+using PassFunction = bool (*)(Graph&, const Target&);
+
+struct Pass {
+  std::string_view name;  // the function, its file, its test, its flag and its label in timings
+  PassFunction run = nullptr;
+  std::string_view why_here;  // one line: what it does and why at this place
+  // Looks at the values of constants; so an engine whose weights may be exchanged later must do without.
+  bool reads_values = false;
+};
+
+// In order; a name may stand several times.
+std::span<const Pass> pass_table();
+
+// What one run of one pass did.
+struct PassReport {
+  std::string_view name;
+  std::size_t position = 0;  // in the table
+  std::size_t count = 0;     // of the table
+  bool changed = false;
+  double seconds = 0;
+  std::size_t nodes = 0;  // afterwards, in the outermost graph
+};
+
+struct PassOptions {
+  std::vector<std::string> without;      // names to leave out
+  std::vector<std::string> print_after;  // names, or "all": print the graph where such a pass changed it
+  std::string stop_after;                // the name after whose first run the pipeline ends; empty: at the end
+  bool refittable = false;               // leaves out what reads values
+  std::function<void(std::string_view text)> print;  // takes what print_after asks for
+  std::function<void(const PassReport&)> progress;   // after each pass
+};
+
+// Runs the table. Error: an option names a pass that does not exist (the message lists those that do), or a pass left a
+// graph that does not verify (the message names the pass to leave out).
+Result<void> run_passes(Graph& graph, const Target& target, const PassOptions& options = {});
+
+}  // namespace polyphase

@@ -1,0 +1,148 @@
+// Replacement of pieces of a graph, and the questions that patterns ask.
+#include "passes/rewrite.h"
+
+#include <algorithm>
+#include <array>
+
+namespace polyphase {
+
+const Tensor* constant_of(const Value* value) {
+  return value == nullptr || value->producer == nullptr ? nullptr : value->producer->constant();
+}
+
+namespace {
+
+bool is_constant_within(const Value* value, int depth) {
+  if (value == nullptr || value->producer == nullptr || depth == 0) return false;
+  const Node& node = *value->producer;
+  if (node.constant() != nullptr) return true;
+  if (!node.regions().empty() || node.inputs().empty()) return false;
+  for (const Part& part : node.parts()) {
+    std::map<std::string, DimRange, std::less<>> symbols;
+    part.attributes.collect_symbols(symbols);
+    if (!symbols.empty()) return false;
+  }
+  return std::all_of(node.inputs().begin(), node.inputs().end(),
+                     [&](const Value* input) { return input == nullptr || is_constant_within(input, depth - 1); });
+}
+
+}  // namespace
+
+// Passes build short chains over weights; the bound keeps odd graphs from costing exponential time.
+bool is_constant(const Value* value) { return is_constant_within(value, 24); }
+
+std::vector<double> elements_of(const Tensor& tensor) {
+  std::vector<double> out;
+  const TensorView& view = tensor.view();
+  out.reserve(static_cast<std::size_t>(view.element_count()));
+  for_each_index<1>(view.size_span(), {view.strides.data()}, [&](const std::array<std::int64_t, 1>& at) {
+    out.push_back(load_double(view.data + at[0] * static_cast<std::int64_t>(size_bytes(view.dtype)), view.dtype));
+  });
+  return out;
+}
+
+std::optional<double> repeated_element(const Value* value) {
+  const Tensor* tensor = constant_of(value);
+  if (tensor == nullptr || tensor->view().empty()) return std::nullopt;
+  const TensorView& view = tensor->view();
+  const double first = load_double(view.data, view.dtype);
+  bool same = true;
+  for_each_index<1>(view.size_span(), {view.strides.data()}, [&](const std::array<std::int64_t, 1>& at) {
+    same =
+        same && load_double(view.data + at[0] * static_cast<std::int64_t>(size_bytes(view.dtype)), view.dtype) == first;
+  });
+  if (!same) return std::nullopt;
+  return first;
+}
+
+bool is_filled_with(const Value* value, double element) {
+  const auto found = repeated_element(value);
+  return found.has_value() && *found == element;
+}
+
+Node* produced_by(const Value* value, std::string_view op_name) {
+  if (value == nullptr || value->producer == nullptr || !value->producer->is(op_name)) return nullptr;
+  return value->producer;
+}
+
+Node* produced_for_one(const Graph& graph, const Value* value, std::string_view op_name) {
+  Node* node = produced_by(value, op_name);
+  return node != nullptr && graph.has_one_user(value) ? node : nullptr;
+}
+
+void erase_unused(Graph& graph, Node* node) {
+  std::vector<Node*> pending{node};
+  while (!pending.empty()) {
+    Node* next = pending.back();
+    pending.pop_back();
+    const bool used = std::any_of(next->outputs().begin(), next->outputs().end(), [&](const auto& output) {
+      return !output->users.empty() || graph.is_output(output.get());
+    });
+    if (used || next->anchors("bind")) continue;
+    for (Value* input : next->inputs()) {
+      if (input == nullptr || input->producer == nullptr) continue;
+      if (std::find(pending.begin(), pending.end(), input->producer) == pending.end())
+        pending.push_back(input->producer);
+    }
+    pending.erase(std::remove(pending.begin(), pending.end(), next), pending.end());
+    graph.erase(next);
+  }
+}
+
+Rewrite::Rewrite(Graph& graph, Node* place, std::string node_name)
+    : graph_(graph), place_(place), name_(std::move(node_name)), checks_before_(graph.checks().size()) {}
+
+Rewrite::~Rewrite() {
+  if (committed_) return;
+  for (auto node = added_.rbegin(); node != added_.rend(); ++node) graph_.erase(*node);
+  graph_.checks().resize(checks_before_);
+}
+
+Value* Rewrite::add(std::string_view op_name, Attributes attributes, std::vector<Value*> inputs) {
+  if (!ok_) return nullptr;
+  auto node = graph_.add(op_name, std::move(attributes), std::move(inputs), name_, place_);
+  ok_ = node.ok();
+  if (!ok_) return nullptr;
+  added_.push_back(*node);
+  return added_.back()->output();
+}
+
+Value* Rewrite::add_parts(std::vector<Part> parts, std::size_t anchor, std::vector<Value*> inputs) {
+  if (!ok_) return nullptr;
+  auto node = graph_.add_parts(std::move(parts), anchor, std::move(inputs), name_, place_);
+  ok_ = node.ok();
+  if (!ok_) return nullptr;
+  added_.push_back(*node);
+  return added_.back()->output();
+}
+
+Value* Rewrite::constant(Tensor tensor) { return add("constant", Attributes({{"value", std::move(tensor)}}), {}); }
+
+Value* Rewrite::scalar(DType dtype, double value) {
+  return constant(Tensor::from_values(dtype, {}, std::array{value}));
+}
+
+Value* Rewrite::reshape(Value* value, Shape shape) {
+  if (!ok_ || value->type.shape == shape) return value;
+  return add("reshape", Attributes({{"shape", shape.dims()}}), {value});
+}
+
+Value* Rewrite::cast(Value* value, DType to) {
+  if (!ok_ || value->type.dtype == to) return value;
+  return add("cast", Attributes({{"to", to}}), {value});
+}
+
+bool Rewrite::commit(Value* from, Value* to) {
+  if (!ok_ || from == to || !(from->type == to->type)) return false;
+  committed_ = true;
+  if (from->contents.has_value() && !to->contents.has_value()) to->contents = from->contents;
+  const std::string name = from->name;
+  Node* before = from->producer;
+  graph_.replace_uses(from, to);
+  if (before != nullptr) erase_unused(graph_, before);
+  const bool is_new = std::any_of(added_.begin(), added_.end(), [&](const Node* node) { return node == to->producer; });
+  if (is_new) graph_.rename(to, name);
+  return true;
+}
+
+}  // namespace polyphase

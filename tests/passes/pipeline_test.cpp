@@ -1,0 +1,92 @@
+// The runner: options, progress, and what it says about names that do not exist.
+#include "passes/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include "kernel/catalogue.h"
+
+namespace polyphase {
+namespace {
+
+const Registry& registry() {
+  static const Registry built_in = Registry::built_in();
+  return built_in;
+}
+
+constexpr std::string_view twins = R"(graph "g" () {
+  %a = constant() value=i64[2]{1, -2} -> i64[2]
+  %b = constant() value=i64[2]{1, -2} -> i64[2]
+  %c = constant() value=i64[1]{7} -> i64[1]
+  return %a, %b
+}
+)";
+
+struct Runner {
+  std::unique_ptr<Graph> graph = parse_graph(twins, registry()).value();
+  Catalogue catalogue{{}, registry()};
+  Target target;
+  PassOptions options;
+  std::vector<std::string> ran;
+  std::string printed;
+
+  Result<void> run() {
+    target.catalogue = &catalogue;
+    options.progress = [this](const PassReport& report) { ran.emplace_back(report.name); };
+    options.print = [this](std::string_view text) { printed += text; };
+    return run_passes(*graph, target, options);
+  }
+};
+
+TEST(Pipeline, RunsTheWholeTableInOrder) {
+  Runner runner;
+  ASSERT_TRUE(runner.run().ok());
+  ASSERT_EQ(runner.ran.size(), pass_table().size());
+  for (std::size_t i = 0; i < runner.ran.size(); ++i) EXPECT_EQ(runner.ran[i], pass_table()[i].name);
+  EXPECT_EQ(runner.graph->nodes().size(), 1U);
+}
+
+TEST(Pipeline, StopsAfterAndLeavesOut) {
+  Runner runner;
+  runner.options.stop_after = "remove_dead_nodes";
+  ASSERT_TRUE(runner.run().ok());
+  EXPECT_EQ(runner.ran, std::vector<std::string>{"remove_dead_nodes"});
+  EXPECT_EQ(runner.graph->nodes().size(), 2U);
+
+  Runner without;
+  without.options.without = {"remove_dead_nodes", "merge_common_subexpressions"};
+  ASSERT_TRUE(without.run().ok());
+  EXPECT_EQ(without.graph->nodes().size(), 3U);
+}
+
+TEST(Pipeline, PrintsOnlyWhereThePassChangedSomething) {
+  Runner runner;
+  runner.options.print_after = {"fold_constants", "remove_dead_nodes"};
+  ASSERT_TRUE(runner.run().ok());
+  EXPECT_EQ(runner.printed.find("# after remove_dead_nodes\ngraph \"g\" () {\n  %a = constant() value=i64[2]{1, -2}"),
+            0U)
+      << runner.printed;
+  EXPECT_EQ(runner.printed.find("# after fold_constants"), std::string::npos);
+}
+
+TEST(Pipeline, LeavesOutWhatReadsValuesWhenRefittable) {
+  Runner runner;
+  runner.options.refittable = true;
+  ASSERT_TRUE(runner.run().ok());
+  for (const Pass& pass : pass_table()) {
+    if (!pass.reads_values) continue;
+    EXPECT_EQ(std::count(runner.ran.begin(), runner.ran.end(), pass.name), 0) << pass.name;
+  }
+}
+
+TEST(Pipeline, NamesThePassesWhereAnOptionNamesNone) {
+  Runner runner;
+  runner.options.without = {"fold_nothing"};
+  const auto done = runner.run();
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().message, "--without names the pass 'fold_nothing', which does not exist.");
+  EXPECT_EQ(done.error().hint.find("The passes are: "), 0U);
+  for (const Pass& pass : pass_table()) EXPECT_NE(done.error().hint.find(pass.name), std::string::npos);
+}
+
+}  // namespace
+}  // namespace polyphase
