@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/float16.h"
+#include "base/rows.h"
 
 namespace polyphase {
 
@@ -272,33 +273,69 @@ void store_integer(std::byte* element, DType dtype, std::int64_t value) {
   }
 }
 
-void copy_elements(const TensorView& from, const TensorView& to) {
-  CHECK(from.dtype == to.dtype && from.rank == to.rank &&
-        std::equal(from.sizes.begin(), from.sizes.begin() + from.rank, to.sizes.begin()));
-  const std::size_t size = size_bytes(from.dtype);
-  if (from.is_row_major() && to.is_row_major()) {
-    if (!from.empty()) std::memcpy(to.data, from.data, static_cast<std::size_t>(from.element_count()) * size);
+namespace {
+
+template <typename Bits>
+void copy_row(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::int64_t count) {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(Bits));
+  if (to_step == 1 && from_step == 1) {
+    std::memcpy(to, from, static_cast<std::size_t>(count * size));
     return;
   }
-  for_each_index<2>(from.size_span(), {from.strides.data(), to.strides.data()},
-                    [&](const std::array<std::int64_t, 2>& at) {
-                      std::memcpy(to.data + at[1] * static_cast<std::int64_t>(size),
-                                  from.data + at[0] * static_cast<std::int64_t>(size), size);
-                    });
+  for (std::int64_t i = 0; i < count; ++i) write(to + i * to_step * size, read<Bits>(from + i * from_step * size));
+}
+
+using CopyRow = void (*)(std::byte*, std::int64_t, const std::byte*, std::int64_t, std::int64_t);
+
+CopyRow copy_row_of(std::size_t size) {
+  switch (size) {
+    case 1:
+      return copy_row<std::uint8_t>;
+    case 2:
+      return copy_row<std::uint16_t>;
+    case 4:
+      return copy_row<std::uint32_t>;
+    default:
+      return copy_row<std::uint64_t>;
+  }
+}
+
+bool equal_sizes(const TensorView& a, const TensorView& b) {
+  return a.rank == b.rank && std::equal(a.sizes.begin(), a.sizes.begin() + a.rank, b.sizes.begin());
+}
+
+}  // namespace
+
+void copy_elements(const TensorView& from, const TensorView& to) {
+  CHECK(from.dtype == to.dtype && equal_sizes(from, to));
+  const auto size = static_cast<std::int64_t>(size_bytes(from.dtype));
+  const CopyRow copy = copy_row_of(static_cast<std::size_t>(size));
+  for_each_row<2>(to.size_span(), {to.strides.data(), from.strides.data()}, RowOrder::any,
+                  [&](const auto& at, std::int64_t count, const auto& step) {
+                    copy(to.data + at[0] * size, step[0], from.data + at[1] * size, step[1], count);
+                  });
 }
 
 bool equal_elements(const TensorView& a, const TensorView& b) {
-  if (a.dtype != b.dtype || a.rank != b.rank || !std::equal(a.sizes.begin(), a.sizes.begin() + a.rank, b.sizes.begin()))
-    return false;
+  if (a.dtype != b.dtype || !equal_sizes(a, b)) return false;
   const auto size = static_cast<std::int64_t>(size_bytes(a.dtype));
+  const auto equal_bits = [size](const std::byte* x, const std::byte* y, std::int64_t count) {
+    return std::memcmp(x, y, static_cast<std::size_t>(count * size)) == 0;
+  };
   bool equal = true;
-  for_each_index<2>(a.size_span(), {a.strides.data(), b.strides.data()}, [&](const std::array<std::int64_t, 2>& at) {
-    const std::byte* x = a.data + at[0] * size;
-    const std::byte* y = b.data + at[1] * size;
-    if (std::memcmp(x, y, static_cast<std::size_t>(size)) == 0) return;
-    if (!is_float(a.dtype) || !std::isnan(load_double(x, a.dtype)) || !std::isnan(load_double(y, b.dtype)))
-      equal = false;
-  });
+  for_each_row<2>(a.size_span(), {a.strides.data(), b.strides.data()}, RowOrder::any,
+                  [&](const auto& at, std::int64_t count, const auto& step) {
+                    const std::byte* x = a.data + at[0] * size;
+                    const std::byte* y = b.data + at[1] * size;
+                    if (!equal || (step[0] == 1 && step[1] == 1 && equal_bits(x, y, count))) return;
+                    for (std::int64_t i = 0; i < count && equal; ++i) {
+                      const std::byte* left = x + i * step[0] * size;
+                      const std::byte* right = y + i * step[1] * size;
+                      if (equal_bits(left, right, 1)) continue;
+                      equal = is_float(a.dtype) && std::isnan(load_double(left, a.dtype)) &&
+                              std::isnan(load_double(right, a.dtype));
+                    }
+                  });
   return equal;
 }
 

@@ -9,10 +9,17 @@ namespace polyphase {
 std::vector<OpDef> built_in_operators() {
   using Family = std::vector<OpDef> (*)();
   constexpr Family families[] = {
+      concat_operators,
       constant_operators,
       conv_operators,
       conv_transpose_operators,
+      elementwise_binary_operators,
+      elementwise_unary_operators,
+      gather_operators,
       matmul_operators,
+      reshape_operators,
+      select_operators,
+      slice_operators,
   };
   std::vector<OpDef> out;
   for (const Family family : families) {

@@ -150,10 +150,20 @@ Result<std::vector<Type>> infer_types(const OpDef& op, const Attributes& attribu
                                       std::span<const std::vector<Type>> region_results) {
   TRY_VOID(check_operand_count(op, inputs));
   CHECK(op.infer != nullptr);
-  TRY(std::vector<Type> types, op.infer(InferContext(attributes, inputs, checks, region_results)));
+  TRY(std::vector<Type> types, op.infer(InferContext(op, attributes, inputs, checks, region_results)));
   for (const Type& type : types) TRY_VOID(check_result(op, type));
   return types;
 }
+
+namespace {
+
+bool has_symbols(const Attributes& attributes) {
+  std::map<std::string, DimRange, std::less<>> symbols;
+  attributes.collect_symbols(symbols);
+  return !symbols.empty();
+}
+
+}  // namespace
 
 Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs,
                         const Type& result) {
@@ -161,8 +171,8 @@ Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span
   const auto count = result.shape.element_count().constant();
   if (!count.has_value() || *count < 0 || *count > max_contents) return std::nullopt;
   std::vector<DimCheck> unused;
-  if (op.contents != nullptr) return op.contents(InferContext(attributes, inputs, unused));
-  if (!op.moves_elements || op.reference == nullptr) return std::nullopt;
+  if (op.contents != nullptr) return op.contents(InferContext(op, attributes, inputs, unused));
+  if (!op.moves_elements || op.reference == nullptr || has_symbols(attributes)) return std::nullopt;
   std::vector<Dim> table;
   std::vector<Tensor> numbers;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -199,6 +209,10 @@ Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span
 
 Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes& attributes,
                                                std::span<const Tensor> inputs) {
+  if (op.reference == nullptr || has_symbols(attributes)) {
+    return Error{ErrorCode::unsupported,
+                 "operator " + op.name + " cannot be computed on its own: it owns a graph or depends on unknown sizes."};
+  }
   std::vector<Type> types(inputs.size());
   std::vector<std::vector<Dim>> contents(inputs.size());
   std::vector<OperandInfo> infos(inputs.size());
@@ -226,7 +240,6 @@ Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes
     result_views.push_back(result.view());
     results.push_back(std::move(result));
   }
-  CHECK(op.reference != nullptr);
   TRY_VOID(op.reference({attributes, views, result_views}));
   return results;
 }

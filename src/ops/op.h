@@ -45,13 +45,16 @@ using Contents = std::optional<std::vector<Dim>>;
 // Tensors with more elements than this never get contents.
 inline constexpr std::int64_t max_contents = 1024;
 
+struct OpDef;
+
 // What a shape rule knows and what it may demand.
 class InferContext {
  public:
-  InferContext(const Attributes& attributes, std::span<const OperandInfo> inputs, std::vector<DimCheck>& checks,
+  InferContext(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs, std::vector<DimCheck>& checks,
                std::span<const std::vector<Type>> region_results = {})
-      : attributes_(attributes), inputs_(inputs), checks_(checks), region_results_(region_results) {}
+      : op_(op), attributes_(attributes), inputs_(inputs), checks_(checks), region_results_(region_results) {}
 
+  const OpDef& op() const { return op_; }
   const Attributes& attributes() const { return attributes_; }
   std::size_t input_count() const { return inputs_.size(); }
   bool has_input(std::size_t i) const { return i < inputs_.size() && inputs_[i].present(); }
@@ -71,6 +74,7 @@ class InferContext {
   Result<Dim> broadcast(const Dim& a, const Dim& b, const std::string& message) const;
 
  private:
+  const OpDef& op_;
   const Attributes& attributes_;
   std::span<const OperandInfo> inputs_;
   std::vector<DimCheck>& checks_;
@@ -99,15 +103,15 @@ struct OperandSpec {
   std::string name;
   std::string doc;
   bool optional = false;
-  bool variadic = false;  // last operand only: one or more
+  bool variadic = false;  // last operand only: one or more; if optional also none
 };
 
 struct OpDef {
   std::string name;  // the file, the word in the IR, the heading in the docs
   std::string doc;   // meaning, formula, source; shapes in the field's terms
-  std::vector<OperandSpec> inputs;
-  std::vector<OperandSpec> outputs;
-  std::vector<AttributeSpec> attributes;
+  std::vector<OperandSpec> inputs = {};
+  std::vector<OperandSpec> outputs = {};
+  std::vector<AttributeSpec> attributes = {};
 
   // Result types from operand types; refuses what is illegal, with the rule named. Attributes are complete.
   Result<std::vector<Type>> (*infer)(const InferContext&) = nullptr;
@@ -137,7 +141,8 @@ Result<std::vector<Type>> infer_types(const OpDef& op, const Attributes& attribu
 // Contents of the (single) result, if they follow from the operands'.
 Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs,
                         const Type& result);
-// Runs the reference on concrete tensors: infers, allocates row-major results, computes.
+// Runs the reference on concrete tensors: infers, allocates row-major results, computes. An Error if an attribute is
+// symbolic or the operator has no reference.
 Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes& attributes,
                                                std::span<const Tensor> inputs);
 
