@@ -39,6 +39,11 @@ if(POLYPHASE_SANITIZE)
   set(POLYPHASE_SANITIZE_FLAGS -fsanitize=${POLYPHASE_SANITIZE} -fno-sanitize-recover=all)
   add_compile_options(${POLYPHASE_SANITIZE_FLAGS})
   add_link_options(${POLYPHASE_SANITIZE_FLAGS})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND POLYPHASE_SANITIZE MATCHES "address")
+    # libFuzzer (Fuzz.cmake) is led by which code its input reaches.
+    set(POLYPHASE_COVERAGE inline-8bit-counters,pc-table,trace-cmp)
+    add_compile_options(-fsanitize-coverage=${POLYPHASE_COVERAGE})
+  endif()
 endif()
 
 find_program(POLYPHASE_CCACHE ccache)

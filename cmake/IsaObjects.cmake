@@ -21,6 +21,9 @@ set(POLYPHASE_ISA_COMMON -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-ma
 if(NOT POLYPHASE_SANITIZE)
   list(APPEND POLYPHASE_ISA_COMMON -U_GLIBCXX_ASSERTIONS)
 endif()
+if(POLYPHASE_COVERAGE)
+  list(APPEND POLYPHASE_ISA_COMMON -fno-sanitize-coverage=${POLYPHASE_COVERAGE})
+endif()
 
 # GNU binutils also beside clang: lld has no --force-group-allocation, which dissolves the COMDAT groups of inline functions.
 find_program(POLYPHASE_LD NAMES ld.bfd REQUIRED)

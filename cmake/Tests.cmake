@@ -17,7 +17,12 @@ function(polyphase_test)
   add_executable(${target} ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${target} PRIVATE ${rooms} ${arg_LIBS} polyphase_flags GTest::gtest GTest::gtest_main)
-  target_compile_definitions(${target} PRIVATE POLYPHASE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  set(sanitized 0)
+  if(POLYPHASE_SANITIZE)
+    set(sanitized 1)  # a test of speed asks for it
+  endif()
+  target_compile_definitions(${target} PRIVATE POLYPHASE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    POLYPHASE_SANITIZED=${sanitized})
   if(arg_NEEDS_CPU)
     add_test(NAME ${arg_NAME} COMMAND sh -c "grep -qw ${arg_NEEDS_CPU} /proc/cpuinfo || exit 77; exec $0 --gtest_brief=1"
                                       $<TARGET_FILE:${target}>)

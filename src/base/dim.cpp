@@ -25,8 +25,19 @@ struct Monomial {
 };
 
 struct DimExpression {
+  // a mod b repeats a, so nested ones double in size each time: without this bound a line of text could fill the memory.
+  static constexpr std::size_t max_text_size = 8192;
+
   std::int64_t constant = 0;
   std::vector<Monomial> terms;  // sorted, no zero coefficient, never empty in a Dim
+
+  static std::size_t text_size(const DimExpression& expression) {
+    std::size_t size = 0;
+    for (const Monomial& term : expression.terms) {
+      for (const AtomRef& atom : term.atoms) size += atom->key.size();
+    }
+    return size;
+  }
 
   static const DimExpression* of(const Dim& dim) { return dim.expression_.get(); }
   static DimExpression expand(const Dim& dim) {
@@ -37,6 +48,8 @@ struct DimExpression {
     Dim out;
     if (expression.terms.empty()) {
       out.constant_ = expression.constant;
+    } else if (text_size(expression) > max_text_size) {
+      return Dim::poisoned();
     } else {
       out.expression_ = std::make_shared<const DimExpression>(std::move(expression));
     }

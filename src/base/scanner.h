@@ -31,6 +31,7 @@ class Scanner {
   std::string_view until(std::string_view stops);
 
   std::size_t position() const { return at_; }
+  std::size_t characters_left() const { return text_.size() - at_; }
   Error refuse(std::string_view expected) const;  // "line 3, column 7: expected EXPECTED, found 'xyz'"
 
  private:

@@ -15,7 +15,8 @@ std::string list_of(const std::vector<T>& values, F&& print) {
 std::string print_tensor(const Tensor& tensor) {
   if (!tensor.valid()) return "none";
   const TensorView& view = tensor.view();
-  std::string out = std::string(name_of(view.dtype)) + list_of(tensor.sizes(), [](std::int64_t v) { return std::to_string(v); }) + "{";
+  std::string out = std::string(name_of(view.dtype)) +
+                    list_of(tensor.sizes(), [](std::int64_t v) { return std::to_string(v); }) + "{";
   bool first = true;
   for_each_index<1>(view.size_span(), {view.strides.data()}, [&](const std::array<std::int64_t, 1>& at) {
     const std::byte* element = view.data + at[0] * static_cast<std::int64_t>(size_bytes(view.dtype));
@@ -46,6 +47,14 @@ Result<Tensor> parse_tensor(Scanner& scanner) {
     sizes.push_back(size);
   }
   TRY_VOID(scanner.expect("{"));
+  // Each element takes a character at least: a text cannot make us allocate more than it is long.
+  std::int64_t elements = 1;
+  for (const std::int64_t size : sizes) {
+    if (size < 0 || __builtin_mul_overflow(elements, size, &elements))
+      return scanner.refuse("sizes of a tensor before this");
+  }
+  if (static_cast<std::uint64_t>(elements) > scanner.characters_left())
+    return scanner.refuse("as many elements as the sizes say");
   TRY(const Tensor tensor, Tensor::allocate(*dtype, sizes));
   const std::int64_t count = tensor.view().element_count();
   for (std::int64_t i = 0; i < count; ++i) {
@@ -65,7 +74,9 @@ Result<Tensor> parse_tensor(Scanner& scanner) {
 
 using Symbols = std::map<std::string, DimRange, std::less<>>;
 
-Result<Dim> parse_dim_at(Scanner& scanner, const Symbols& symbols, std::string_view stops) { return parse_dim(scanner.until(stops), symbols); }
+Result<Dim> parse_dim_at(Scanner& scanner, const Symbols& symbols, std::string_view stops) {
+  return parse_dim(scanner.until(stops), symbols);
+}
 
 template <typename T, typename F>
 Result<Attribute> parse_list(Scanner& scanner, F&& item) {
@@ -104,13 +115,16 @@ Result<Attribute> parse_value(Scanner& scanner, AttributeKind kind, const Symbol
       if (!dtype.has_value()) return scanner.refuse("a dtype");
       return Attribute(*dtype);
     }
-    case AttributeKind::integers: return parse_list<std::int64_t>(scanner, [&] { return scanner.integer(); });
-    case AttributeKind::reals: return parse_list<double>(scanner, [&] { return scanner.real(); });
+    case AttributeKind::integers:
+      return parse_list<std::int64_t>(scanner, [&] { return scanner.integer(); });
+    case AttributeKind::reals:
+      return parse_list<double>(scanner, [&] { return scanner.real(); });
     case AttributeKind::dim: {
       TRY(Dim value, parse_dim_at(scanner, symbols, " ,;})]\n"));
       return Attribute(std::move(value));
     }
-    case AttributeKind::dims: return parse_list<Dim>(scanner, [&] { return parse_dim_at(scanner, symbols, ",]"); });
+    case AttributeKind::dims:
+      return parse_list<Dim>(scanner, [&] { return parse_dim_at(scanner, symbols, ",]"); });
     case AttributeKind::tensor: {
       TRY(Tensor value, parse_tensor(scanner));
       return Attribute(std::move(value));
@@ -160,7 +174,8 @@ std::string print_attributes(const Attributes& attributes, const std::vector<Att
   return out;
 }
 
-Result<Attributes> parse_attributes(std::string_view text, const std::vector<AttributeSpec>& specs, const Symbols& symbols) {
+Result<Attributes> parse_attributes(std::string_view text, const std::vector<AttributeSpec>& specs,
+                                    const Symbols& symbols) {
   Scanner scanner(text);
   Attributes out;
   while (!scanner.at_end()) {

@@ -1,0 +1,33 @@
+// Random bytes as the IR's text: refused with an Error, or a graph that the verifier accepts and that prints as it reads.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "graph/graph.h"
+
+namespace polyphase {
+namespace {
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "graph_text_fuzz: %s\n", what);
+  std::abort();
+}
+
+}  // namespace
+}  // namespace polyphase
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace polyphase;
+  static const Registry registry = Registry::built_in();
+  const auto graph = parse_graph({reinterpret_cast<const char*>(bytes), size}, registry);
+  if (!graph.ok()) return 0;
+  require(verify(*graph.value()).ok(), "a graph was read that the verifier refuses");
+  const std::string text = print(*graph.value());
+  const auto again = parse_graph(text, registry);
+  require(again.ok(), "what was printed cannot be read");
+  require(print(*again.value()) == text, "what was read prints otherwise the second time");
+  return 0;
+}
