@@ -100,7 +100,9 @@ TEST(ConvTranspose, TheReferenceDoesAHundredMillionProductsPerSecond) {
     best = std::max(best, 64.0 * 64 * 16 * 16 * 16 / seconds.count());
   }
   RecordProperty("products_per_second", std::to_string(best));
-  if (!POLYPHASE_SANITIZED) EXPECT_GE(best, 100e6);
+  if (!POLYPHASE_SANITIZED) {
+    EXPECT_GE(best, 100e6);
+  }
 }
 
 }  // namespace
