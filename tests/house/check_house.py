@@ -36,7 +36,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 INSTRUCTION_SET = re.compile(r"\b_mm\d*_|immintrin|\b__m\d{3}")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 MACHINE_PATH = re.compile(r"/(work|root|home)/\w")
-EMPTY_NAMES = re.compile(r"(^|_)(utils?|common|helpers?|manager|misc)(_|$)")
+EMPTY_NAMES = re.compile(r"^(common|misc)$|(^|_)(utils?|helpers?|manager)$")
 FIRST_LINE = {".cpp": "// ", ".h": "// ", ".cu": "// ", ".cuh": "// ", ".py": '"""', ".cmake": "# ", ".txt": "# ",
               ".apt": "# ", ".sh": "# ", ".cases": "# ", ".ir": "# ", ".fbs": "// "}
 LONG_FILE = 500
