@@ -9,14 +9,18 @@ namespace polyphase {
 std::vector<OpDef> built_in_operators() {
   using Family = std::vector<OpDef> (*)();
   constexpr Family families[] = {
+      arg_operators,
       concat_operators,
       constant_operators,
+      control_operators,
       conv_operators,
       conv_transpose_operators,
       elementwise_binary_operators,
       elementwise_unary_operators,
       gather_operators,
       matmul_operators,
+      range_operators,
+      reduce_operators,
       reshape_operators,
       select_operators,
       slice_operators,
