@@ -7,8 +7,11 @@
 
 namespace polyphase {
 
+bool choose_layouts(Graph& graph, const Target& target);
 bool fold_constants(Graph& graph, const Target& target);
-bool merge_common_subexpressions(Graph& graph, const Target& target);
+bool fuse_beginnings(Graph& graph, const Target& target);
+bool fuse_endings(Graph& graph, const Target& target);
+bool merge_equal_nodes(Graph& graph, const Target& target);
 bool remove_dead_nodes(Graph& graph, const Target& target);
 
 }  // namespace polyphase

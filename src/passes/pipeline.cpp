@@ -14,7 +14,10 @@ constexpr Pass table[] = {
     {"remove_dead_nodes", remove_dead_nodes, "so that no later pass works for nothing or sees users that do not count"},
     {"fold_constants", fold_constants, "shape arithmetic becomes sizes; what the weights alone decide is computed once",
      true},
-    {"merge_common_subexpressions", merge_common_subexpressions, "one value, one name: patterns match by identity"},
+    {"merge_equal_nodes", merge_equal_nodes, "one value, one name: patterns match by identity"},
+    {"fuse_endings", fuse_endings, "after every rewrite that needs to see the single operators"},
+    {"fuse_beginnings", fuse_beginnings, "what could not end the node before begins the one behind"},
+    {"choose_layouts", choose_layouts, "last: fused nodes are what kernels are asked about"},
 };
 
 bool named(const std::vector<std::string>& names, std::string_view name) {

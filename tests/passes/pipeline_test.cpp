@@ -53,7 +53,7 @@ TEST(Pipeline, StopsAfterAndLeavesOut) {
   EXPECT_EQ(runner.graph->nodes().size(), 2U);
 
   Runner without;
-  without.options.without = {"remove_dead_nodes", "merge_common_subexpressions"};
+  without.options.without = {"remove_dead_nodes", "merge_equal_nodes"};
   ASSERT_TRUE(without.run().ok());
   EXPECT_EQ(without.graph->nodes().size(), 3U);
 }

@@ -1,4 +1,4 @@
-// merge_common_subexpressions: what is computed twice from the same operands is computed once.
+// merge_equal_nodes: what is computed twice from the same operands is computed once.
 //
 //   %a = relu(%x)                       %a = relu(%x)
 //   %b = relu(%x)           →           %c = add(%a, %a)
@@ -81,6 +81,6 @@ bool merge(Graph& graph) {
 
 }  // namespace
 
-bool merge_common_subexpressions(Graph& graph, const Target&) { return in_every_graph(graph, merge); }
+bool merge_equal_nodes(Graph& graph, const Target&) { return in_every_graph(graph, merge); }
 
 }  // namespace polyphase
