@@ -91,8 +91,11 @@ class Printer {
       out_ += i == 0 ? " -> " : ", ";
       print_typed(*node.output(i));
     }
-    out_ += "\n";
-    for (const auto& region : node.regions()) print_graph(*region, depth + 1);
+    for (const auto& region : node.regions()) {
+      out_ += "\n";
+      print_graph(*region, depth + 1);
+    }
+    if (node.regions().empty()) out_ += "\n";
   }
 
   void print_graph(const Graph& graph, int depth) {

@@ -15,15 +15,21 @@ std::vector<OpDef> built_in_operators() {
       control_operators,
       conv_operators,
       conv_transpose_operators,
+      depth_space_operators,
       elementwise_binary_operators,
       elementwise_unary_operators,
       gather_operators,
       matmul_operators,
+      norm_operators,
+      pad_operators,
+      pool_operators,
       range_operators,
       reduce_operators,
       reshape_operators,
+      resize_operators,
       select_operators,
       slice_operators,
+      softmax_operators,
   };
   std::vector<OpDef> out;
   for (const Family family : families) {

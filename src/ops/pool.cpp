@@ -1,0 +1,210 @@
+// max_pool, avg_pool: the largest value or the mean under a sliding window.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ops/dense.h"
+#include "ops/families.h"
+#include "ops/window.h"
+
+namespace polyphase {
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+
+// Windows whose first tap lies beyond the operand and its pre padding are left out in ceil mode, as PyTorch has it.
+Result<std::vector<Type>> infer_pool(const InferContext& context, const std::string& op) {
+  const Type& x = context.input(0);
+  const int spatial = x.shape.rank() - 2;
+  if (spatial < 1 || spatial > 3) {
+    return Error{ErrorCode::invalid_model,
+                 op + ": the operand must be (N, C, one to three spatial axes), rank 3 to 5, found " + x.text() + "."};
+  }
+  TRY(const WindowAttributes window, window_attributes(context, op, spatial));
+  const auto& kernel = context.attributes().get<Integers>("kernel");
+  if (kernel.size() != static_cast<std::size_t>(spatial) ||
+      std::any_of(kernel.begin(), kernel.end(), [](std::int64_t k) { return k < 1; })) {
+    return Error{ErrorCode::invalid_model,
+                 op + ": attribute 'kernel' must have one entry of at least 1 per spatial axis (" +
+                     std::to_string(spatial) + "), found " + print_attribute(kernel) + "."};
+  }
+  const bool ceil = context.attributes().get<bool>("ceil");
+  Shape out{x.shape[0], x.shape[1]};
+  for (int axis = 2; axis < x.shape.rank(); ++axis) {
+    const auto i = static_cast<std::size_t>(axis - 2);
+    const Dim stride(window.stride[i]);
+    const Dim span = dilated_kernel(kernel[i], window.dilation[i]);
+    const Dim padded = x.shape[axis] + window.pre[i] + window.post[i];
+    TRY_VOID(context.require(span, DimCheck::Relation::less_equal, ceil ? padded + stride - 1 : padded,
+                             op + ": the kernel must fit into the padded operand on axis " + std::to_string(axis) +
+                                 ", but it spans " + span.text() + " and the padded size is " + padded.text() + "."));
+    const Dim last =
+        stride - 1;  // ceil(a / b) as floor((a + b - 1) / b): the same normal form as a convolution's sizes
+    out.push_back(
+        ceil ? min(floor_div(padded - span + last, stride) + 1, floor_div(x.shape[axis] + window.pre[i] + last, stride))
+             : floor_div(padded - span, stride) + 1);
+  }
+  return std::vector<Type>{{x.dtype, out}};
+}
+
+Result<std::vector<Type>> infer_max_pool(const InferContext& context) {
+  if (context.input(0).dtype == DType::boolean) {
+    return Error{ErrorCode::invalid_model,
+                 "max_pool: the operand must be numeric, found " + context.input(0).text() + "."};
+  }
+  return infer_pool(context, "max_pool");
+}
+
+Result<std::vector<Type>> infer_avg_pool(const InferContext& context) {
+  if (!is_float(context.input(0).dtype)) {
+    return Error{ErrorCode::invalid_model,
+                 "avg_pool: the operand must be of a float dtype, found " + context.input(0).text() + "."};
+  }
+  return infer_pool(context, "avg_pool");
+}
+
+// What a window of padding alone gives.
+double lowest(double, DType) { return -std::numeric_limits<double>::infinity(); }
+std::int64_t lowest(std::int64_t, DType dtype) {
+  if (!is_signed(dtype)) return dtype == DType::u64 ? std::numeric_limits<std::int64_t>::min() : 0;
+  const int bits = dtype == DType::i4 ? 4 : 8 * static_cast<int>(size_bytes(dtype));
+  return -(std::int64_t{1} << (bits - 2)) * 2;
+}
+
+// A NaN wins, as in PyTorch.
+double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }
+std::int64_t larger(std::int64_t a, std::int64_t b) { return std::max(a, b); }
+
+// u64 keeps its order as int64 when the top bit is flipped.
+template <typename T>
+void flip_top_bit(std::vector<T>& values, DType dtype) {
+  if constexpr (std::is_same_v<T, std::int64_t>) {
+    if (dtype != DType::u64) return;
+    for (T& value : values) value ^= std::numeric_limits<std::int64_t>::min();
+  }
+}
+
+template <typename T>
+void pool_max(const ReferenceContext& context) {
+  const TensorView& x = context.inputs[0];
+  const TensorView& y = context.outputs[0];
+  const Window window = make_window(context.attributes, context.attributes.get<Integers>("kernel"), y, x);
+  std::vector<T> operand = dense_values<T>(x);
+  flip_top_bit(operand, x.dtype);
+  std::vector<T> result(static_cast<std::size_t>(y.element_count()), lowest(T{}, x.dtype));
+  const std::int64_t step = window.inner_stride();
+  const std::int64_t planes = y.sizes[0] * y.sizes[1];
+  for (std::int64_t plane = 0; plane < planes; ++plane) {
+    window.for_each_row([&](std::int64_t, std::int64_t small, std::int64_t big, std::int64_t count) {
+      T* to = result.data() + plane * window.small_count() + small;
+      const T* from = operand.data() + plane * window.big_count() + big;
+      for (std::int64_t i = 0; i < count; ++i) to[i] = larger(to[i], from[i * step]);
+    });
+  }
+  flip_top_bit(result, x.dtype);
+  store_values(result, y);
+}
+
+Result<void> reference_max_pool(const ReferenceContext& context) {
+  with_accumulator(context.inputs[0].dtype, [&]<typename T>(T) { pool_max<T>(context); });
+  return {};
+}
+
+// For each window along one axis, its taps that count: those inside the operand, or inside the operand and its padding.
+std::vector<double> counted_taps(const WindowAxis& axis, std::int64_t low, std::int64_t high) {
+  std::vector<double> out(static_cast<std::size_t>(axis.small_size));
+  for (std::int64_t o = 0; o < axis.small_size; ++o) {
+    for (std::int64_t t = 0; t < axis.taps; ++t) {
+      const std::int64_t place = o * axis.stride + t * axis.dilation - axis.pre;
+      if (place >= low && place < high) out[static_cast<std::size_t>(o)] += 1;
+    }
+  }
+  return out;
+}
+
+std::vector<double> divisors(const ReferenceContext& context, const Window& window) {
+  const bool include_pad = context.attributes.get<bool>("include_pad");
+  const auto& post = context.attributes.get<Integers>("post");
+  std::vector<double> out{1};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const WindowAxis& axis = window.axis(i);
+    const std::int64_t after = include_pad && i + post.size() >= 3 ? post[i + post.size() - 3] : 0;
+    std::vector<double> product;
+    for (const double outer : out) {
+      for (const double count : counted_taps(axis, include_pad ? -axis.pre : 0, axis.big_size + after))
+        product.push_back(outer * count);
+    }
+    out = std::move(product);
+  }
+  return out;
+}
+
+Result<void> reference_avg_pool(const ReferenceContext& context) {
+  const TensorView& x = context.inputs[0];
+  const TensorView& y = context.outputs[0];
+  const Window window = make_window(context.attributes, context.attributes.get<Integers>("kernel"), y, x);
+  const std::vector<double> divisor = divisors(context, window);
+  const std::vector<double> operand = dense_values<double>(x);
+  std::vector<double> result(static_cast<std::size_t>(y.element_count()));
+  const std::int64_t step = window.inner_stride();
+  const std::int64_t planes = y.sizes[0] * y.sizes[1];
+  double* to = result.data();
+  for (std::int64_t plane = 0; plane < planes; ++plane, to += window.small_count()) {
+    window.for_each_row([&](std::int64_t, std::int64_t small, std::int64_t big, std::int64_t count) {
+      const double* from = operand.data() + plane * window.big_count() + big;
+      for (std::int64_t i = 0; i < count; ++i) to[small + i] += from[i * step];
+    });
+    for (std::size_t i = 0; i < divisor.size(); ++i) to[i] = divisor[i] == 0 ? 0 : to[i] / divisor[i];
+  }
+  store_values(result, y);
+  return {};
+}
+
+std::vector<AttributeSpec> pool_attributes() {
+  return {
+      {"kernel", AttributeKind::integers, "taps per spatial axis, at least 1"},
+      {"stride", AttributeKind::integers, "distance of neighbouring windows per spatial axis, at least 1"},
+      {"dilation", AttributeKind::integers, "distance of neighbouring taps per spatial axis, at least 1"},
+      {"pre", AttributeKind::integers, "padding before the first element per spatial axis; negative crops"},
+      {"post", AttributeKind::integers, "padding after the last element per spatial axis; negative crops"},
+      {"ceil", AttributeKind::boolean,
+       "round the number of windows up; windows that would begin beyond the operand and its pre padding do not count",
+       Attribute(false)}};
+}
+
+}  // namespace
+
+std::vector<OpDef> pool_operators() {
+  const std::string sizes =
+      "Output size per axis: floor((I + pre + post - (k-1)*dilation - 1) / stride) + 1; with ceil rounded up, but at "
+      "most\n"
+      "ceil((I + pre) / stride).\n";
+  std::vector<AttributeSpec> mean_attributes = pool_attributes();
+  mean_attributes.push_back({"include_pad", AttributeKind::boolean,
+                             "the divisor counts padding too (not what ceil adds beyond it)", Attribute(false)});
+  return {OpDef{.name = "max_pool",
+                .doc = "The largest element under each window, per channel, over one to three spatial axes. Padding "
+                       "counts as minus infinity; a\n"
+                       "window of padding alone gives minus infinity, or the lowest integer. NaN wins.\n" +
+                       sizes + "Source: ONNX operator MaxPool; torch.nn.functional.max_pool2d.",
+                .inputs = {{"x", "(N, C, spatial...), one to three spatial axes, numeric"}},
+                .outputs = {{"y", "(N, C, spatial...)"}},
+                .attributes = pool_attributes(),
+                .infer = infer_max_pool,
+                .reference = reference_max_pool,
+                .layout = LayoutRule::spatial},
+          OpDef{.name = "avg_pool",
+                .doc = "The mean of the elements under each window, per channel, over one to three spatial axes: their "
+                       "sum divided by the number of\n"
+                       "taps inside the operand or, with include_pad, inside the padded operand. A window without any "
+                       "gives 0.\n" +
+                       sizes + "Source: ONNX operator AveragePool; torch.nn.functional.avg_pool2d.",
+                .inputs = {{"x", "(N, C, spatial...), one to three spatial axes, float"}},
+                .outputs = {{"y", "(N, C, spatial...)"}},
+                .attributes = mean_attributes,
+                .infer = infer_avg_pool,
+                .reference = reference_avg_pool,
+                .layout = LayoutRule::spatial}};
+}
+
+}  // namespace polyphase
