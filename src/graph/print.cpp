@@ -91,11 +91,8 @@ class Printer {
       out_ += i == 0 ? " -> " : ", ";
       print_typed(*node.output(i));
     }
-    for (const auto& region : node.regions()) {
-      out_ += "\n";
-      print_graph(*region, depth + 1);
-    }
-    if (node.regions().empty()) out_ += "\n";
+    out_ += "\n";
+    for (const auto& region : node.regions()) print_graph(*region, depth + 1);
   }
 
   void print_graph(const Graph& graph, int depth) {
