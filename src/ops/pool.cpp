@@ -124,7 +124,7 @@ std::vector<double> counted_taps(const WindowAxis& axis, std::int64_t low, std::
 
 std::vector<double> divisors(const ReferenceContext& context, const Window& window) {
   const bool include_pad = context.attributes.get<bool>("include_pad");
-  const auto& post = context.attributes.get<Integers>("post");
+  const Integers post = integers_of(context.attributes.get<std::vector<Dim>>("post"));
   std::vector<double> out{1};
   for (std::size_t i = 0; i < 3; ++i) {
     const WindowAxis& axis = window.axis(i);
@@ -165,8 +165,8 @@ std::vector<AttributeSpec> pool_attributes() {
       {"kernel", AttributeKind::integers, "taps per spatial axis, at least 1"},
       {"stride", AttributeKind::integers, "distance of neighbouring windows per spatial axis, at least 1"},
       {"dilation", AttributeKind::integers, "distance of neighbouring taps per spatial axis, at least 1"},
-      {"pre", AttributeKind::integers, "padding before the first element per spatial axis; negative crops"},
-      {"post", AttributeKind::integers, "padding after the last element per spatial axis; negative crops"},
+      {"pre", AttributeKind::dims, "padding before the first element per spatial axis; negative crops"},
+      {"post", AttributeKind::dims, "padding after the last element per spatial axis; negative crops"},
       {"ceil", AttributeKind::boolean,
        "round the number of windows up; windows that would begin beyond the operand and its pre padding do not count",
        Attribute(false)}};

@@ -30,16 +30,10 @@ Result<WindowAttributes> window_attributes(const InferContext& context, const st
   TRY_VOID(check_length(out.dilation, op, "dilation", spatial));
   TRY_VOID(check_positive(out.stride, op, "stride"));
   TRY_VOID(check_positive(out.dilation, op, "dilation"));
-  const auto read = [&](const std::string& name, std::vector<Dim>& into) -> Result<void> {
-    if (kind_of(given.values().at(name)) == AttributeKind::integers) {
-      for (const std::int64_t value : given.get<std::vector<std::int64_t>>(name)) into.emplace_back(value);
-    } else {
-      into = given.get<std::vector<Dim>>(name);
-    }
-    return check_length(into, op, name, spatial);
-  };
-  TRY_VOID(read("pre", out.pre));
-  TRY_VOID(read("post", out.post));
+  out.pre = given.get<std::vector<Dim>>("pre");
+  out.post = given.get<std::vector<Dim>>("post");
+  TRY_VOID(check_length(out.pre, op, "pre", spatial));
+  TRY_VOID(check_length(out.post, op, "post", spatial));
   return out;
 }
 
@@ -102,9 +96,7 @@ Window make_window(const Attributes& attributes, const std::vector<std::int64_t>
                    const TensorView& big) {
   const auto& stride = attributes.get<std::vector<std::int64_t>>("stride");
   const auto& dilation = attributes.get<std::vector<std::int64_t>>("dilation");
-  const std::vector<std::int64_t> pre = kind_of(attributes.values().at("pre")) == AttributeKind::integers
-                                            ? attributes.get<std::vector<std::int64_t>>("pre")
-                                            : integers_of(attributes.get<std::vector<Dim>>("pre"));
+  const std::vector<std::int64_t> pre = integers_of(attributes.get<std::vector<Dim>>("pre"));
   std::vector<WindowAxis> axes;
   for (std::size_t i = 0; i < taps.size(); ++i)
     axes.push_back({small.sizes[i + 2], big.sizes[i + 2], taps[i], stride[i], dilation[i], pre[i]});
