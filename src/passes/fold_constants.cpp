@@ -102,7 +102,7 @@ class Folder {
     const auto results = evaluate(*node);
     if (!results.has_value()) return false;
     operations_ += operations;
-    growth_ += std::max<std::int64_t>(growth, 0);
+    growth_ += growth;
     for (std::size_t i = 0; i < results->size(); ++i) {
       if (!(node->output(i)->type == (*results)[i].type())) return false;
     }

@@ -8,7 +8,9 @@
 namespace polyphase {
 
 bool choose_layouts(Graph& graph, const Target& target);
+bool fold_batch_norm(Graph& graph, const Target& target);
 bool fold_constants(Graph& graph, const Target& target);
+bool fold_scale_and_bias(Graph& graph, const Target& target);
 bool fuse_beginnings(Graph& graph, const Target& target);
 bool fuse_endings(Graph& graph, const Target& target);
 bool merge_equal_nodes(Graph& graph, const Target& target);

@@ -1,0 +1,67 @@
+// fold_scale_and_bias: constants per channel, or for all, that scale or shift a convolution's result join its weights.
+//
+//   %c = conv(%x, %w, %b)
+//   %m = mul(%c, %s)                    %y = conv(%x, w * s, b * s + t)
+//   %y = add(%m, %t)            →
+//
+// Also div, sub on either side, and neg. Condition: floats, constant weights, nobody else reads the convolution, and
+// the other operand is constant and varies along the channels only.
+#include "passes/affine.h"
+#include "passes/passes.h"
+
+namespace polyphase {
+namespace {
+
+// The map of one elementwise node over its operand `side`; both null if it is none.
+struct Map {
+  Value* scale = nullptr;
+  Value* shift = nullptr;
+};
+
+Value* minus_one(Rewrite& rewrite, const Shape& image) {
+  return rewrite.add("expand", Attributes({{"shape", std::vector<Dim>{image[1]}}}), {rewrite.scalar(DType::f64, -1)});
+}
+
+Map map_of(Rewrite& rewrite, const Node& node, std::size_t side) {
+  const Shape& image = node.input(side)->type.shape;
+  const std::string& op = node.op().name;
+  if (op == "neg") return {minus_one(rewrite, image), nullptr};
+  Value* other = per_channel(rewrite, node.input(1 - side), image);
+  if (other == nullptr) return {};
+  if (op == "mul") return {other, nullptr};
+  if (op == "add") return {nullptr, other};
+  if (op == "sub") {
+    if (side == 1) return {minus_one(rewrite, image), other};
+    return {nullptr, rewrite.add("neg", {}, {other})};
+  }
+  if (op == "div" && side == 0) return {rewrite.add("reciprocal", {}, {other}), nullptr};
+  return {};
+}
+
+bool fold(Graph& graph, Node* node) {
+  for (std::size_t side = 0; side < node->inputs().size(); ++side) {
+    const Node* convolution = foldable_convolution(graph, node->input(side));
+    if (convolution == nullptr || !(node->input(side)->type == node->output()->type)) continue;
+    Rewrite rewrite(graph, node, convolution->name());
+    const Map map = map_of(rewrite, *node, side);
+    if (map.scale == nullptr && map.shift == nullptr) continue;
+    if (rewrite.commit(node->output(), convolve_scaled(rewrite, *convolution, map.scale, map.shift))) return true;
+  }
+  return false;
+}
+
+bool is_affine(const Node& node) {
+  return node.is("mul") || node.is("add") || node.is("sub") || node.is("div") || node.is("neg");
+}
+
+}  // namespace
+
+bool fold_scale_and_bias(Graph& graph, const Target&) {
+  return in_every_graph(graph, [](Graph& each) {
+    bool changed = false;
+    for (Node* node : each.node_list()) changed = (is_affine(*node) && fold(each, node)) || changed;
+    return changed;
+  });
+}
+
+}  // namespace polyphase
