@@ -40,6 +40,7 @@ class Parser {
     while (scanner_.take("symbol")) TRY_VOID(symbol());
     TRY(std::unique_ptr<Graph> graph, parse_graph(0));
     if (!scanner_.at_end()) return scanner_.refuse("the end");
+    TRY_VOID(verify(*graph));  // what the text alone cannot show, such as two outputs of one name
     return graph;
   }
 
