@@ -25,7 +25,8 @@ struct Monomial {
 };
 
 struct DimExpression {
-  // a mod b repeats a, so nested ones double in size each time: without this bound a line of text could fill the memory.
+  // a mod b repeats a, so nested ones double in size each time: without this bound a line of text could fill the
+  // memory.
   static constexpr std::size_t max_text_size = 8192;
 
   std::int64_t constant = 0;

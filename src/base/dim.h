@@ -4,8 +4,8 @@
 //   atom := symbol | floor(dim / dim) | min(dim, dim) | max(dim, dim)
 //
 // a mod b is written a - b*floor(a/b), so it needs no atom. Division is floor division (towards minus infinity).
-// Arithmetic is checked: what leaves int64, divides by the constant 0 or grows beyond all reason becomes the poisoned Dim,
-// which stays so (overflowed()); shape rules turn it into an Error.
+// Arithmetic is checked: what leaves int64, divides by the constant 0 or grows beyond all reason becomes the poisoned
+// Dim, which stays so (overflowed()); shape rules turn it into an Error.
 #pragma once
 
 #include <compare>

@@ -6,7 +6,8 @@
 namespace polyphase {
 
 std::string_view name_of(AttributeKind kind) {
-  constexpr std::string_view names[] = {"boolean", "integer", "real", "word", "dtype", "integers", "reals", "dim", "dims", "tensor"};
+  constexpr std::string_view names[] = {"boolean",  "integer", "real", "word", "dtype",
+                                        "integers", "reals",   "dim",  "dims", "tensor"};
   return names[static_cast<std::size_t>(kind)];
 }
 

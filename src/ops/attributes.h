@@ -16,8 +16,8 @@
 namespace polyphase {
 
 // DO NOT REORDER: the index is AttributeKind.
-using Attribute = std::variant<bool, std::int64_t, double, std::string, DType, std::vector<std::int64_t>, std::vector<double>,
-                               Dim, std::vector<Dim>, Tensor>;
+using Attribute = std::variant<bool, std::int64_t, double, std::string, DType, std::vector<std::int64_t>,
+                               std::vector<double>, Dim, std::vector<Dim>, Tensor>;
 
 enum class AttributeKind : std::uint8_t { boolean, integer, real, word, dtype, integers, reals, dim, dims, tensor };
 std::string_view name_of(AttributeKind kind);
@@ -64,8 +64,8 @@ class Attributes {
 // Constant Dims as integers: for plan time and references, when everything is known. CHECKs that they are constant.
 std::vector<std::int64_t> integers_of(const std::vector<Dim>& dims);
 
-// Text form: `stride=[2, 2] mode="reflect"`; the order is by name; defaults are printed too unless `specs` is given and the value
-// equals its default. Tensors print as f32[2]{1, 2} in full (floats as shortest round-trip decimals).
+// Text form: `stride=[2, 2] mode="reflect"`; the order is by name; defaults are printed too unless `specs` is given and
+// the value equals its default. Tensors print as f32[2]{1, 2} in full (floats as shortest round-trip decimals).
 std::string print_attribute(const Attribute& attribute);
 std::string print_attributes(const Attributes& attributes, const std::vector<AttributeSpec>* specs = nullptr);
 // Reads what print_attributes wrote. The kinds come from `specs`; an unknown name or a wrong kind is an Error.

@@ -1,4 +1,5 @@
-// The list of built-in operators: everything else (text, saving, docs, interpreter, folding, conformance, fuzzing) follows from it.
+// The list of built-in operators: everything else (text, saving, docs, interpreter, folding, conformance, fuzzing)
+// follows from it.
 #include <iterator>
 
 #include "ops/families.h"

@@ -210,8 +210,9 @@ Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span
 Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes& attributes,
                                                std::span<const Tensor> inputs) {
   if (op.reference == nullptr || has_symbols(attributes)) {
-    return Error{ErrorCode::unsupported,
-                 "operator " + op.name + " cannot be computed on its own: it owns a graph or depends on unknown sizes."};
+    return Error{
+        ErrorCode::unsupported,
+        "operator " + op.name + " cannot be computed on its own: it owns a graph or depends on unknown sizes."};
   }
   std::vector<Type> types(inputs.size());
   std::vector<std::vector<Dim>> contents(inputs.size());

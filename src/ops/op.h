@@ -50,8 +50,8 @@ struct OpDef;
 // What a shape rule knows and what it may demand.
 class InferContext {
  public:
-  InferContext(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs, std::vector<DimCheck>& checks,
-               std::span<const std::vector<Type>> region_results = {})
+  InferContext(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs,
+               std::vector<DimCheck>& checks, std::span<const std::vector<Type>> region_results = {})
       : op_(op), attributes_(attributes), inputs_(inputs), checks_(checks), region_results_(region_results) {}
 
   const OpDef& op() const { return op_; }

@@ -1,4 +1,5 @@
-// Registry: the operators one compilation knows, by name: the built-in list and whatever plugins add. A value, never a global.
+// Registry: the operators one compilation knows, by name: the built-in list and whatever plugins add. A value, never a
+// global.
 #pragma once
 
 #include <map>

@@ -1,4 +1,5 @@
-// Random bytes as the IR's text: refused with an Error, or a graph that the verifier accepts and that prints as it reads.
+// Random bytes as the IR's text: refused with an Error, or a graph that the verifier accepts and that prints as it
+// reads.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -39,11 +39,13 @@ TEST(Elementwise, BroadcastsLikeNumpy) {
 }
 
 TEST(Elementwise, IntegersAreTotal) {
-  EXPECT_EQ(run("div", {}, {integers(DType::i64, {4}, {-7, 7, INT64_MIN, 5}), integers(DType::i64, {4}, {2, -2, -1, 0})}),
-            (Values{-3, -3, INT64_MIN, 0}));
+  EXPECT_EQ(
+      run("div", {}, {integers(DType::i64, {4}, {-7, 7, INT64_MIN, 5}), integers(DType::i64, {4}, {2, -2, -1, 0})}),
+      (Values{-3, -3, INT64_MIN, 0}));
   EXPECT_EQ(run("mod", {}, {integers(DType::i64, {4}, {-7, 7, 7, 5}), integers(DType::i64, {4}, {3, -3, 3, 0})}),
             (Values{2, -2, 1, 0}));
-  EXPECT_EQ(run("mod", {{"fmod", true}}, {integers(DType::i64, {2}, {-7, 7}), integers(DType::i64, {2}, {3, -3})}), (Values{-1, 1}));
+  EXPECT_EQ(run("mod", {{"fmod", true}}, {integers(DType::i64, {2}, {-7, 7}), integers(DType::i64, {2}, {3, -3})}),
+            (Values{-1, 1}));
   EXPECT_EQ(run("pow", {}, {integers(DType::i32, {4}, {2, -1, 3, 2}), integers(DType::i32, {4}, {10, -3, 0, -1})}),
             (Values{1024, -1, 1, 0}));
   EXPECT_EQ(run("mul", {}, {integers(DType::i8, {1}, {100}), integers(DType::i8, {1}, {3})}), (Values{44}));
