@@ -55,11 +55,29 @@ Result<std::string> Scanner::word() {
   return std::string(text_.substr(start, at_ - start));
 }
 
+namespace {
+
+template <typename T>
+std::from_chars_result read_number(std::string_view text, std::size_t at, T& value) {
+  return std::from_chars(text.data() + at, text.data() + text.size(), value);
+}
+
+}  // namespace
+
 Result<std::int64_t> Scanner::integer() {
   if (at_end()) return refuse("an integer");
   std::int64_t value = 0;
-  const auto [end, status] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+  const auto [end, status] = read_number(text_, at_, value);
   if (status != std::errc()) return refuse("a 64-bit integer");
+  at_ = static_cast<std::size_t>(end - text_.data());
+  return value;
+}
+
+Result<std::uint64_t> Scanner::natural() {
+  if (at_end()) return refuse("an integer");
+  std::uint64_t value = 0;
+  const auto [end, status] = read_number(text_, at_, value);
+  if (status != std::errc()) return refuse("an unsigned 64-bit integer");
   at_ = static_cast<std::size_t>(end - text_.data());
   return value;
 }
@@ -67,9 +85,7 @@ Result<std::int64_t> Scanner::integer() {
 Result<double> Scanner::real() {
   if (at_end()) return refuse("a number");
   double value = 0;
-  const char* first = text_.data() + at_;
-  const char* last = text_.data() + text_.size();
-  const auto [end, status] = std::from_chars(first, last, value);
+  const auto [end, status] = read_number(text_, at_, value);
   if (status != std::errc()) return refuse("a number");
   at_ = static_cast<std::size_t>(end - text_.data());
   return value;

@@ -24,7 +24,8 @@ class Scanner {
   Result<std::string> word();
   bool next_is_word();
   Result<std::int64_t> integer();
-  Result<double> real();  // decimal, hexadecimal, inf, -inf, nan
+  Result<std::uint64_t> natural();
+  Result<double> real();  // decimal, inf, -inf, nan
   // A double-quoted string with \" \\ \n \t \xHH.
   Result<std::string> quoted();
   // Everything up to, not including, the first of `stops` outside brackets and quotes.

@@ -63,6 +63,9 @@ Result<Tensor> parse_tensor(Scanner& scanner) {
     if (is_float(*dtype)) {
       TRY(const double value, scanner.real());
       store_double(element, *dtype, value);
+    } else if (*dtype == DType::u64) {
+      TRY(const std::uint64_t value, scanner.natural());
+      store_integer(element, *dtype, static_cast<std::int64_t>(value));
     } else {
       TRY(const std::int64_t value, scanner.integer());
       store_integer(element, *dtype, value);

@@ -34,7 +34,10 @@ Contents dims_contents(const InferContext& context) { return context.attributes(
 
 Result<void> reference_dims(const ReferenceContext& context) {
   const auto values = integers_of(context.attributes.get<std::vector<Dim>>("values"));
-  for (std::size_t i = 0; i < values.size(); ++i) context.outputs[0].as<std::int64_t>()[i] = values[i];
+  const TensorView& result = context.outputs[0];
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    result.as<std::int64_t>()[static_cast<std::int64_t>(i) * result.strides[0]] = values[i];
+  }
   return {};
 }
 
