@@ -38,7 +38,8 @@ struct EngineValue {
   Type type;
   Layout layout;
   Storage storage = Storage::arena;
-  int constant = -1;  // Storage::constant: index into constants
+  // Storage::constant: index into constants; -1: steps find its elements in their packed weights only.
+  int constant = -1;
   AliasOf alias;      // Storage::alias
 };
 
@@ -46,7 +47,7 @@ enum class StepKind : std::uint8_t {
   kernel,  // run a row
   copy,    // change layout or place; the row is one of operator "identity"
   bind,    // read a tensor, bind its elements to symbols: sizes born at run time
-  branch,  // run one of two blocks by a bool scalar
+  branch,  // run one of two blocks by a bool scalar; blocks write their results into aliases of the step's results
   loop,    // run a block while a condition holds
 };
 
@@ -68,8 +69,8 @@ struct Step {
 };
 
 struct Block {
-  std::vector<int> inputs;  // values bound by the step that runs the block
-  std::vector<int> outputs;
+  std::vector<int> inputs;   // loop: values bound by the step that runs the block; captured values are simply read
+  std::vector<int> outputs;  // branch: aliases of the step's results
   std::vector<Step> steps;
 };
 

@@ -64,6 +64,7 @@ class Interpreter {
     if (!node.regions().empty()) return run_regions(node);
     std::vector<Tensor> running;
     for (const Part& part : node.parts()) {
+      if (part.op->name == "bind") TRY_VOID(bind(part, values_.at(node.input(0))));
       const auto attributes = part.attributes.evaluate(bindings_);
       if (!attributes.has_value()) {
         return Error{ErrorCode::shape_mismatch, "a size of " + part.op->name + " cannot be known from the inputs: " +
@@ -78,7 +79,6 @@ class Interpreter {
                                                       : values_.at(node.inputs()[static_cast<std::size_t>(operand)]));
         }
       }
-      if (part.op->name == "bind") TRY_VOID(bind(part, operands.at(0)));
       TRY(running, evaluate_reference(*part.op, *attributes, operands));
     }
     for (std::size_t i = 0; i < node.outputs().size(); ++i) values_[node.output(i)] = running[i];

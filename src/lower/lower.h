@@ -1,0 +1,27 @@
+// lower: Graph → Engine. Which value lives inside which other, which kernel runs each node, what is packed: recorded
+// here, so that the IR stays pure.
+//
+//   draft      number values and steps                        graph inputs and outputs become ports
+//   settle     ask the catalogue for each step                split what no row takes whole, convert layouts by copies
+//   place      views, slices of a concat, overwritten inputs  a view that its readers' rows take costs nothing
+//   emit       constants packed, Engine written
+#pragma once
+
+#include <string>
+
+#include "engine/engine.h"
+#include "graph/graph.h"
+#include "kernel/target.h"
+
+namespace polyphase {
+
+struct LowerOptions {
+  std::string model_name;
+  std::string producer;
+  DimBindings likely;  // sizes that kernels are chosen for where they are symbolic; missing ones are guessed
+};
+
+// Errors: unsupported (an operator without kernel or reference loops, a loop), out_of_memory.
+Result<Engine> lower(const Graph& graph, const Target& target, const LowerOptions& options = {});
+
+}  // namespace polyphase

@@ -1,0 +1,51 @@
+// Context: what one run at a time needs for itself: arenas, scratch, a desk among the workers.
+#pragma once
+
+#include <vector>
+
+#include "runtime/arena.h"
+#include "runtime/session.h"
+
+namespace polyphase {
+
+class Context {
+ public:
+  explicit Context(Session& session) : session_(session), desk_(session.pool_.take_desk()) {}
+  ~Context() { session_.pool_.return_desk(desk_); }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  Result<std::vector<Tensor>> run(const RunRequest& request, std::shared_ptr<const LevelPlan> plan);
+
+ private:
+  Result<void> enter(std::shared_ptr<const LevelPlan> plan);
+  Result<void> stage_inputs();
+  Result<void> make_output(std::size_t port);
+  Result<void> run_block(std::size_t block);
+  Result<void> run_step(int index);
+  Result<void> run_row(const ProgramStep& step, const StepPlan& plan);
+  Result<void> run_bind(const ProgramStep& step);
+  Result<void> run_branch(const ProgramStep& step);
+  Result<void> stopped() const;
+  Error fault_of(const ProgramStep& step, const StepPlan& plan, const char* fault);
+  void hand_out();
+
+  const Place& place_of(int value) const;
+  std::byte* data_of(int value) const;
+  TensorView view_of(int value) const { return {place_of(value).desc, data_of(value)}; }
+
+  Session& session_;
+  ThreadPool::Desk* desk_;
+  std::vector<Arena> arenas_;  // by level
+  Arena scratch_;
+  // Of the run at hand:
+  const RunRequest* request_ = nullptr;
+  LevelPlans plans_;
+  std::vector<const std::byte*> inputs_;  // by port, dense row-major
+  std::vector<Tensor> staged_;            // by port; valid where the caller's strides had to be undone
+  std::vector<Tensor> outputs_;           // by port; what the steps write
+  std::vector<const std::byte*> input_pointers_;
+  std::vector<std::byte*> output_pointers_;
+};
+
+}  // namespace polyphase

@@ -1,0 +1,59 @@
+// LevelPlan: everything about one level of a program for one set of sizes: where each value lies, which row each step
+// takes, the rows' plans, and the memory plan. Made on the first sight of the sizes, then shared by all contexts.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "memory/plan.h"
+#include "runtime/program.h"
+
+namespace polyphase {
+
+// A value in memory: `offset_bytes` from the start of its root's memory.
+struct Place {
+  TensorDesc desc;
+  std::int64_t offset_bytes = 0;
+};
+
+struct StepPlan {
+  const Row* row = nullptr;  // null: nothing to compute (empty results), or a step that runs no row
+  StepDesc desc;             // concrete; the plan may point into it, so a StepPlan never moves
+  Plan plan;
+  std::vector<std::int64_t> tiles;  // by phase
+  std::size_t scratch_bytes = 0;    // of one worker
+  std::size_t shared_offset = 0;    // in the arena of the step's level
+  std::size_t pack_offset = 0;      // pack_at_run: where the pack goes
+  std::vector<TensorDesc> inputs;
+  std::vector<TensorDesc> outputs;
+};
+
+struct PlacedRoot {
+  int value = -1;
+  std::size_t offset_bytes = 0;
+  std::size_t size_bytes = 0;
+};
+
+struct LevelPlan {
+  int level = 0;
+  std::vector<std::int64_t> sizes;  // of all symbols known at this level, in Program::symbols' order
+  DimBindings bindings;
+  std::vector<Place> places;                     // by value; of this level's values only
+  std::vector<std::size_t> roots;                // by value: a root's offset in this level's arena
+  std::vector<std::unique_ptr<StepPlan>> steps;  // by flat step; null: of another level
+  std::vector<PlacedRoot> arena_roots;           // for reports
+  std::size_t arena_bytes = 0;
+  std::size_t lower_bound_bytes = 0;
+  std::size_t scratch_bytes = 0;  // the most that a worker needs
+};
+
+// The plans of a run so far: [i] is of level i.
+using LevelPlans = std::vector<std::shared_ptr<const LevelPlan>>;
+
+// Plans level lower.size() for these sizes. Errors: shape_mismatch (a check fails, or a size is negative or too large),
+// out_of_memory (the arena is beyond `limit_bytes`).
+Result<std::shared_ptr<const LevelPlan>> plan_level(const Program& program, const LevelPlans& lower,
+                                                    std::vector<std::int64_t> sizes, std::uint64_t limit_bytes);
+
+}  // namespace polyphase

@@ -1,0 +1,74 @@
+// Session: runs one program, from many threads at once. It is an immutable program, a cache of plans by sizes, workers,
+// and a pool of contexts; a run borrows a context.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/tensor.h"
+#include "runtime/level_plan.h"
+#include "runtime/plan_cache.h"
+#include "runtime/program.h"
+#include "runtime/thread_pool.h"
+
+namespace polyphase {
+
+class Context;
+
+// One run. Inputs by port; outputs: given memory where `outputs` holds a view with data, else allocated.
+struct RunRequest {
+  std::vector<TensorView> inputs;
+  std::vector<TensorView> outputs;  // empty: all are allocated
+  const std::atomic<bool>* cancelled = nullptr;
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  std::vector<double>* step_seconds = nullptr;  // by flat step; added to
+};
+
+class Session {
+ public:
+  struct Options {
+    int threads = 1;                                // workers in all, a run's own thread included
+    std::uint64_t memory_limit_bytes = UINT64_MAX;  // of one run's arenas together
+    std::size_t cached_plans = 64;
+  };
+
+  Session(std::shared_ptr<const Program> program, Options options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // The outputs, row-major. Errors: invalid_argument, shape_mismatch, out_of_memory, cancelled, and faults found in
+  // data.
+  Result<std::vector<Tensor>> run(const RunRequest& request);
+
+  // The plan of level 0 for inputs of these sizes.
+  Result<std::shared_ptr<const LevelPlan>> plan_for(const std::vector<std::vector<std::int64_t>>& input_sizes);
+
+  const Program& program() const { return *program_; }
+  int threads() const { return pool_.threads(); }
+  std::uint64_t plans() const { return plans_.load(); }
+  std::uint64_t plan_hits() const { return plan_hits_.load(); }
+
+ private:
+  friend class Context;
+  // Finds or makes the plan of level lower.size() for these sizes of all symbols known then.
+  Result<std::shared_ptr<const LevelPlan>> plan(const LevelPlans& lower, std::vector<std::int64_t> sizes);
+  Result<std::vector<std::int64_t>> bind_inputs(const std::vector<std::vector<std::int64_t>>& input_sizes) const;
+  std::unique_ptr<Context> borrow();
+  void give_back(std::unique_ptr<Context> context);
+
+  std::shared_ptr<const Program> program_;
+  Options options_;
+  PlanCache cache_;
+  ThreadPool pool_;
+  std::mutex mutex_;  // of the free contexts
+  std::vector<std::unique_ptr<Context>> free_;
+  std::atomic<std::uint64_t> plans_{0};
+  std::atomic<std::uint64_t> plan_hits_{0};
+};
+
+}  // namespace polyphase

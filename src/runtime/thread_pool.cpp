@@ -1,0 +1,182 @@
+// Workers, desks, and the protocol between them.
+#include "runtime/thread_pool.h"
+
+#include <cstdlib>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace polyphase {
+namespace {
+
+// About 50 µs of looking for work before a worker sleeps: longer than the gap between two steps of a run.
+constexpr int spins_before_sleep = 2000;
+constexpr int spins_before_yield = 200;
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// A worker's own scratch; grows, never shrinks while the worker lives.
+class Scratch {
+ public:
+  ~Scratch() { std::free(memory_); }
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  // False: the system has no more memory; the worker then leaves the tiles to others.
+  bool hold(std::size_t size_bytes) {
+    if (size_bytes <= size_bytes_) return true;
+    std::free(memory_);
+    const std::size_t rounded = (size_bytes + 63) / 64 * 64;
+    memory_ = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
+    size_bytes_ = memory_ == nullptr ? 0 : rounded;
+    return memory_ != nullptr;
+  }
+  std::byte* data() const { return memory_; }
+
+ private:
+  std::byte* memory_ = nullptr;
+  std::size_t size_bytes_ = 0;
+};
+
+Scratch& scratch_of_this_worker() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+}  // namespace
+
+// The job's fields are written only while the desk is closed and nobody helps. A worker first counts itself into
+// `helpers`, then looks whether the desk is (still) open; the owner first closes, then waits for no helpers. All four
+// are sequentially consistent, so either the worker sees the desk closed or the owner sees the worker.
+struct alignas(64) ThreadPool::Desk {
+  std::atomic<bool> open{false};
+  std::atomic<int> helpers{0};
+  std::atomic<std::int64_t> next{0};
+  Job job;
+  bool taken = false;
+
+  void take_tiles(std::byte* scratch) {
+    for (;;) {
+      const std::int64_t tile = next.fetch_add(1, std::memory_order_relaxed);
+      if (tile >= job.tiles) return;
+      if (!job.run(job.state, tile, scratch)) next.store(job.tiles, std::memory_order_relaxed);
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : desks_(std::make_unique<Desk[]>(desk_count)) {
+  for (int i = 1; i < threads; ++i) {
+    workers_.emplace_back([this, i] { work(static_cast<std::size_t>(i)); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_.store(true);
+  }
+  woken_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+ThreadPool::Desk* ThreadPool::take_desk() {
+  if (workers_.empty()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t i = 0; i < desk_count; ++i) {
+    if (desks_[i].taken) continue;
+    desks_[i].taken = true;
+    if (i >= desks_used_.load()) desks_used_.store(i + 1);
+    return &desks_[i];
+  }
+  return nullptr;
+}
+
+void ThreadPool::return_desk(Desk* desk) {
+  if (desk == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  desk->taken = false;
+}
+
+void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
+  if (desk == nullptr || job.tiles <= 1) {
+    for (std::int64_t tile = 0; tile < job.tiles; ++tile) {
+      if (!job.run(job.state, tile, scratch)) return;
+    }
+    return;
+  }
+  desk->job = job;
+  desk->next.store(0, std::memory_order_relaxed);
+  desk->open.store(true);
+  if (sleepers_.load() > 0) wake();
+  desk->take_tiles(scratch);
+  desk->open.store(false);
+  for (int spins = 0; desk->helpers.load() != 0; ++spins) {
+    if (spins < spins_before_yield) {
+      pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+bool ThreadPool::help_somebody(std::size_t index) {
+  const std::uint32_t used = desks_used_.load();
+  bool helped = false;
+  for (std::uint32_t i = 0; i < used; ++i) {
+    Desk& desk = desks_[(i + index) % used];
+    if (!desk.open.load()) continue;
+    desk.helpers.fetch_add(1);
+    if (desk.open.load() && desk.next.load(std::memory_order_relaxed) < desk.job.tiles) {
+      Scratch& scratch = scratch_of_this_worker();
+      if (scratch.hold(desk.job.scratch_bytes)) {
+        desk.take_tiles(scratch.data());
+        helped = true;
+      }
+    }
+    desk.helpers.fetch_sub(1);
+  }
+  return helped;
+}
+
+bool ThreadPool::anything_open() const {
+  const std::uint32_t used = desks_used_.load();
+  for (std::uint32_t i = 0; i < used; ++i) {
+    if (desks_[i].open.load()) return true;
+  }
+  return false;
+}
+
+void ThreadPool::wake() {
+  const std::lock_guard lock(mutex_);
+  woken_.notify_all();
+}
+
+// A sleeper announces itself before it looks a last time; whoever opens a desk looks for sleepers after opening.
+void ThreadPool::work(std::size_t index) {
+  int idle = 0;
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    if (help_somebody(index)) {
+      idle = 0;
+      continue;
+    }
+    if (++idle < spins_before_sleep) {
+      pause();
+      continue;
+    }
+    std::unique_lock lock(mutex_);
+    sleepers_.fetch_add(1);
+    if (!stopping_.load() && !anything_open()) woken_.wait(lock);
+    sleepers_.fetch_sub(1);
+    idle = 0;
+  }
+}
+
+}  // namespace polyphase

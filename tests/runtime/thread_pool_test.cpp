@@ -1,0 +1,68 @@
+// Every tile is computed once, whoever helps, and nobody waits for ever.
+#include "runtime/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+namespace polyphase {
+namespace {
+
+struct Count {
+  std::vector<std::atomic<int>> tiles;
+  explicit Count(std::size_t n) : tiles(n) {}
+};
+
+bool count_tile(void* state, std::int64_t tile, std::byte* scratch) {
+  scratch[0] = std::byte{1};
+  static_cast<Count*>(state)->tiles[static_cast<std::size_t>(tile)].fetch_add(1);
+  return true;
+}
+
+void run_many(ThreadPool& pool, int jobs) {
+  alignas(64) std::byte scratch[64];
+  ThreadPool::Desk* desk = pool.take_desk();
+  for (int job = 0; job < jobs; ++job) {
+    const auto tiles = static_cast<std::size_t>(job % 17);
+    Count count(tiles);
+    pool.run(desk, {count_tile, &count, static_cast<std::int64_t>(tiles), 64}, scratch);
+    for (const auto& tile : count.tiles) ASSERT_EQ(tile.load(), 1);
+  }
+  pool.return_desk(desk);
+}
+
+TEST(ThreadPool, ComputesEveryTileOnce) {
+  for (const int threads : {1, 2, 4}) {
+    ThreadPool pool(threads);
+    run_many(pool, 500);
+  }
+}
+
+TEST(ThreadPool, ServesManyCallersAtOnce) {
+  ThreadPool pool(3);
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 8; ++i) callers.emplace_back([&] { run_many(pool, 200); });
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST(ThreadPool, StopsWhenATileSaysSo) {
+  ThreadPool pool(2);
+  std::atomic<int> done{0};
+  alignas(64) std::byte scratch[64];
+  ThreadPool::Desk* desk = pool.take_desk();
+  const auto stop_at_ten = [](void* state, std::int64_t, std::byte*) {
+    return static_cast<std::atomic<int>*>(state)->fetch_add(1) < 10;
+  };
+  pool.run(desk, {stop_at_ten, &done, 1'000'000, 64}, scratch);
+  EXPECT_LT(done.load(), 1000);
+  pool.return_desk(desk);
+}
+
+TEST(ThreadPool, HasWorkersThatSleepAndWake) {
+  ThreadPool pool(2);
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    run_many(pool, 20);
+  }
+}
+
+}  // namespace
+}  // namespace polyphase
