@@ -14,7 +14,8 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 HERE = pathlib.Path(__file__).parent
-NAMES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "uint8": "u8", "int8": "i8"}
+NAMES = {"float32": "f32", "float64": "f64", "float16": "f16", "int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16", "int32": "i32",
+         "uint32": "u32", "int64": "i64", "uint64": "u64", "bool": "bool"}
 
 
 def number(value):
