@@ -15,5 +15,6 @@ bool fuse_beginnings(Graph& graph, const Target& target);
 bool fuse_endings(Graph& graph, const Target& target);
 bool merge_equal_nodes(Graph& graph, const Target& target);
 bool remove_dead_nodes(Graph& graph, const Target& target);
+bool simplify(Graph& graph, const Target& target);
 
 }  // namespace polyphase

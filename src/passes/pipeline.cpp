@@ -15,6 +15,7 @@ constexpr Pass table[] = {
     {"fold_constants", fold_constants, "shape arithmetic becomes sizes; what the weights alone decide is computed once",
      true},
     {"merge_equal_nodes", merge_equal_nodes, "one value, one name: patterns match by identity"},
+    {"simplify", simplify, "fewer shapes of the same thing for the patterns below", true},
     {"fold_batch_norm", fold_batch_norm, "before activations join what it stands behind"},
     {"fold_scale_and_bias", fold_scale_and_bias, "what is left of normalisations and hand-written affine maps"},
     {"fold_constants", fold_constants, "the arithmetic that the folds above wrote over the weights", true},

@@ -3,6 +3,10 @@
 
 #include <cstdlib>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace polyphase {
 namespace {
 
@@ -12,7 +16,7 @@ constexpr int spins_before_yield = 200;
 
 void pause() {
 #if defined(__x86_64__)
-  __builtin_ia32_pause();
+  _mm_pause();
 #else
   std::this_thread::yield();
 #endif
