@@ -419,7 +419,8 @@ std::string Dim::text() const {
     for (std::size_t i = 0; i < term.atoms.size(); ++i) {
       if (shows_number || i > 0) out += "*";
       const DimAtom& atom = *term.atoms[i];
-      const bool lone = term.atoms.size() == 1 && !shows_number && expression_->terms.size() == 1;
+      // A leading minus would bind to the dividend.
+      const bool lone = term.atoms.size() == 1 && !shows_number && !negative && expression_->terms.size() == 1;
       out += atom.kind == DimAtom::Kind::quotient && !lone ? "(" + atom.key + ")" : atom.key;
     }
   }

@@ -80,9 +80,14 @@ class DimParser {
   Result<Dim> unary() {
     bool negative = false;
     while (take("-")) negative = !negative;
+    skip_space();
+    // The least integer has no positive counterpart to negate.
+    if (negative && next_is_digit()) return number(true);
     TRY(Dim value, primary());
     return negative ? -value : value;
   }
+
+  bool next_is_digit() const { return at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0; }
 
   Result<Dim> primary() {
     if (take("(")) {
@@ -91,22 +96,28 @@ class DimParser {
       return inner;
     }
     skip_space();
+    if (next_is_digit()) return number(false);
+    const std::string_view name = word();
+    if (name.empty()) return refuse("a number, a name or '('");
+    if (name == "min" || name == "max") return extremum(name == "min");
+    const auto found = symbols_.find(name);
+    return Dim::symbol(name, found == symbols_.end() ? DimRange{} : found->second);
+  }
+
+  std::string_view word() {
     const std::size_t start = at_;
     while (at_ < text_.size() &&
            (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_' || text_[at_] == '.'))
       ++at_;
-    const std::string_view word = text_.substr(start, at_ - start);
-    if (word.empty()) return refuse("a number, a name or '('");
-    if (std::isdigit(static_cast<unsigned char>(word[0])) != 0) return number(word, start);
-    if (word == "min" || word == "max") return extremum(word == "min");
-    const auto found = symbols_.find(word);
-    return Dim::symbol(word, found == symbols_.end() ? DimRange{} : found->second);
+    return text_.substr(start, at_ - start);
   }
 
-  Result<Dim> number(std::string_view word, std::size_t start) {
+  Result<Dim> number(bool negative) {
+    const std::size_t start = at_;
+    const std::string digits = (negative ? "-" : "") + std::string(word());
     std::int64_t value = 0;
-    const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (status != std::errc() || end != word.data() + word.size()) {
+    const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (status != std::errc() || end != digits.data() + digits.size()) {
       at_ = start;
       return refuse("a 64-bit integer");
     }

@@ -125,7 +125,11 @@ std::string_view Scanner::until(std::string_view stops) {
   bool quoted_text = false;
   for (; at_ < text_.size(); ++at_) {
     const char c = text_[at_];
-    if (c == '"' && text_[at_ == 0 ? 0 : at_ - 1] != '\\') quoted_text = !quoted_text;
+    if (quoted_text && c == '\\' && at_ + 1 < text_.size()) {
+      ++at_;  // an escaped character closes nothing
+      continue;
+    }
+    if (c == '"') quoted_text = !quoted_text;
     if (quoted_text) continue;
     if (depth == 0 && stops.find(c) != std::string_view::npos) break;
     if (c == '(' || c == '[' || c == '{') ++depth;
