@@ -1,0 +1,181 @@
+// Times single layers on one kernel cluster: each result is checked against the double reference before it is timed.
+//
+//   layers_bench suite.cases [--threads N] [--cluster avx512] [--filter TEXT] [--layout planar|last] [--seconds S]
+//                [--kernel NAME] [--no-check]
+// Prints one line per layer and kernel: name kernel median_ms min_ms GFLOP/s percent-of-measured-peak relative-RMS-error.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/cpu/conv_run.h"
+
+namespace polyphase::cpu::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Workers that wait for the next phase by spinning: the cheapest barrier for steps of microseconds.
+class Team {
+ public:
+  explicit Team(int size) : size_(size) {
+    for (int i = 1; i < size; ++i) threads_.emplace_back([this, i] { work(i); });
+  }
+  ~Team() {
+    kernel_ = nullptr;
+    round_.fetch_add(1);
+    for (std::thread& t : threads_) t.join();
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  void run(BoundKernel& kernel) {
+    for (int phase = 0; phase < kernel.phases(); ++phase) {
+      kernel_ = &kernel;
+      phase_ = phase;
+      tiles_ = kernel.tiles(phase);
+      next_.store(0);
+      busy_.store(size_ - 1);
+      round_.fetch_add(1);
+      take_tiles(0);
+      while (busy_.load() != 0) __builtin_ia32_pause();
+    }
+  }
+
+ private:
+  void take_tiles(int worker) {
+    for (int64_t tile = next_.fetch_add(1); tile < tiles_; tile = next_.fetch_add(1)) kernel_->run(phase_, tile, worker);
+  }
+  void work(int worker) {
+    for (int seen = 0;;) {
+      while (round_.load() == seen) __builtin_ia32_pause();
+      ++seen;
+      if (kernel_ == nullptr) return;
+      take_tiles(worker);
+      busy_.fetch_sub(1);
+    }
+  }
+
+  int size_;
+  std::vector<std::thread> threads_;
+  BoundKernel* kernel_ = nullptr;
+  int phase_ = 0;
+  int64_t tiles_ = 0;
+  std::atomic<int64_t> next_{0};
+  std::atomic<int> busy_{0};
+  std::atomic<int> round_{0};
+};
+
+struct Options {
+  std::string file;
+  std::string filter;
+  std::string cluster = runnable_clusters().back();
+  std::string kernel;
+  int threads = 1;
+  double seconds = 0.5;
+  bool planar = true;
+  bool check = true;
+};
+
+double relative_rms_error(const std::vector<float>& got, const std::vector<double>& want) {
+  double error = 0;
+  double size = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    error += (static_cast<double>(got[i]) - want[i]) * (static_cast<double>(got[i]) - want[i]);
+    size += want[i] * want[i];
+  }
+  return size == 0 ? std::sqrt(error) : std::sqrt(error / size);
+}
+
+void bench(const ConvCase& c, const Options& options, Team& team, double peak) {
+  const ConvShape& s = c.shape;
+  const int64_t points = s.transposed ? s.in_points() : s.out_points();
+  const double flops = 2.0 * static_cast<double>(s.batch * s.groups * s.in_channels * s.out_channels) *
+                       static_cast<double>(s.kernel_points() * points);
+  const ConvData data = make_data(c, 1, false);
+  const std::vector<double> want = options.check ? reference(c, data) : std::vector<double>{};
+  const Layouts layouts = {options.planar, options.planar, 0};
+  for (const std::string& name : kernels_for(c)) {
+    if (!options.kernel.empty() && options.kernel != name) continue;
+    const auto kernel = bind_kernel(name, c, data, layouts, options.cluster, options.threads);
+    team.run(*kernel);
+    const double error = options.check ? relative_rms_error(kernel->result(), want) : 0;
+    if (!(error < 2e-6)) {
+      std::printf("%s %s WRONG: relative RMS error %.3g\n", c.name.c_str(), name.c_str(), error);
+      std::exit(1);
+    }
+    std::vector<double> times;
+    const auto start = Clock::now();
+    while (times.size() < 5 || (seconds_since(start) < options.seconds && times.size() < 2000)) {
+      const auto t = Clock::now();
+      team.run(*kernel);
+      times.push_back(seconds_since(t));
+    }
+    std::sort(times.begin(), times.end());
+    const double median = times[times.size() / 2];
+    std::printf("%-30s %-12s %9.4f %9.4f %8.1f %5.1f %.2g\n", c.name.c_str(), name.c_str(), median * 1e3,
+                times.front() * 1e3, flops / median / 1e9, 100 * flops / median / 1e9 / peak, error);
+    std::fflush(stdout);
+    if (options.kernel.empty() && options.check == false) break;
+  }
+}
+
+// A product that lives in the innermost caches: what the cluster reaches at best.
+double measured_peak(const Options& options, Team& team) {
+  const auto c = parse_conv_case("peak conv n1 g1 c256:64 in1x2304 k1x1 s1x1");
+  const ConvData data = make_data(*c, 1, false);
+  const auto kernel = bind_kernel("gemm", *c, data, {false, false, 0}, options.cluster, options.threads);
+  double best = 1e9;
+  for (int i = 0; i < 200; ++i) {
+    const auto t = Clock::now();
+    team.run(*kernel);
+    best = std::min(best, seconds_since(t));
+  }
+  return 2.0 * 256 * 64 * 2304 / best / 1e9;
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool last = i + 1 >= argc;
+    if (word == "--no-check") options.check = false;
+    else if (word.rfind("--", 0) != 0) options.file = word;
+    else if (last) return std::fprintf(stderr, "%s needs a value\n", word.c_str()), 2;
+    else if (word == "--threads") options.threads = std::atoi(argv[++i]);
+    else if (word == "--cluster") options.cluster = argv[++i];
+    else if (word == "--filter") options.filter = argv[++i];
+    else if (word == "--kernel") options.kernel = argv[++i];
+    else if (word == "--seconds") options.seconds = std::atof(argv[++i]);
+    else if (word == "--layout") options.planar = std::strcmp(argv[++i], "last") != 0;
+    else return std::fprintf(stderr, "unknown option %s\n", word.c_str()), 2;
+  }
+  std::ifstream in(options.file);
+  if (!in) return std::fprintf(stderr, "cannot read the cases file '%s'\n", options.file.c_str()), 2;
+  Team team(options.threads);
+  const double peak = measured_peak(options, team);
+  std::printf("# cluster %s, threads %d, measured peak %.1f GFLOP/s\n", options.cluster.c_str(), options.threads, peak);
+  for (std::string line; std::getline(in, line);) {
+    const auto c = parse_conv_case(line);
+    if (c && c->name.find(options.filter) != std::string::npos) bench(*c, options, team, peak);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace polyphase::cpu::testing
+
+int main(int argc, char** argv) {
+  return polyphase::cpu::testing::run(argc, argv);
+}

@@ -1,0 +1,25 @@
+// The one symbol that a cluster's sealed object shows: a table of its entry points.
+//
+// Plans and packing are plain code outside the clusters; they take `vector_width` as a number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/kernels/conv_gemm.h"
+
+namespace polyphase::cpu {
+
+struct ClusterKernels {
+  int vector_width;
+  void (*conv_gemm)(const ConvGemmPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
+                    std::byte* scratch);
+};
+
+}  // namespace polyphase::cpu
+
+extern "C" {
+extern const polyphase::cpu::ClusterKernels polyphase_cpu_rows_scalar;
+extern const polyphase::cpu::ClusterKernels polyphase_cpu_rows_avx2;
+extern const polyphase::cpu::ClusterKernels polyphase_cpu_rows_avx512;
+}

@@ -1,0 +1,182 @@
+// Plans convolution as GEMM: which phases are stacked, and how large the tiles are. Shape and vector width decide alone.
+#include <algorithm>
+
+#include "backends/cpu/kernels/conv_gemm.h"
+
+namespace polyphase::cpu {
+namespace {
+
+constexpr int64_t kRowsAimed = 144;          // rows of a tile: enough to reuse a panel, little enough for the inner caches
+constexpr int64_t kTilesAimed = 24;          // below this, tiles get smaller so that every thread finds work
+constexpr int64_t kWorkAimed = 400'000;      // multiply-adds below which a tile is not split further
+constexpr int64_t kTableEntries = 6 * 1024;  // row pointers of a tile
+constexpr int64_t kGatherFloats = 64 * 1024;
+constexpr int64_t kStagingFloats = 48 * 1024;
+constexpr int64_t kGatherBelow = 12;  // input channels under which a tap is too short for an inner loop of its own
+
+// One vector alone leaves the multiply-adders waiting for the broadcasts.
+double vector_cost(int64_t vectors) {
+  return vectors == 1 ? 1.25 : static_cast<double>(vectors);
+}
+
+bool stacking_pays(const ConvShape& shape, int width) {
+  const int64_t s = shape.stride[2];
+  if (!shape.transposed || shape.dilation[2] != 1 || s == 1) return false;
+  const double apart = static_cast<double>(shape.kernel[2]) * vector_cost(ceil_div(shape.out_channels, width));
+  const double together =
+      static_cast<double>(ceil_div(shape.kernel[2], s)) * vector_cost(ceil_div(s * shape.out_channels, width));
+  return together < apart;
+}
+
+int64_t most_taps(const ConvAxis& axis) {
+  int64_t most = 0;
+  for (int64_t r = 0; r < axis.phases(); ++r) {
+    most = std::max(most, axis.taps(r).count);
+    if (axis.dilation == 1) break;  // the first phase has most
+  }
+  return most;
+}
+
+int64_t most_lines(const ConvShape& shape) {
+  int64_t lines = shape.batch;
+  for (int a = 0; a < 2; ++a) lines *= ceil_div(shape.out[a], ConvAxis(shape, a).phases());
+  return lines;
+}
+
+struct TileSizes {
+  int64_t rows;
+  int64_t n_block;
+};
+
+// Splits `plan` for the aimed rows and columns; idempotent.
+void split(ConvGemmPlan& plan, TileSizes aim) {
+  const ConvShape& s = plan.shape;
+  const int64_t step = s.transposed ? s.stride[2] : 1;
+  const int64_t line_rows = ceil_div(s.out[2], step);
+  if (line_rows >= aim.rows) {
+    plan.x_blocks = ceil_div(line_rows, aim.rows);
+    plan.x_block = ceil_div(line_rows, plan.x_blocks) * step;
+    plan.lines_per_tile = 1;
+  } else {
+    plan.x_block = std::max<int64_t>(line_rows, 1) * step;
+    plan.lines_per_tile = std::max<int64_t>(1, aim.rows / std::max<int64_t>(line_rows, 1));
+  }
+  const int64_t shift = s.transposed ? floor_mod(s.pre[2], step) : 0;
+  plan.x_blocks = ceil_div(s.out[2] + shift, plan.x_block);
+  const int64_t lines = most_lines(s);
+  plan.lines_per_tile = std::max<int64_t>(1, std::min(plan.lines_per_tile, lines));
+  plan.line_blocks = ceil_div(lines, plan.lines_per_tile);
+  plan.n_block = aim.n_block;
+  plan.n_blocks = ceil_div(PanelGrid(plan.format.columns, plan.format.width).count() * 2 * plan.format.width, plan.n_block);
+}
+
+int64_t tile_count(const ConvGemmPlan& plan) {
+  return plan.shape.groups * plan.line_blocks * plan.x_blocks * plan.outer_phases * plan.n_blocks;
+}
+
+// The unit in which columns may be split: whole panels, and whole pixels where the tile is transposed on its way out.
+int64_t column_unit(const ConvGemmPlan& plan) {
+  const int64_t panel = 2 * plan.format.width;
+  return plan.format.stacked && plan.out_planar ? std::lcm(panel, plan.shape.out_channels) : panel;
+}
+
+void choose_tiles(ConvGemmPlan& plan) {
+  const ConvShape& s = plan.shape;
+  const int64_t unit = column_unit(plan);
+  const int64_t step = s.transposed ? s.stride[2] : 1;
+  const int64_t all = std::max<int64_t>(1, ceil_div(plan.format.columns, unit)) * unit;
+  const int64_t depth = plan.max_segments * s.in_channels;
+  TileSizes aim = {kRowsAimed, all};
+  aim.rows = std::min(aim.rows, std::max<int64_t>(1, kTableEntries / std::max<int64_t>(1, plan.max_segments)));
+  if (plan.gathered) aim.rows = std::min(aim.rows, std::max<int64_t>(12, kGatherFloats / std::max<int64_t>(1, depth)));
+  const auto halve = [unit](int64_t columns) { return ceil_div(columns / unit, 2) * unit; };
+  if (plan.out_planar) {
+    const auto staging = [&] { return aim.rows * (plan.format.stacked ? aim.n_block : step * aim.n_block); };
+    while (staging() > kStagingFloats && aim.n_block > std::max<int64_t>(unit, 64)) aim.n_block = halve(aim.n_block);
+    while (staging() > kStagingFloats && aim.rows > 12) aim.rows = std::max<int64_t>(12, aim.rows / 2);
+  }
+  split(plan, aim);
+  const int64_t groups_of_columns = plan.format.column_groups;
+  while (tile_count(plan) < kTilesAimed) {
+    const int64_t rows = std::min(aim.rows, plan.lines_per_tile * ceil_div(s.out[2], step));
+    if (rows * aim.n_block * groups_of_columns * depth < kWorkAimed) break;
+    if (aim.n_block > 4 * unit) {
+      aim.n_block = halve(aim.n_block);
+    } else if (rows > 48) {
+      aim.rows = ceil_div(rows, 2);
+    } else if (aim.n_block > unit) {
+      aim.n_block = halve(aim.n_block);
+    } else if (rows > 24) {
+      aim.rows = ceil_div(rows, 2);
+    } else {
+      break;
+    }
+    split(plan, aim);
+  }
+}
+
+// The pieces of a worker's scratch, in the order in which the run carves them.
+int64_t scratch_bytes(const ConvGemmPlan& plan) {
+  const ConvShape& s = plan.shape;
+  constexpr int64_t kAlign = 64;
+  const auto padded = [](int64_t bytes) { return ceil_div(bytes, kAlign) * kAlign; };
+  const int64_t width = plan.format.width;
+  const int64_t columns = plan.n_block + width;  // the last panel may hold three vectors
+  const int64_t x_staging =
+      plan.format.stacked ? plan.max_rows * columns : plan.lines_per_tile * plan.x_block * columns;
+  return padded(s.in_channels * 4) + padded((plan.n_block + 3 * width) * 4) + padded(plan.lines_per_tile * 32) +
+         padded(plan.max_segments * plan.max_rows * 8) + padded(plan.max_segments * 4) + 2 * padded(plan.max_rows * 8) +
+         padded(plan.max_rows * 3 * width * 4) +
+         (plan.gathered ? padded(plan.max_rows * plan.max_segments * s.in_channels * 4) : 0) +
+         (plan.out_planar ? padded(x_staging * 4) : 0);
+}
+
+}  // namespace
+
+ConvGemmFormat::ConvGemmFormat(const ConvShape& shape, int vector_width)
+    : stacked(stacking_pays(shape, vector_width)), width(vector_width) {
+  const ConvAxis w(shape, 2);
+  column_groups = stacked ? 1 : w.phases();
+  columns = stacked ? w.stride * shape.out_channels : shape.out_channels;
+  taps_w = stacked ? w.stacked_taps().count : shape.kernel[2];
+  group_size = shape.kernel[0] * shape.kernel[1] * taps_w * shape.in_channels * ceil_div(columns, width) * width;
+}
+
+ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+                            const EndingProgram& endings, bool has_bias, int width) {
+  ConvGemmPlan plan = {};
+  plan.shape = shape;
+  plan.format = ConvGemmFormat(shape, width);
+  plan.in = in;
+  plan.out = out;
+  plan.endings = endings;
+  plan.has_bias = has_bias;
+  const bool one_in = shape.groups * shape.in_channels == 1;
+  const bool one_out = shape.groups * shape.out_channels == 1;
+  plan.in_planar = in.channel != 1 && !one_in;
+  plan.out_planar = out.channel != 1 && !one_out;
+  plan.run_contiguous = out.axis[2] == shape.out_channels;
+  plan.fast_endings = endings.count == 0 || (endings.count == 1 && (endings.steps[0].kind == EndingKind::kRelu ||
+                                                                    endings.steps[0].kind == EndingKind::kLeakyRelu));
+  plan.outer_phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
+  const ConvAxis w(shape, 2);
+  const int64_t taps_w = plan.format.stacked ? w.stacked_taps().count : most_taps(w);
+  plan.max_segments = most_taps(ConvAxis(shape, 0)) * most_taps(ConvAxis(shape, 1)) * taps_w;
+  plan.gathered = shape.in_channels < kGatherBelow && plan.max_segments > 1;
+  choose_tiles(plan);
+  const int64_t step = shape.transposed ? w.stride : 1;
+  plan.max_rows = plan.lines_per_tile * (plan.x_block / step + (plan.format.stacked ? 1 : 0));
+  plan.convert_points = 64;
+  plan.scratch_bytes = scratch_bytes(plan);
+  plan.shared_bytes = plan.in_planar ? shape.batch * shape.in_points() * shape.groups * shape.in_channels * 4 : 0;
+  return plan;
+}
+
+int64_t conv_gemm_tiles(const ConvGemmPlan& plan, int phase) {
+  const ConvShape& s = plan.shape;
+  if (s.batch * s.out_points() * s.groups * s.out_channels == 0) return 0;
+  if (plan.in_planar && phase == 0) return s.batch * ceil_div(s.in_points(), plan.convert_points);
+  return tile_count(plan);
+}
+
+}  // namespace polyphase::cpu

@@ -1,0 +1,126 @@
+// Convolution and transposed convolution lifted to three axes, and their phases: the one geometry all kernels share.
+//
+// On the un-cropped output grid of a transposed convolution write o + pre = s*q + r. With g = gcd(s, d), a phase r that g
+// does not divide receives no tap; the others receive t = t_r + j*s/g at input position q + (r - d*t)/s:
+//
+//     s = 2, d = 1, k = 5        phase 0: taps 0 2 4 at shifts 0 -1 -2      phase 1: taps 1 3 at shifts 0 -1
+//
+// A forward convolution is the same picture with one phase, whose input position is s*q + (d*t - pre).
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+
+namespace polyphase::cpu {
+
+inline int64_t floor_div(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+inline int64_t ceil_div(int64_t a, int64_t b) {
+  return -floor_div(-a, b);
+}
+inline int64_t floor_mod(int64_t a, int64_t b) {
+  return a - floor_div(a, b) * b;
+}
+
+// Channel counts are those of one group. A missing axis has extent, kernel, stride and dilation 1 and no crop. `pre` is
+// the crop of a transposed convolution or the zero padding of a forward one, of any sign; `out` says the rest.
+struct ConvShape {
+  bool transposed;
+  int64_t batch;
+  int64_t groups;
+  int64_t in_channels;
+  int64_t out_channels;
+  int64_t in[3];
+  int64_t kernel[3];
+  int64_t stride[3];
+  int64_t dilation[3];
+  int64_t pre[3];
+  int64_t out[3];
+
+  int64_t kernel_points() const { return kernel[0] * kernel[1] * kernel[2]; }
+  int64_t out_points() const { return out[0] * out[1] * out[2]; }
+  int64_t in_points() const { return in[0] * in[1] * in[2]; }
+};
+
+// Where element (n, c, d, h, w) of an image lies: strides in elements.
+struct ImageStrides {
+  int64_t batch;
+  int64_t channel;
+  int64_t axis[3];
+};
+
+// The taps of one phase of one axis, in ascending input position.
+struct AxisTaps {
+  int64_t count;
+  int64_t first_shift;  // input position of tap j of output q: in_step*q + first_shift + j*shift_step
+  int64_t shift_step;
+  int64_t first_index;  // kernel index of tap j: first_index + j*index_step
+  int64_t index_step;
+};
+
+// One axis of a ConvShape: how it falls into phases.
+struct ConvAxis {
+  bool transposed;
+  int64_t in;
+  int64_t kernel;
+  int64_t stride;
+  int64_t dilation;
+  int64_t pre;
+  int64_t out;
+
+  ConvAxis(const ConvShape& s, int a)
+      : transposed(s.transposed),
+        in(s.in[a]),
+        kernel(s.kernel[a]),
+        stride(s.stride[a]),
+        dilation(s.dilation[a]),
+        pre(s.pre[a]),
+        out(s.out[a]) {}
+
+  int64_t phases() const { return transposed ? stride : 1; }
+  int64_t in_step() const { return transposed ? 1 : stride; }
+  int64_t crop() const { return transposed ? pre : 0; }
+
+  AxisTaps taps(int64_t phase) const {
+    if (!transposed) return {kernel, -pre, dilation, 0, 1};
+    const int64_t g = std::gcd(stride, dilation);
+    const int64_t period = stride / g;
+    int64_t first = phase;
+    if (dilation != 1) {
+      first = kernel;
+      for (int64_t t = 0; t < period && t < kernel && phase % g == 0; ++t) {
+        if (dilation * t % stride == phase) {
+          first = t;
+          break;
+        }
+      }
+    }
+    if (first >= kernel) return {0, 0, 0, 0, 0};
+    const int64_t count = (kernel - 1 - first) / period + 1;
+    const int64_t last = first + (count - 1) * period;
+    return {count, (phase - dilation * last) / stride, dilation / g, last, -period};
+  }
+
+  // How many taps the phases before this one have together.
+  int64_t taps_before(int64_t phase) const {
+    if (!transposed) return 0;
+    if (dilation == 1) return kernel / stride * phase + (kernel % stride < phase ? kernel % stride : phase);
+    int64_t count = 0;
+    for (int64_t t = 0; t < kernel; ++t) count += dilation * t % stride < phase ? 1 : 0;
+    return count;
+  }
+
+  // All phases stacked into columns (dilation 1 only): ceil(k/s) taps shared by every phase; tap j of phase r is kernel
+  // index r + s*(count - 1 - j), which may lie outside the kernel.
+  AxisTaps stacked_taps() const {
+    const int64_t count = ceil_div(kernel, stride);
+    return {count, -(count - 1), 1, stride * (count - 1), -stride};
+  }
+
+  // The first q of a phase whose output coordinate is at least o.
+  int64_t first_q(int64_t phase, int64_t o) const { return transposed ? ceil_div(o + pre - phase, stride) : o; }
+  int64_t output_of(int64_t phase, int64_t q) const { return transposed ? q * stride + phase - pre : q; }
+};
+
+}  // namespace polyphase::cpu

@@ -1,0 +1,98 @@
+// The register tile that convolution and transposed convolution share: rows gathered by pointers times packed columns.
+//
+//     acc[i][j] = init[i][j] + Σ_segments Σ_c  row[segment][i][c] * panel[tap(segment)][c][j]
+//
+// A row is one output pixel of one phase; a segment is one tap that at least one row of the block needs, and its row
+// pointers lead straight into the channels-last input, or to a row of zeros where the tap falls outside. So no tap list,
+// stride, dilation or border reaches the inner loop: it is one broadcast and NV multiply-adds per row and channel.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "backends/cpu/simd/vec.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+// Rows by vectors of one tile: 12x2 or 8x3 of 32 registers, 6x2 or 4x3 of 16.
+inline constexpr int kMaxVectors = 3;
+inline constexpr int kMaxRows = kVecWidth == 16 ? 12 : 6;
+constexpr int tile_rows(int vectors) {
+  if (kVecWidth == 16) return vectors == 3 ? 8 : 12;
+  return vectors == 3 ? 4 : 6;
+}
+
+enum class TileActivation : uint8_t { kNone, kRelu, kLeakyRelu };
+
+struct GemmTile {
+  const float* const* rows;  // [segment][row], `row_pitch` pointers from one segment to the next
+  const int32_t* taps;       // [segment]: which tap of the panel
+  const float* panel;        // [tap][channels][NV * width], at the first channel of this block
+  const float* init;         // [row][NV * width], rows `init_pitch` apart (0: the same for every row, as a bias is)
+  float* const* out;         // [row]: where the row goes, NV whole vectors each
+  int64_t row_pitch;
+  int64_t init_pitch;
+  int64_t tap_pitch;  // elements of the panel from one tap to the next
+  int64_t out_column;
+  int64_t first_channel;
+  int64_t channels;
+  int32_t segments;
+  TileActivation activation;
+  float slope;
+};
+
+template <int MR, int NV>
+void run_gemm_tile(const GemmTile& t) {
+  constexpr int kW = kVecWidth;
+  VecF acc[MR][NV];
+  for (int i = 0; i < MR; ++i) {
+    for (int j = 0; j < NV; ++j) acc[i][j] = load(t.init + i * t.init_pitch + j * kW);
+  }
+  const int64_t channels = t.channels;
+  for (int32_t s = 0; s < t.segments; ++s) {
+    const float* const* rows = t.rows + s * t.row_pitch;
+    const float* row[MR];
+    for (int i = 0; i < MR; ++i) row[i] = rows[i] + t.first_channel;
+    const float* b = t.panel + t.taps[s] * t.tap_pitch;
+    for (int64_t c = 0; c < channels; ++c) {
+      VecF column[NV];
+      for (int j = 0; j < NV; ++j) column[j] = load(b + j * kW);
+      b += NV * kW;
+      for (int i = 0; i < MR; ++i) {
+        const VecF a = broadcast(row[i][c]);
+        for (int j = 0; j < NV; ++j) acc[i][j] = fma(a, column[j], acc[i][j]);
+      }
+    }
+  }
+  if (t.activation != TileActivation::kNone) {
+    const VecF zero = broadcast(0.0F);
+    const VecF slope = broadcast(t.activation == TileActivation::kRelu ? 0.0F : t.slope);
+    const bool leaky = t.activation == TileActivation::kLeakyRelu;
+    for (int i = 0; i < MR; ++i) {
+      for (int j = 0; j < NV; ++j) {
+        const VecF x = acc[i][j];
+        acc[i][j] = leaky ? select(less(x, zero), x * slope, x) : max(zero, x);
+      }
+    }
+  }
+  for (int i = 0; i < MR; ++i) {
+    for (int j = 0; j < NV; ++j) store(t.out[i] + t.out_column + j * kW, acc[i][j]);
+  }
+}
+
+using GemmTileFunction = void (*)(const GemmTile&);
+
+template <int NV, int... Rows>
+GemmTileFunction pick_gemm_tile(int rows, std::integer_sequence<int, Rows...>) {
+  static constexpr GemmTileFunction kTable[] = {run_gemm_tile<Rows + 1, NV>...};
+  return kTable[rows - 1];
+}
+
+// The tile for 1 <= rows <= tile_rows(vectors) rows and 1 <= vectors <= kMaxVectors vectors of columns.
+inline GemmTileFunction gemm_tile(int rows, int vectors) {
+  if (vectors == 1) return pick_gemm_tile<1>(rows, std::make_integer_sequence<int, tile_rows(1)>());
+  if (vectors == 2) return pick_gemm_tile<2>(rows, std::make_integer_sequence<int, tile_rows(2)>());
+  return pick_gemm_tile<3>(rows, std::make_integer_sequence<int, tile_rows(3)>());
+}
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -1,0 +1,53 @@
+// A convolution geometry as one line of text, its double-precision reference, and a way to run a kernel of any cluster on it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/cluster_kernels.h"
+#include "backends/cpu/kernels/conv_shape.h"
+
+namespace polyphase::cpu::testing {
+
+// `name conv_transpose n1 g1 c256:128 in64x64 k3x3 s2x2 d1x1 pre1x1 post0x0 bias` ; 1 to 3 axes; `conv` has pads for crops.
+struct ConvCase {
+  std::string name;
+  ConvShape shape;
+  int rank = 3;
+  bool bias = false;
+
+  std::string text() const;
+};
+
+// Nothing if the line is a comment or empty; aborts with a message if it cannot be read.
+std::optional<ConvCase> parse_conv_case(const std::string& line);
+// Output extent of one axis; may be negative.
+int64_t output_extent(const ConvShape& shape, int axis, int64_t post);
+
+struct ConvData {
+  std::vector<float> in;       // channels-first
+  std::vector<float> weights;  // [in, out/g, k...] or [out, in/g, k...]
+  std::vector<float> bias;
+};
+
+// Small integers, so that every sum is exact; or values as a network has them.
+ConvData make_data(const ConvCase& c, uint64_t seed, bool integers);
+
+// Channels-first result in double.
+std::vector<double> reference(const ConvCase& c, const ConvData& data);
+
+struct Layouts {
+  bool in_planar = true;
+  bool out_planar = true;
+  int64_t extra_channels = 0;  // channels-last only: pixels lie this many elements further apart
+};
+
+const ClusterKernels& cluster_kernels(const std::string& name);
+const std::vector<std::string>& runnable_clusters();
+
+ImageStrides image_strides(int64_t channels, const int64_t (&extent)[3], bool planar, int64_t extra_channels);
+
+}  // namespace polyphase::cpu::testing

@@ -1,0 +1,78 @@
+// Random convolution geometries with integer data, bit for bit against the double reference, on every kernel and cluster.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+
+#include "backends/cpu/conv_case.h"
+#include "backends/cpu/conv_run.h"
+
+namespace polyphase::cpu::testing {
+namespace {
+
+// A geometry with at most `work` multiply-adds, often with tails, borders, holes and crops beyond the kernel.
+ConvCase random_case(std::mt19937_64& random, int64_t work) {
+  const auto pick = [&](int64_t lo, int64_t hi) { return lo + static_cast<int64_t>(random() % static_cast<uint64_t>(hi - lo + 1)); };
+  for (;;) {
+    ConvCase c;
+    ConvShape& s = c.shape;
+    c.name = "random";
+    c.rank = static_cast<int>(pick(1, 3));
+    s.transposed = pick(0, 2) != 0;
+    s.batch = pick(0, 30) == 0 ? 0 : pick(1, 3);
+    const int64_t style = pick(0, 5);
+    s.groups = style == 0 ? pick(2, 40) : style == 1 ? pick(2, 4) : 1;
+    s.in_channels = style == 0 ? 1 : pick(0, 1) != 0 ? pick(1, 14) : pick(1, 70);
+    s.out_channels = style == 0 ? pick(1, 3) : pick(0, 1) != 0 ? pick(1, 9) : pick(1, 100);
+    c.bias = pick(0, 1) != 0;
+    bool ok = true;
+    for (int a = 0; a < 3; ++a) {
+      const bool used = a >= 3 - c.rank;
+      s.in[a] = !used ? 1 : pick(0, 40) == 0 ? 0 : pick(1, c.rank == 1 ? 60 : 12);
+      s.kernel[a] = !used ? 1 : pick(1, c.rank == 1 ? 12 : 5);
+      s.stride[a] = !used ? 1 : pick(1, c.rank == 1 ? 9 : 4);
+      s.dilation[a] = !used || pick(0, 2) != 0 ? 1 : pick(1, 4);
+      s.pre[a] = !used ? 0 : pick(-3, 4);
+      const int64_t post = !used ? 0 : pick(-4, 4);
+      s.out[a] = s.in[a] == 0 && s.transposed ? 0 : output_extent(s, a, post);
+      ok = ok && s.out[a] >= 0 && (s.out[a] > 0 || pick(0, 3) == 0);
+    }
+    const int64_t macs = s.batch * s.groups * s.in_channels * s.out_channels * s.kernel_points() *
+                         (s.transposed ? s.in_points() : s.out_points());
+    if (ok && macs <= work && s.out_points() * s.groups * s.out_channels <= 400'000) return c;
+  }
+}
+
+uint64_t count_from_environment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// POLYPHASE_FUZZ_CASES and POLYPHASE_FUZZ_SEED widen or repeat the search.
+TEST(ConvKernels, RandomGeometriesAreExact) {
+  const uint64_t cases = count_from_environment("POLYPHASE_FUZZ_CASES", 1500);
+  const uint64_t seed = count_from_environment("POLYPHASE_FUZZ_SEED", 1);
+  for (uint64_t i = 0; i < cases; ++i) {
+    std::mt19937_64 random(seed * 1'000'003 + i);
+    const ConvCase c = random_case(random, 3'000'000);
+    const ConvData data = make_data(c, seed + i, true);
+    const std::vector<double> want = reference(c, data);
+    const Layouts layouts = {random() % 2 == 0, random() % 2 == 0, random() % 3 == 0 ? 5 : 0};
+    for (const std::string& cluster : runnable_clusters()) {
+      for (const std::string& kernel : kernels_for(c)) {
+        const std::vector<float> got = run_kernel(kernel, c, data, layouts, cluster);
+        ASSERT_EQ(got.size(), want.size());
+        for (size_t j = 0; j < got.size(); ++j) {
+          ASSERT_EQ(static_cast<double>(got[j]), want[j])
+              << kernel << " on " << cluster << ", element " << j << " of " << got.size() << ", in_planar "
+              << layouts.in_planar << " out_planar " << layouts.out_planar << " extra " << layouts.extra_channels
+              << ", case " << i << " seed " << seed << "\n" << c.text();
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace polyphase::cpu::testing

@@ -1,0 +1,145 @@
+// Binding kernels to test data.
+#include "backends/cpu/conv_run.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace polyphase::cpu::testing {
+namespace {
+
+constexpr float kUntouched = -12345.75F;
+
+// 64-byte aligned memory of exactly the size asked for, so that a sanitizer sees one element too many.
+struct AlignedBytes {
+  explicit AlignedBytes(int64_t size) : bytes(static_cast<std::byte*>(std::aligned_alloc(64, static_cast<size_t>((size + 63) / 64 * 64 + 64)))) {
+    std::memset(bytes.get(), 0x7f, static_cast<size_t>((size + 63) / 64 * 64));
+  }
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, Free> bytes;
+  float* floats() const { return reinterpret_cast<float*>(bytes.get()); }
+};
+
+template <class F>
+void each_element(int64_t batch, int64_t channels, const int64_t (&extent)[3], const ImageStrides& strides, F f) {
+  int64_t i = 0;
+  for (int64_t n = 0; n < batch; ++n) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t d = 0; d < extent[0]; ++d) {
+        for (int64_t h = 0; h < extent[1]; ++h) {
+          for (int64_t w = 0; w < extent[2]; ++w) {
+            f(i++, n * strides.batch + c * strides.channel + d * strides.axis[0] + h * strides.axis[1] + w * strides.axis[2]);
+          }
+        }
+      }
+    }
+  }
+}
+
+int64_t span_of(int64_t batch, int64_t channels, const int64_t (&extent)[3], const ImageStrides& s) {
+  int64_t last = -1;
+  each_element(batch, channels, extent, s, [&](int64_t, int64_t at) { last = std::max(last, at); });
+  return last + 1;
+}
+
+class Bound : public BoundKernel {
+ public:
+  Bound(const ConvCase& c, const ConvData& data, const Layouts& layouts)
+      : shape_(c.shape), in_channels_(shape_.groups * shape_.in_channels), out_channels_(shape_.groups * shape_.out_channels) {
+    in_strides_ = image_strides(in_channels_, shape_.in, layouts.in_planar, layouts.extra_channels);
+    out_strides_ = image_strides(out_channels_, shape_.out, layouts.out_planar, layouts.extra_channels);
+    in_.resize(static_cast<size_t>(span_of(shape_.batch, in_channels_, shape_.in, in_strides_)));
+    each_element(shape_.batch, in_channels_, shape_.in, in_strides_,
+                 [&](int64_t i, int64_t at) { in_[static_cast<size_t>(at)] = data.in[static_cast<size_t>(i)]; });
+    out_.resize(static_cast<size_t>(span_of(shape_.batch, out_channels_, shape_.out, out_strides_)), kUntouched);
+    bias_ = data.bias;
+    weight_strides_.axis[2] = 1;
+    weight_strides_.axis[1] = shape_.kernel[2];
+    weight_strides_.axis[0] = shape_.kernel[1] * shape_.kernel[2];
+    weight_strides_.second = shape_.kernel_points();
+    weight_strides_.first = shape_.kernel_points() * (shape_.transposed ? shape_.out_channels : shape_.in_channels);
+  }
+
+  std::vector<float> result() const override {
+    std::vector<float> rest = out_;
+    std::vector<float> result(static_cast<size_t>(shape_.batch * out_channels_ * shape_.out_points()));
+    each_element(shape_.batch, out_channels_, shape_.out, out_strides_, [&](int64_t i, int64_t at) {
+      result[static_cast<size_t>(i)] = out_[static_cast<size_t>(at)];
+      rest[static_cast<size_t>(at)] = kUntouched;
+    });
+    for (const float x : rest) {
+      if (x != kUntouched) {
+        std::fprintf(stderr, "a kernel wrote between the pixels of its output\n");
+        std::abort();
+      }
+    }
+    return result;
+  }
+
+ protected:
+  void make_room(int64_t packed_floats, int64_t shared_bytes, int64_t scratch_bytes, int workers) {
+    packed_ = std::make_unique<AlignedBytes>(packed_floats * 4);
+    shared_ = std::make_unique<AlignedBytes>(shared_bytes);
+    for (int i = 0; i < workers; ++i) scratch_.push_back(std::make_unique<AlignedBytes>(scratch_bytes));
+    pointers_ = {in_.data(), packed_->floats(), bias_.empty() ? nullptr : bias_.data(), out_.data(), shared_->floats(), nullptr};
+  }
+
+  ConvShape shape_;
+  int64_t in_channels_;
+  int64_t out_channels_;
+  ImageStrides in_strides_;
+  ImageStrides out_strides_;
+  WeightStrides weight_strides_ = {};
+  std::vector<float> in_;
+  std::vector<float> out_;
+  std::vector<float> bias_;
+  std::unique_ptr<AlignedBytes> packed_;
+  std::unique_ptr<AlignedBytes> shared_;
+  std::vector<std::unique_ptr<AlignedBytes>> scratch_;
+  ConvPointers pointers_ = {};
+};
+
+class BoundGemm : public Bound {
+ public:
+  BoundGemm(const ConvCase& c, const ConvData& data, const Layouts& layouts, const ClusterKernels& kernels, int workers)
+      : Bound(c, data, layouts), kernels_(kernels) {
+    const int width = kernels.vector_width;
+    plan_ = plan_conv_gemm(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, width);
+    const int64_t packed = conv_gemm_packed_floats(shape_, width);
+    make_room(packed, plan_.shared_bytes, plan_.scratch_bytes, workers);
+    pack_conv_gemm(shape_, width, data.weights.data(), weight_strides_, packed_->floats());
+  }
+  int phases() const override { return conv_gemm_phases(plan_); }
+  int64_t tiles(int phase) const override { return conv_gemm_tiles(plan_, phase); }
+  void run(int phase, int64_t tile, int worker) override {
+    kernels_.conv_gemm(plan_, pointers_, phase, tile, scratch_[static_cast<size_t>(worker)]->bytes.get());
+  }
+
+ private:
+  const ClusterKernels& kernels_;
+  ConvGemmPlan plan_;
+};
+
+}  // namespace
+
+std::vector<std::string> kernels_for(const ConvCase&) {
+  return {"gemm"};
+}
+
+std::unique_ptr<BoundKernel> bind_kernel(const std::string&, const ConvCase& c, const ConvData& data,
+                                         const Layouts& layouts, const std::string& cluster, int workers) {
+  return std::make_unique<BoundGemm>(c, data, layouts, cluster_kernels(cluster), workers);
+}
+
+std::vector<float> run_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data, const Layouts& layouts,
+                              const std::string& cluster) {
+  const auto bound = bind_kernel(kernel, c, data, layouts, cluster, 1);
+  for (int phase = 0; phase < bound->phases(); ++phase) {
+    for (int64_t tile = 0; tile < bound->tiles(phase); ++tile) bound->run(phase, tile, 0);
+  }
+  return bound->result();
+}
+
+}  // namespace polyphase::cpu::testing

@@ -1,0 +1,32 @@
+// Runs one convolution kernel directly, without the catalogue: lays the data out, packs, plans, runs every tile, gathers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/conv_case.h"
+
+namespace polyphase::cpu::testing {
+
+// A kernel bound to its data, ready to be run again and again.
+class BoundKernel {
+ public:
+  virtual ~BoundKernel() = default;
+  virtual int phases() const = 0;
+  virtual int64_t tiles(int phase) const = 0;
+  virtual void run(int phase, int64_t tile, int worker) = 0;
+  // Channels-first result; aborts if anything outside the result's own elements was written.
+  virtual std::vector<float> result() const = 0;
+};
+
+// The names of the kernels that take the case, best first.
+std::vector<std::string> kernels_for(const ConvCase& c);
+
+std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data,
+                                         const Layouts& layouts, const std::string& cluster, int workers);
+
+std::vector<float> run_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data, const Layouts& layouts,
+                              const std::string& cluster);
+
+}  // namespace polyphase::cpu::testing
