@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/kernels/conv_depthwise.h"
 #include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/conv_pixels.h"
 
 namespace polyphase::cpu {
 
@@ -14,6 +16,10 @@ struct ClusterKernels {
   int vector_width;
   void (*conv_gemm)(const ConvGemmPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                     std::byte* scratch);
+  void (*conv_depthwise)(const ConvDepthwisePlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
+                         std::byte* scratch);
+  void (*conv_pixels)(const ConvPixelsPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
+                      std::byte* scratch);
 };
 
 }  // namespace polyphase::cpu

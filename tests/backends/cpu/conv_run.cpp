@@ -101,36 +101,55 @@ class Bound : public BoundKernel {
   ConvPointers pointers_ = {};
 };
 
-class BoundGemm : public Bound {
+// A kernel by its plan type and its five functions.
+template <class P, auto plan_function, auto packed_floats, auto pack, auto phase_count, auto tile_count, auto entry>
+class BoundTo : public Bound {
  public:
-  BoundGemm(const ConvCase& c, const ConvData& data, const Layouts& layouts, const ClusterKernels& kernels, int workers)
+  BoundTo(const ConvCase& c, const ConvData& data, const Layouts& layouts, const ClusterKernels& kernels, int workers)
       : Bound(c, data, layouts), kernels_(kernels) {
     const int width = kernels.vector_width;
-    plan_ = plan_conv_gemm(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, width);
-    const int64_t packed = conv_gemm_packed_floats(shape_, width);
-    make_room(packed, plan_.shared_bytes, plan_.scratch_bytes, workers);
-    pack_conv_gemm(shape_, width, data.weights.data(), weight_strides_, packed_->floats());
+    plan_ = plan_function(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, width);
+    make_room(packed_floats(shape_, width), plan_.shared_bytes, plan_.scratch_bytes, workers);
+    pack(shape_, width, data.weights.data(), weight_strides_, packed_->floats());
   }
-  int phases() const override { return conv_gemm_phases(plan_); }
-  int64_t tiles(int phase) const override { return conv_gemm_tiles(plan_, phase); }
+  int phases() const override { return phase_count(plan_); }
+  int64_t tiles(int phase) const override { return tile_count(plan_, phase); }
   void run(int phase, int64_t tile, int worker) override {
-    kernels_.conv_gemm(plan_, pointers_, phase, tile, scratch_[static_cast<size_t>(worker)]->bytes.get());
+    (kernels_.*entry)(plan_, pointers_, phase, tile, scratch_[static_cast<size_t>(worker)]->bytes.get());
   }
 
  private:
   const ClusterKernels& kernels_;
-  ConvGemmPlan plan_;
+  P plan_;
 };
+
+using BoundGemm = BoundTo<ConvGemmPlan, plan_conv_gemm, conv_gemm_packed_floats, pack_conv_gemm, conv_gemm_phases,
+                          conv_gemm_tiles, &ClusterKernels::conv_gemm>;
+using BoundDepthwise = BoundTo<ConvDepthwisePlan, plan_conv_depthwise, conv_depthwise_packed_floats, pack_conv_depthwise,
+                               conv_depthwise_phases, conv_depthwise_tiles, &ClusterKernels::conv_depthwise>;
+using BoundPixels = BoundTo<ConvPixelsPlan, plan_conv_pixels, conv_pixels_packed_floats, pack_conv_pixels,
+                            conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels>;
 
 }  // namespace
 
-std::vector<std::string> kernels_for(const ConvCase&) {
-  return {"gemm"};
+std::vector<std::string> kernels_for(const ConvCase& c) {
+  std::vector<std::string> names;
+  if (c.shape.in_channels == 1 && c.shape.groups > 1) names.emplace_back("depthwise");
+  const bool pixels = conv_pixels_takes(c.shape);
+  const double columns = static_cast<double>(ConvAxis(c.shape, 2).phases() * c.shape.out_channels);
+  const bool pixels_first = pixels && columns / conv_pixels_efficiency(c.shape, 16) < 16.0;
+  if (pixels_first) names.emplace_back("pixels");
+  names.emplace_back("gemm");
+  if (pixels && !pixels_first && columns <= 64) names.emplace_back("pixels");
+  return names;
 }
 
-std::unique_ptr<BoundKernel> bind_kernel(const std::string&, const ConvCase& c, const ConvData& data,
+std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data,
                                          const Layouts& layouts, const std::string& cluster, int workers) {
-  return std::make_unique<BoundGemm>(c, data, layouts, cluster_kernels(cluster), workers);
+  const ClusterKernels& kernels = cluster_kernels(cluster);
+  if (kernel == "depthwise") return std::make_unique<BoundDepthwise>(c, data, layouts, kernels, workers);
+  if (kernel == "pixels") return std::make_unique<BoundPixels>(c, data, layouts, kernels, workers);
+  return std::make_unique<BoundGemm>(c, data, layouts, kernels, workers);
 }
 
 std::vector<float> run_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data, const Layouts& layouts,

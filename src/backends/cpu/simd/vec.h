@@ -8,7 +8,7 @@
 //   less, less_equal, equal, select(mask, if_true, if_false)
 //   to_int (nearest), to_float, as_int, as_float, shift_left<n>, shift_right_logical<n>, &, |
 //   load_f16, load_bf16, store_f16, store_bf16 (rounding to nearest even) and their _first forms
-//   sum, max_lane
+//   sum, max_lane, hold (keeps a value in a register)
 // `load_first` reads only n elements and fills the rest with zero. `max(a, b)` and `min(a, b)` return b where either is a
 // NaN, so `max(zero, x)` keeps a NaN of x. Nothing here needs alignment.
 #pragma once

@@ -207,6 +207,11 @@ POLYPHASE_INLINE float max_lane(Vec<float> a) {
   return _mm_cvtss_f32(_mm_max_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
 
+// Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
+POLYPHASE_INLINE void hold(Vec<float>& a) {
+  __asm__("" : "+x"(a.v));
+}
+
 // Transposes width × width lanes held in r[0..width).
 POLYPHASE_INLINE void transpose_lanes(Vec<float>* r) {
   __m256 t[8];

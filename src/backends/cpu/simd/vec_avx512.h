@@ -202,6 +202,11 @@ POLYPHASE_INLINE float max_lane(Vec<float> a) {
   return _mm512_reduce_max_ps(a.v);
 }
 
+// Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
+POLYPHASE_INLINE void hold(Vec<float>& a) {
+  __asm__("" : "+v"(a.v));
+}
+
 // Transposes width × width lanes held in r[0..width).
 POLYPHASE_INLINE void transpose_lanes(Vec<float>* r) {
   __m512 t[16];

@@ -241,6 +241,9 @@ POLYPHASE_INLINE float max_lane(Vec<float> a) {
   return low > high ? low : high;
 }
 
+// Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
+POLYPHASE_INLINE void hold(Vec<float>&) {}
+
 // Transposes width × width lanes held in r[0..width).
 POLYPHASE_INLINE void transpose_lanes(Vec<float>* r) {
   const FloatLanes a = r[0].v;

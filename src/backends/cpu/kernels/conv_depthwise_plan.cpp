@@ -1,0 +1,72 @@
+// Plans and packs depthwise convolution.
+#include <algorithm>
+
+#include "backends/cpu/kernels/conv_depthwise.h"
+
+namespace polyphase::cpu {
+namespace {
+
+constexpr int64_t kLineFloats = 16 * 1024;  // output of a tile's line: stays in the first levels of the cache
+constexpr int64_t kTileFloats = 32 * 1024;
+constexpr int64_t kTilesAimed = 16;
+
+}  // namespace
+
+ConvDepthwisePlan plan_conv_depthwise(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+                                      const EndingProgram& endings, bool has_bias, int width) {
+  ConvDepthwisePlan plan = {};
+  plan.shape = shape;
+  plan.in = in;
+  plan.out = out;
+  plan.endings = endings;
+  plan.has_bias = has_bias;
+  plan.channels = shape.groups * shape.out_channels;
+  plan.pitch = ceil_div(plan.channels, width) * width;
+  plan.in_copied = (in.channel != 1 && shape.groups != 1) || shape.out_channels != 1;
+  plan.out_planar = out.channel != 1 && plan.channels != 1;
+  const int64_t step = ConvAxis(shape, 2).phases();
+  const int64_t pixels = std::max<int64_t>(step * 16, kLineFloats / std::max<int64_t>(1, plan.channels));
+  plan.x_blocks = std::max<int64_t>(1, ceil_div(shape.out[2], pixels));
+  plan.x_block = ceil_div(std::max<int64_t>(1, shape.out[2]), plan.x_blocks * 16) * 16;
+  plan.x_blocks = ceil_div(shape.out[2], plan.x_block);
+  const int64_t lines = shape.batch * shape.out[0] * shape.out[1];
+  const int64_t tile_lines = kTileFloats / std::max<int64_t>(1, std::min(plan.x_block, shape.out[2]) * plan.channels);
+  plan.lines_per_tile = std::max<int64_t>(1, std::min(tile_lines, lines * plan.x_blocks / kTilesAimed));
+  plan.line_blocks = ceil_div(lines, plan.lines_per_tile);
+  plan.convert_points = 64;
+  plan.max_taps = shape.kernel[0] * shape.kernel[1];
+  plan.scratch_bytes = ceil_div(plan.max_taps * 16, 64) * 64 + ceil_div(plan.pitch * 4, 64) * 64 +
+                       (plan.out_planar ? plan.x_block * plan.channels * 4 : 0);
+  plan.shared_bytes = plan.in_copied ? shape.batch * shape.in_points() * plan.channels * 4 : 0;
+  return plan;
+}
+
+int64_t conv_depthwise_tiles(const ConvDepthwisePlan& plan, int phase) {
+  const ConvShape& s = plan.shape;
+  if (s.batch * s.out_points() * plan.channels == 0) return 0;
+  if (plan.in_copied && phase == 0) return s.batch * ceil_div(s.in_points(), plan.convert_points);
+  return plan.line_blocks * plan.x_blocks;
+}
+
+int64_t conv_depthwise_packed_floats(const ConvShape& shape, int width) {
+  return shape.kernel_points() * ceil_div(shape.groups * shape.out_channels, width) * width;
+}
+
+void pack_conv_depthwise(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
+                         float* packed) {
+  const int64_t channels = shape.groups * shape.out_channels;
+  const int64_t pitch = ceil_div(channels, width) * width;
+  const int64_t* k = shape.kernel;
+  std::fill_n(packed, shape.kernel_points() * pitch, 0.0F);
+  for (int64_t c = 0; c < channels; ++c) {
+    const float* from = shape.transposed
+                            ? weights + c / shape.out_channels * strides.first + c % shape.out_channels * strides.second
+                            : weights + c * strides.first;
+    for (int64_t i = 0; i < shape.kernel_points(); ++i) {
+      packed[i * pitch + c] = from[i / (k[1] * k[2]) * strides.axis[0] + i / k[2] % k[1] * strides.axis[1] +
+                                   i % k[2] * strides.axis[2]];
+    }
+  }
+}
+
+}  // namespace polyphase::cpu

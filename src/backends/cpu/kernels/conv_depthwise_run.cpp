@@ -1,0 +1,227 @@
+// Computes one tile of depthwise convolution.
+#include "backends/cpu/kernels/conv_depthwise_run.h"
+
+#include <algorithm>
+
+#include "backends/cpu/kernels/apply_endings.h"
+#include "backends/cpu/kernels/planar_input.h"
+#include "backends/cpu/simd/transpose.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+namespace {
+
+constexpr int kW = kVecWidth;
+constexpr int kPixels = 6;  // outputs of one phase beside each other: 12 accumulators with two vectors of channels
+
+// An input line that the present output line reads, and the weights of its kernel row.
+struct TapLine {
+  const float* in;
+  const float* weights;
+};
+
+class Tile {
+ public:
+  Tile(const ConvDepthwisePlan& plan, const ConvPointers& pointers, std::byte* scratch)
+      : plan_(plan), s_(plan.shape), p_(pointers), d_(s_, 0), h_(s_, 1), w_(s_, 2) {
+    lines_ = reinterpret_cast<TapLine*>(scratch);
+    scratch += ceil_div(plan.max_taps * 16, 64) * 64;
+    bias_ = reinterpret_cast<float*>(scratch);
+    scratch += ceil_div(plan.pitch * 4, 64) * 64;
+    staging_ = reinterpret_cast<float*>(scratch);
+    in_ = plan.in_copied ? p_.shared : p_.in;
+    in_strides_ = plan.in;
+    if (plan.in_copied) {
+      const int64_t c = plan.channels;
+      in_strides_ = {s_.in_points() * c, 1, {s_.in[1] * s_.in[2] * c, s_.in[2] * c, c}};
+    }
+    std::fill_n(bias_, plan.pitch, 0.0F);
+    if (plan.has_bias) std::copy_n(p_.bias, plan.channels, bias_);
+  }
+
+  void run(int64_t tile) {
+    x0_ = tile % plan_.x_blocks * plan_.x_block;
+    x1_ = std::min(s_.out[2], x0_ + plan_.x_block);
+    const int64_t line0 = tile / plan_.x_blocks * plan_.lines_per_tile;
+    const int64_t line1 = std::min(s_.batch * s_.out[0] * s_.out[1], line0 + plan_.lines_per_tile);
+    for (int64_t line = line0; line < line1; ++line) run_line(line);
+  }
+
+ private:
+  void run_line(int64_t line) {
+    place_ = {line / (s_.out[0] * s_.out[1]), 0, {line / s_.out[1] % s_.out[0], line % s_.out[1], x0_}};
+    find_lines();
+    if (plan_.out_planar) {
+      out_ = staging_ - x0_ * plan_.channels;
+      out_pitch_ = plan_.channels;
+    } else {
+      out_ = p_.out + place_.batch * plan_.out.batch + place_.axis[0] * plan_.out.axis[0] +
+             place_.axis[1] * plan_.out.axis[1];
+      out_pitch_ = plan_.out.axis[2];
+    }
+    for (int64_t r = 0; r < w_.phases(); ++r) {
+      taps_ = w_.taps(r);
+      int64_t c = 0;
+      for (; c + 2 * kW <= plan_.channels; c += 2 * kW) run_phase<2>(r, c, kW);
+      for (; c < plan_.channels; c += kW) run_phase<1>(r, c, static_cast<int>(std::min<int64_t>(kW, plan_.channels - c)));
+    }
+    end_line();
+  }
+
+  static int64_t phase_of(const ConvAxis& axis, int64_t o) {
+    return axis.transposed ? floor_mod(o + axis.pre, axis.stride) : 0;
+  }
+
+  void find_lines() {
+    const int64_t phase_d = phase_of(d_, place_.axis[0]);
+    const int64_t phase_h = phase_of(h_, place_.axis[1]);
+    const AxisTaps taps_d = d_.taps(phase_d);
+    const AxisTaps taps_h = h_.taps(phase_h);
+    const int64_t first_d = d_.in_step() * d_.first_q(phase_d, place_.axis[0]) + taps_d.first_shift;
+    const int64_t first_h = h_.in_step() * h_.first_q(phase_h, place_.axis[1]) + taps_h.first_shift;
+    line_count_ = 0;
+    for (int64_t i = 0; i < taps_d.count; ++i) {
+      const int64_t id = first_d + i * taps_d.shift_step;
+      if (id < 0 || id >= s_.in[0]) continue;
+      for (int64_t j = 0; j < taps_h.count; ++j) {
+        const int64_t ih = first_h + j * taps_h.shift_step;
+        if (ih < 0 || ih >= s_.in[1]) continue;
+        const int64_t kernel_row = (taps_d.first_index + i * taps_d.index_step) * s_.kernel[1] + taps_h.first_index + j * taps_h.index_step;
+        lines_[line_count_++] = {
+            in_ + place_.batch * in_strides_.batch + id * in_strides_.axis[0] + ih * in_strides_.axis[1],
+            p_.weights + kernel_row * s_.kernel[2] * plan_.pitch};
+      }
+    }
+  }
+
+  template <int V>
+  void run_phase(int64_t r, int64_t c, int lanes) {
+    const int64_t q0 = w_.first_q(r, x0_);
+    const int64_t q1 = w_.first_q(r, x1_);
+    // Between `from` and `to` every tap reads inside the input.
+    const int64_t last_shift = taps_.first_shift + (taps_.count - 1) * taps_.shift_step;
+    const int64_t from = std::clamp(ceil_div(-taps_.first_shift, w_.in_step()), q0, q1);
+    const int64_t to = std::clamp(ceil_div(s_.in[2] - last_shift, w_.in_step()), from, q1);
+    int64_t q = q0;
+    for (; q < from; ++q) run_edge<V>(r, q, c, lanes);
+    for (; q + kPixels <= to; q += kPixels) run_pixels<kPixels, V>(r, q, c, 0, taps_.count, lanes);
+    for (; q < to; ++q) run_pixels<1, V>(r, q, c, 0, taps_.count, lanes);
+    for (; q < q1; ++q) run_edge<V>(r, q, c, lanes);
+  }
+
+  // A pixel some of whose taps fall outside.
+  template <int V>
+  void run_edge(int64_t r, int64_t q, int64_t c, int lanes) {
+    int64_t first = 0;
+    int64_t last = taps_.count;
+    const int64_t base = w_.in_step() * q + taps_.first_shift;
+    while (first < last && base + first * taps_.shift_step < 0) ++first;
+    while (last > first && base + (last - 1) * taps_.shift_step >= s_.in[2]) --last;
+    run_pixels<1, V>(r, q, c, first, last, lanes);
+  }
+
+  template <int P, int V>
+  POLYPHASE_INLINE void run_pixels(int64_t r, int64_t q, int64_t c, int64_t first, int64_t last, int lanes) {
+    VecF acc[P][V];
+    for (int i = 0; i < P; ++i) {
+      for (int j = 0; j < V; ++j) acc[i][j] = load(bias_ + c + j * kW);
+    }
+    const int64_t pitch = w_.in_step() * in_strides_.axis[2];
+    const int64_t shift = taps_.shift_step * in_strides_.axis[2];
+    const int64_t start = (w_.in_step() * q + taps_.first_shift) * in_strides_.axis[2] + c;
+    for (int64_t l = 0; l < line_count_; ++l) {
+      const float* in = lines_[l].in + start + first * shift;
+      const float* weight = lines_[l].weights + (taps_.first_index + first * taps_.index_step) * plan_.pitch + c;
+      for (int64_t t = first; t < last; ++t) {
+        for (int j = 0; j < V; ++j) {
+          const VecF w = load(weight + j * kW);
+          for (int i = 0; i < P; ++i) {
+            const float* x = in + i * pitch + j * kW;
+            acc[i][j] = fma(V == 2 || lanes == kW ? load(x) : load_first(x, lanes), w, acc[i][j]);
+          }
+        }
+        in += shift;
+        weight += taps_.index_step * plan_.pitch;
+      }
+    }
+    for (int i = 0; i < P; ++i) {
+      float* to = out_ + w_.output_of(r, q + i) * out_pitch_ + c;
+      for (int j = 0; j < V; ++j) {
+        if (V == 2 || lanes == kW) {
+          store(to + j * kW, acc[i][j]);
+        } else {
+          store_first(to, acc[i][j], lanes);
+        }
+      }
+    }
+  }
+
+  void end_line() {
+    const int64_t channels = plan_.channels;
+    if (!plan_.out_planar) {
+      if (plan_.endings.count == 0) return;
+      for (place_.axis[2] = x0_; place_.axis[2] < x1_; ++place_.axis[2]) {
+        apply_endings(plan_.endings, p_.operands, out_ + place_.axis[2] * out_pitch_, channels, place_, true);
+      }
+      return;
+    }
+    float* to = p_.out + place_.batch * plan_.out.batch + place_.axis[0] * plan_.out.axis[0] +
+                place_.axis[1] * plan_.out.axis[1] + x0_ * plan_.out.axis[2];
+    transpose(staging_, channels, to, plan_.out.channel, x1_ - x0_, channels);
+    if (plan_.endings.count == 0) return;
+    for (place_.channel = 0; place_.channel < channels; ++place_.channel) {
+      apply_endings(plan_.endings, p_.operands, to + place_.channel * plan_.out.channel, x1_ - x0_, place_, false);
+    }
+  }
+
+  const ConvDepthwisePlan& plan_;
+  const ConvShape& s_;
+  const ConvPointers& p_;
+  ConvAxis d_;
+  ConvAxis h_;
+  ConvAxis w_;
+  TapLine* lines_;
+  float* bias_;
+  float* staging_;
+  const float* in_;
+  ImageStrides in_strides_;
+  int64_t line_count_ = 0;
+  int64_t x0_ = 0;
+  int64_t x1_ = 0;
+  ResultPlace place_ = {};
+  AxisTaps taps_ = {};
+  float* out_ = nullptr;
+  int64_t out_pitch_ = 0;
+};
+
+// Phase 0: channels-last, each channel repeated by the multiplier.
+void copy_input(const ConvDepthwisePlan& plan, const ConvPointers& p, int64_t tile) {
+  const ConvShape& s = plan.shape;
+  if (s.out_channels == 1) {
+    convert_planar_input(s, plan.in, p.in, p.shared, plan.convert_points, tile);
+    return;
+  }
+  const int64_t blocks = ceil_div(s.in_points(), plan.convert_points);
+  const int64_t image = tile / blocks;
+  const int64_t first = tile % blocks * plan.convert_points;
+  const int64_t last = std::min(first + plan.convert_points, s.in_points());
+  for (int64_t i = first; i < last; ++i) {
+    const float* from = p.in + image * plan.in.batch + i * plan.in.axis[2];
+    float* to = p.shared + (image * s.in_points() + i) * plan.channels;
+    for (int64_t g = 0; g < s.groups; ++g) {
+      for (int64_t m = 0; m < s.out_channels; ++m) *to++ = from[g * plan.in.channel];
+    }
+  }
+}
+
+}  // namespace
+
+void run_conv_depthwise(const ConvDepthwisePlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
+                        std::byte* scratch) {
+  if (plan.in_copied && phase == 0) {
+    copy_input(plan, pointers, tile);
+    return;
+  }
+  Tile(plan, pointers, scratch).run(tile);
+}
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -1,0 +1,151 @@
+// Plans and packs convolution with few output channels.
+#include <algorithm>
+
+#include "backends/cpu/kernels/conv_pixels.h"
+
+namespace polyphase::cpu {
+namespace {
+
+constexpr int64_t kScratchFloats = 96 * 1024;
+constexpr int64_t kTilesAimed = 24;
+
+AxisTaps last_axis_taps(const ConvShape& shape) {
+  const ConvAxis w(shape, 2);
+  return shape.transposed ? w.stacked_taps() : w.taps(0);
+}
+
+int64_t reach(const ConvShape& shape) {
+  const AxisTaps taps = last_axis_taps(shape);
+  return (taps.count - 1) * taps.shift_step;
+}
+
+}  // namespace
+
+bool conv_pixels_takes(const ConvShape& shape) {
+  return shape.transposed ? shape.dilation[2] == 1 : shape.stride[2] == 1;
+}
+
+double conv_pixels_efficiency(const ConvShape& shape, int width) {
+  const ConvPixelsFormat format(shape, width);
+  const ConvAxis w(shape, 2);
+  const double columns = static_cast<double>(format.columns) / static_cast<double>(format.chunk * format.chunks);
+  const double taps = static_cast<double>(shape.kernel[2]) / static_cast<double>(format.taps_w * w.phases());
+  const int64_t q = ceil_div(std::max<int64_t>(1, shape.out[2]), w.phases());
+  const double lanes = static_cast<double>(q) / static_cast<double>(ceil_div(q, width) * width);
+  return columns * taps * lanes;
+}
+
+ConvPixelsFormat::ConvPixelsFormat(const ConvShape& shape, int width) {
+  columns = ConvAxis(shape, 2).phases() * shape.out_channels;
+  chunks = ceil_div(columns, pixel_columns(width));
+  chunk = ceil_div(columns, chunks);
+  taps_w = last_axis_taps(shape).count;
+  group_size = shape.kernel[0] * shape.kernel[1] * taps_w * shape.in_channels * chunks * chunk;
+}
+
+ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+                                const EndingProgram& endings, bool has_bias, int width) {
+  ConvPixelsPlan plan = {};
+  plan.shape = shape;
+  plan.format = ConvPixelsFormat(shape, width);
+  plan.in = in;
+  plan.out = out;
+  plan.endings = endings;
+  plan.has_bias = has_bias;
+  plan.in_planar = in.channel != 1 || shape.groups * shape.in_channels == 1;
+  plan.out_planar = out.channel != 1;
+  plan.width = width;
+  for (int a = 1; a < 3; ++a) {
+    const int64_t s = shape.transposed ? shape.stride[a] : 1;
+    const int64_t pre = shape.transposed ? shape.pre[a] : 0;
+    plan.first_q[a - 1] = floor_div(pre, s);
+    plan.q_count[a - 1] = ceil_div(shape.out[a] + pre, s) - plan.first_q[a - 1];
+  }
+  const ConvAxis d(shape, 0);
+  const ConvAxis h(shape, 1);
+  plan.d_lines = ceil_div(shape.out[0], d.phases());
+  plan.shift_h[0] = 0;
+  plan.shift_h[1] = 0;
+  for (int64_t r = 0; r < h.phases(); ++r) {
+    const AxisTaps taps = h.taps(r);
+    if (taps.count == 0) continue;
+    const int64_t last = taps.first_shift + (taps.count - 1) * taps.shift_step;
+    plan.shift_h[0] = r == 0 ? taps.first_shift : std::min(plan.shift_h[0], taps.first_shift);
+    plan.shift_h[1] = r == 0 ? last : std::max(plan.shift_h[1], last);
+  }
+  for (int64_t r = 0; r < d.phases(); ++r) plan.max_taps_d = std::max(plan.max_taps_d, d.taps(r).count);
+  const int64_t q = std::max<int64_t>(1, plan.q_count[1]);
+  const int64_t most = pixel_vectors(width, static_cast<int>(plan.format.chunk));
+  const int64_t blocks = ceil_div(ceil_div(q, width), most);
+  plan.vectors = static_cast<int32_t>(ceil_div(ceil_div(q, width), blocks));
+  const int64_t halo = plan.shift_h[1] - plan.shift_h[0] + 1;
+  const auto in_lines = [&](int64_t lines) { return (lines - 1) * h.in_step() + halo; };
+  const auto floats = [&](int64_t lines, int64_t pixels) {
+    return shape.in_channels * plan.max_taps_d * in_lines(lines) * (pixels + reach(shape));
+  };
+  while (plan.vectors > 1 && floats(1, plan.vectors * width) > kScratchFloats) --plan.vectors;
+  plan.x_block = plan.vectors * width;
+  while (plan.x_block < q && floats(1, 2 * plan.x_block) <= kScratchFloats / 2) plan.x_block *= 2;
+  plan.x_blocks = ceil_div(q, plan.x_block);
+  plan.lines_per_tile = 1;
+  const int64_t others = plan.x_blocks * shape.batch * shape.groups * d.phases() * plan.d_lines;
+  while (plan.lines_per_tile < plan.q_count[0] && floats(2 * plan.lines_per_tile, plan.x_block) <= kScratchFloats &&
+         others * ceil_div(plan.q_count[0], 2 * plan.lines_per_tile) >= kTilesAimed) {
+    plan.lines_per_tile *= 2;
+  }
+  plan.line_blocks = ceil_div(plan.q_count[0], plan.lines_per_tile);
+  plan.in_lines = in_lines(plan.lines_per_tile);
+  plan.pitch = plan.x_block + reach(shape) + width;
+  const int64_t copy = shape.in_channels * plan.max_taps_d * plan.in_lines * plan.pitch;
+  const int64_t sums = plan.format.chunk * plan.format.chunks * plan.x_block;
+  const int64_t line = shape.out_channels * plan.x_block * ConvAxis(shape, 2).phases();
+  plan.scratch_bytes = (copy + sums + line + 48) * 4;
+  return plan;
+}
+
+int64_t conv_pixels_tiles(const ConvPixelsPlan& plan, int) {
+  const ConvShape& s = plan.shape;
+  if (s.batch * s.out_points() * s.groups * s.out_channels == 0) return 0;
+  return s.batch * s.groups * ConvAxis(s, 0).phases() * plan.d_lines * plan.line_blocks * plan.x_blocks;
+}
+
+int64_t conv_pixels_packed_floats(const ConvShape& shape, int width) {
+  return ConvPixelsFormat(shape, width).group_size * shape.groups;
+}
+
+void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides, float* packed) {
+  const ConvPixelsFormat f(shape, width);
+  const ConvAxis d(shape, 0);
+  const ConvAxis h(shape, 1);
+  const AxisTaps w = last_axis_taps(shape);
+  float* to = packed;
+  const auto weight = [&](int64_t g, int64_t c, int64_t n, int64_t kd, int64_t kh, int64_t kw) {
+    if (n >= f.columns) return 0.0F;
+    const int64_t o = n % shape.out_channels;
+    const int64_t index = kw + n / shape.out_channels;
+    if (index >= shape.kernel[2]) return 0.0F;
+    const int64_t first = shape.transposed ? g * shape.in_channels + c : g * shape.out_channels + o;
+    const int64_t second = shape.transposed ? o : c;
+    return weights[first * strides.first + second * strides.second + kd * strides.axis[0] + kh * strides.axis[1] +
+                   index * strides.axis[2]];
+  };
+  for (int64_t g = 0; g < shape.groups; ++g) {
+    for (int64_t rd = 0; rd < d.phases(); ++rd) {
+      const AxisTaps td = d.taps(rd);
+      for (int64_t rh = 0; rh < h.phases(); ++rh) {
+        const AxisTaps th = h.taps(rh);
+        const int64_t taps = td.count * th.count * w.count;
+        for (int64_t i = 0; i < f.chunks * shape.in_channels * taps; ++i) {
+          const int64_t chunk = i / (shape.in_channels * taps);
+          const int64_t c = i / taps % shape.in_channels;
+          const int64_t kd = td.first_index + i % taps / (th.count * w.count) * td.index_step;
+          const int64_t kh = th.first_index + i % (th.count * w.count) / w.count * th.index_step;
+          const int64_t kw = w.first_index + i % w.count * w.index_step;
+          for (int64_t n = 0; n < f.chunk; ++n) *to++ = weight(g, c, chunk * f.chunk + n, kd, kh, kw);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace polyphase::cpu

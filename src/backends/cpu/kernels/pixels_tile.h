@@ -1,0 +1,82 @@
+// The register tile of conv_pixels: M columns by V vectors of pixels, summed over channels and taps.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "backends/cpu/kernels/conv_pixels.h"
+#include "backends/cpu/simd/vec.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+struct PixelsTile {
+  const float* lines;     // [channel][depth tap][input line][pixel], at the least shift of the first pixel
+  const float* weights;   // [channel][tap d][tap h][tap w][M]
+  const float* init;      // [M]
+  float* sums;            // [M], `sum_pitch` apart
+  int64_t sum_pitch;
+  int64_t channel_pitch;  // floats of `lines` from channel to channel, depth to depth, tap h to tap h, tap w to tap w
+  int64_t depth_pitch;
+  int64_t line_pitch;
+  int64_t shift_step;
+  int64_t channels;
+  int64_t taps_d;
+  int64_t taps_h;
+  int64_t taps_w;
+};
+
+template <int M, int V>
+void run_pixels_tile(const PixelsTile& t) {
+  VecF acc[M][V];
+  for (int m = 0; m < M; ++m) {
+    for (int v = 0; v < V; ++v) acc[m][v] = broadcast(t.init[m]);
+  }
+  const float* weight = t.weights;
+  for (int64_t c = 0; c < t.channels; ++c) {
+    for (int64_t i = 0; i < t.taps_d; ++i) {
+      for (int64_t j = 0; j < t.taps_h; ++j) {
+        const float* line = t.lines + c * t.channel_pitch + i * t.depth_pitch + j * t.line_pitch;
+        for (int64_t k = 0; k < t.taps_w; ++k) {
+          VecF x[V];
+          for (int v = 0; v < V; ++v) {
+            x[v] = load(line + v * kVecWidth);
+            if constexpr (M > 1) hold(x[v]);  // an unaligned load costs more than the multiply-add it feeds
+          }
+          for (int m = 0; m < M; ++m) {
+            const VecF w = broadcast(weight[m]);
+            for (int v = 0; v < V; ++v) acc[m][v] = fma(x[v], w, acc[m][v]);
+          }
+          weight += M;
+          line += t.shift_step;
+        }
+      }
+    }
+  }
+  for (int m = 0; m < M; ++m) {
+    for (int v = 0; v < V; ++v) store(t.sums + m * t.sum_pitch + v * kVecWidth, acc[m][v]);
+  }
+}
+
+using PixelsTileFunction = void (*)(const PixelsTile&);
+
+template <int M, int... V>
+PixelsTileFunction pick_pixels_tile(int vectors, std::integer_sequence<int, V...>) {
+  static constexpr PixelsTileFunction kTable[] = {run_pixels_tile<M, V + 1>...};
+  return kTable[vectors - 1];
+}
+
+template <int... M>
+PixelsTileFunction pick_pixels_tile(int columns, int vectors, std::integer_sequence<int, M...>) {
+  PixelsTileFunction found = nullptr;
+  ((columns == M + 1 ? void(found = pick_pixels_tile<M + 1>(
+                                vectors, std::make_integer_sequence<int, pixel_vectors(kVecWidth, M + 1)>()))
+                     : void()),
+   ...);
+  return found;
+}
+
+inline PixelsTileFunction pixels_tile(int columns, int vectors) {
+  return pick_pixels_tile(columns, vectors, std::make_integer_sequence<int, pixel_columns(kVecWidth)>());
+}
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER
