@@ -1,0 +1,176 @@
+// Runs one tile of a normalisation; see normalize.h for the two arrangements.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/kernels/normalize.h"
+#include "backends/cpu/simd/vec.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+// Count, mean and sum of squared deviations of the elements seen so far.
+struct Moments {
+  double count = 0;
+  double mean = 0;
+  double squares = 0;
+
+  void merge(double other_count, double other_mean, double other_squares) {
+    if (other_count == 0) return;
+    const double total = count + other_count;
+    const double distance = other_mean - mean;
+    mean += distance * other_count / total;
+    squares += other_squares + distance * distance * count * other_count / total;
+    count = total;
+  }
+};
+
+constexpr int64_t kRowChunk = 1024;
+
+inline Moments row_moments(const float* x, int64_t length) {
+  Moments moments;
+  for (int64_t first = 0; first < length; first += kRowChunk) {
+    const int64_t n = std::min(kRowChunk, length - first);
+    const float* chunk = x + first;
+    VecF sum = broadcast(0.0F);
+    int64_t i = 0;
+    for (; i + kVecWidth <= n; i += kVecWidth) sum = sum + load(chunk + i);
+    const int rest = static_cast<int>(n - i);
+    if (rest > 0) sum = sum + load_first(chunk + i, rest);
+    float lanes[kVecWidth];
+    store(lanes, sum);
+    double total = 0;
+    for (const float lane : lanes) total += static_cast<double>(lane);
+    const auto mean = static_cast<float>(total / static_cast<double>(n));
+    VecF squares = broadcast(0.0F);
+    for (i = 0; i + kVecWidth <= n; i += kVecWidth) {
+      const VecF d = load(chunk + i) - broadcast(mean);
+      squares = fma(d, d, squares);
+    }
+    store(lanes, squares);
+    double square_sum = 0;
+    for (const float lane : lanes) square_sum += static_cast<double>(lane);
+    for (; i < n; ++i) square_sum += static_cast<double>((chunk[i] - mean) * (chunk[i] - mean));
+    // The deviations are around the rounded mean; the shift to the exact one is put right here.
+    const double exact = total / static_cast<double>(n);
+    const double shift = exact - static_cast<double>(mean);
+    moments.merge(static_cast<double>(n), exact, std::max(0.0, square_sum - shift * shift * static_cast<double>(n)));
+  }
+  return moments;
+}
+
+struct RowScale {
+  double inverse;
+  double mean;
+};
+
+POLYPHASE_INLINE RowScale row_scale(const Moments& m, float epsilon) {
+  const double variance = m.count > 0 ? m.squares / m.count : 0.0;
+  return {1.0 / std::sqrt(variance + static_cast<double>(epsilon)), m.mean};
+}
+
+inline void run_normalize_row(const NormalizePlan& p, const float* x, const float* scale, const float* bias, float* y, int64_t row) {
+  x += row * p.length;
+  y += row * p.length;
+  const RowScale s = row_scale(row_moments(x, p.length), p.epsilon);
+  if (p.scale_mode == 2) {
+    const VecF inverse = broadcast(static_cast<float>(s.inverse));
+    const VecF mean = broadcast(static_cast<float>(s.mean));
+    for (int64_t i = 0; i < p.length; i += kVecWidth) {
+      const int n = static_cast<int>(std::min<int64_t>(kVecWidth, p.length - i));
+      VecF v = (load_first(x + i, n) - mean) * inverse;
+      if (scale != nullptr) v = v * load_first(scale + i, n);
+      if (bias != nullptr) v = v + load_first(bias + i, n);
+      store_first(y + i, v, n);
+    }
+    return;
+  }
+  const int64_t step = p.scale_mode == 0 && bias == nullptr ? p.length : p.elements_per_channel;
+  const int64_t groups_per_image = p.channels / p.channels_per_group;
+  int64_t channel = row % groups_per_image * p.channels_per_group;
+  for (int64_t first = 0; first < p.length; first += step, ++channel) {
+    const double gain = s.inverse * (scale != nullptr ? static_cast<double>(scale[channel]) : 1.0);
+    const VecF factor = broadcast(static_cast<float>(gain));
+    const VecF mean = broadcast(static_cast<float>(s.mean));
+    const VecF offset = broadcast(bias != nullptr ? bias[channel] : 0.0F);
+    const int64_t n = std::min(step, p.length - first);
+    int64_t i = 0;
+    for (; i + kVecWidth <= n; i += kVecWidth) store(y + first + i, fma(load(x + first + i) - mean, factor, offset));
+    const int rest = static_cast<int>(n - i);
+    if (rest > 0) store_first(y + first + i, fma(load_first(x + first + i, rest) - mean, factor, offset), rest);
+  }
+}
+
+// Columns, phase 0: the moments of one chunk of pixels, lane by lane: mean and squares, two doubles for each channel.
+inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* shared, int64_t tile) {
+  const int64_t image = tile / p.chunks;
+  const int64_t first = tile % p.chunks * p.chunk;
+  const int64_t pixels = std::min(p.chunk, p.length - first);
+  const float* from = x + (image * p.length + first) * p.channels;
+  double* means = shared + tile * p.channels * 2;
+  double* squares = means + p.channels;
+  for (int64_t c = 0; c < p.channels; c += kVecWidth) {
+    const int n = static_cast<int>(std::min<int64_t>(kVecWidth, p.channels - c));
+    VecF sum = broadcast(0.0F);
+    for (int64_t i = 0; i < pixels; ++i) sum = sum + load_first(from + i * p.channels + c, n);
+    const VecF mean = sum / broadcast(static_cast<float>(pixels));
+    VecF square = broadcast(0.0F);
+    for (int64_t i = 0; i < pixels; ++i) {
+      const VecF d = load_first(from + i * p.channels + c, n) - mean;
+      square = fma(d, d, square);
+    }
+    float mean_lanes[kVecWidth];
+    float square_lanes[kVecWidth];
+    store(mean_lanes, mean);
+    store(square_lanes, square);
+    for (int lane = 0; lane < n; ++lane) {
+      means[c + lane] = static_cast<double>(mean_lanes[lane]);
+      squares[c + lane] = static_cast<double>(square_lanes[lane]);
+    }
+  }
+}
+
+// Columns, phase 1: merges one image's chunks, and the channels of each group; leaves mean and gain, two floats for each channel, behind
+// the chunks.
+inline void run_normalize_merge(const NormalizePlan& p, const float* scale, double* shared, int64_t image) {
+  float* result = reinterpret_cast<float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 2;
+  for (int64_t group = 0; group < p.channels; group += p.channels_per_group) {
+    Moments moments;
+    for (int64_t c = group; c < group + p.channels_per_group; ++c) {
+      for (int64_t chunk = 0; chunk < p.chunks; ++chunk) {
+        const double* means = shared + (image * p.chunks + chunk) * p.channels * 2;
+        const int64_t pixels = std::min(p.chunk, p.length - chunk * p.chunk);
+        moments.merge(static_cast<double>(pixels), means[c], means[p.channels + c]);
+      }
+    }
+    const RowScale s = row_scale(moments, p.epsilon);
+    for (int64_t c = group; c < group + p.channels_per_group; ++c) {
+      result[c] = static_cast<float>(s.mean);
+      result[p.channels + c] = static_cast<float>(s.inverse * (scale != nullptr ? static_cast<double>(scale[c]) : 1.0));
+    }
+  }
+}
+
+// Columns, phase 2: applies mean, gain and bias to one chunk of pixels.
+inline void run_normalize_apply(const NormalizePlan& p, const float* x, const float* bias, float* y, const double* shared, int64_t tile) {
+  const int64_t image = tile / p.chunks;
+  const int64_t first = tile % p.chunks * p.chunk;
+  const int64_t pixels = std::min(p.chunk, p.length - first);
+  const float* mean = reinterpret_cast<const float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 2;
+  const float* gain = mean + p.channels;
+  const int64_t offset = (image * p.length + first) * p.channels;
+  for (int64_t c = 0; c < p.channels; c += kVecWidth) {
+    const int n = static_cast<int>(std::min<int64_t>(kVecWidth, p.channels - c));
+    const VecF m = load_first(mean + c, n);
+    const VecF g = load_first(gain + c, n);
+    const VecF b = bias != nullptr ? load_first(bias + c, n) : broadcast(0.0F);
+    for (int64_t i = 0; i < pixels; ++i) {
+      const int64_t at = offset + i * p.channels + c;
+      store_first(y + at, fma(load_first(x + at, n) - m, g, b), n);
+    }
+  }
+}
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER
