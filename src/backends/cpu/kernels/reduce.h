@@ -1,0 +1,28 @@
+// Reductions of FP32 tensors over any axes, any strides, accumulated in FP64.
+#pragma once
+
+#include <cstdint>
+
+#include "base/shape.h"
+
+namespace polyphase::cpu {
+
+enum class ReduceKind : uint8_t { sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square };
+
+struct ReducePlan {
+  ReduceKind kind;
+  int32_t kept_rank;     // at least 1; the last kept axis is walked in blocks of `block`
+  int32_t reduced_rank;  // at least 1
+  int64_t kept_sizes[max_rank];
+  int64_t from_kept[max_rank];  // strides, elements
+  int64_t to_kept[max_rank];
+  int64_t reduced_sizes[max_rank];
+  int64_t from_reduced[max_rank];
+  int64_t count;   // elements reduced into one
+  int64_t blocks;  // along the last kept axis
+  int64_t tiles;
+};
+
+inline constexpr int64_t reduce_block = 64;
+
+}  // namespace polyphase::cpu

@@ -1,0 +1,16 @@
+// Softmax and log-softmax in FP32 along one axis of a tensor seen as (outer, length, inner), row-major.
+#pragma once
+
+#include <cstdint>
+
+namespace polyphase::cpu {
+
+struct SoftmaxPlan {
+  int32_t logarithm;  // 1: log_softmax
+  int64_t outer;
+  int64_t length;
+  int64_t inner;
+  int64_t tiles;  // outer × blocks of inner (one vector wide), or outer where inner is 1
+};
+
+}  // namespace polyphase::cpu
