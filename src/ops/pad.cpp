@@ -33,21 +33,6 @@ Result<std::vector<Type>> infer_pad(const InferContext& context) {
   return std::vector<Type>{out};
 }
 
-// Where place `i` of an axis of `size` elements takes its value from, i counted from the first element; picks_constant
-// for none.
-//   a b c d      reflect: … c b [a b c d] c b …     edge: … a a [a b c d] d d …     wrap: … c d [a b c d] a b …
-std::int64_t source_of(std::int64_t i, std::int64_t size, const std::string& mode) {
-  if (i >= 0 && i < size) return i;
-  if (mode == "edge") return i < 0 ? 0 : size - 1;
-  if (mode == "wrap") return floor_mod(i, size);
-  if (mode == "reflect") {
-    if (size == 1) return 0;
-    const std::int64_t place = floor_mod(i, 2 * (size - 1));
-    return place < size ? place : 2 * (size - 1) - place;
-  }
-  return picks_constant;
-}
-
 Result<void> reference_pad(const ReferenceContext& context) {
   const TensorView& x = context.inputs[0];
   const TensorView& y = context.outputs[0];
@@ -56,7 +41,7 @@ Result<void> reference_pad(const ReferenceContext& context) {
   PickTables source(static_cast<std::size_t>(x.rank));
   for (std::size_t axis = 0; axis < source.size(); ++axis) {
     for (std::int64_t i = 0; i < y.sizes[axis]; ++i)
-      source[axis].push_back(source_of(i - pre[axis], x.sizes[axis], mode));
+      source[axis].push_back(padded_source(i - pre[axis], x.sizes[axis], mode));
   }
   pick_elements(x, source, context.attributes.get<double>("value"), y);
   return {};

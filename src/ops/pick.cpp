@@ -38,4 +38,17 @@ void pick_elements(const TensorView& from, const PickTables& source, double cons
   pick.axis(0, from.data, to.data);
 }
 
+//   a b c d      reflect: … c b [a b c d] c b …     edge: … a a [a b c d] d d …     wrap: … c d [a b c d] a b …
+std::int64_t padded_source(std::int64_t i, std::int64_t size, const std::string& mode) {
+  if (i >= 0 && i < size) return i;
+  if (mode == "edge") return i < 0 ? 0 : size - 1;
+  if (mode == "wrap") return floor_mod(i, size);
+  if (mode == "reflect") {
+    if (size == 1) return 0;
+    const std::int64_t place = floor_mod(i, 2 * (size - 1));
+    return place < size ? place : 2 * (size - 1) - place;
+  }
+  return picks_constant;
+}
+
 }  // namespace polyphase

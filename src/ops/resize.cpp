@@ -5,6 +5,7 @@
 #include "ops/dense.h"
 #include "ops/families.h"
 #include "ops/pick.h"
+#include "ops/resize_axis.h"
 
 namespace polyphase {
 namespace {
@@ -52,128 +53,30 @@ Result<std::vector<Type>> infer_resize(const InferContext& context) {
   return std::vector<Type>{{x.dtype, Shape(sizes)}};
 }
 
-// One axis of the resampling. `scale` is out/in; where it is not given the exact ratio of the sizes is used without
-// dividing first.
-struct ResizeAxis {
-  std::int64_t in = 1;
-  std::int64_t out = 1;
-  double given_scale = 0;  // 0: out/in
-  double roi_start = 0;
-  double roi_end = 1;
-
-  double scale() const { return given_scale > 0 ? given_scale : static_cast<double>(out) / static_cast<double>(in); }
-  double unscaled(double x) const {
-    return given_scale > 0 ? x / given_scale : x * static_cast<double>(in) / static_cast<double>(out);
-  }
-};
-
-// The operand's coordinate of result place x (ONNX Resize, coordinate_transformation_mode).
-double coordinate_of(const ResizeAxis& axis, const std::string& rule, std::int64_t place) {
-  const auto x = static_cast<double>(place);
-  const auto in = static_cast<double>(axis.in);
-  const auto out = static_cast<double>(axis.out);
-  if (rule == "half_pixel") return axis.unscaled(x + 0.5) - 0.5;
-  if (rule == "pytorch_half_pixel") return axis.out > 1 ? axis.unscaled(x + 0.5) - 0.5 : 0;
-  if (rule == "align_corners") return axis.out > 1 ? x * (in - 1) / (out - 1) : 0;
-  if (rule == "asymmetric") return axis.unscaled(x);
-  if (rule == "tf_half_pixel_for_nn") return axis.unscaled(x + 0.5);
-  if (rule == "half_pixel_symmetric") {
-    const double adjustment = out / (axis.scale() * in);  // sizes are rounded; the centre stays in the centre
-    return in / 2 * (1 - adjustment) + axis.unscaled(x + 0.5) - 0.5;
-  }
-  CHECK(rule == "tf_crop_and_resize");
-  return axis.out > 1 ? axis.roi_start * (in - 1) + x * (axis.roi_end - axis.roi_start) * (in - 1) / (out - 1)
-                      : 0.5 * (axis.roi_start + axis.roi_end) * (in - 1);
-}
-
-std::int64_t nearest_place(double coordinate, const std::string& rule, std::int64_t size) {
-  double place = std::ceil(coordinate);
-  if (rule == "floor") place = std::floor(coordinate);
-  if (rule == "round_prefer_floor") place = std::ceil(coordinate - 0.5);
-  if (rule == "round_prefer_ceil") place = std::floor(coordinate + 0.5);
-  return static_cast<std::int64_t>(std::clamp(place, 0.0, static_cast<double>(size - 1)));
-}
-
-// The kernels of linear interpolation and of cubic convolution (Keys 1981, with coefficient a).
-double linear_weight(double distance) { return std::max(0.0, 1 - std::fabs(distance)); }
-double cubic_weight(double distance, double a) {
-  const double t = std::fabs(distance);
-  if (t <= 1) return ((a + 2) * t - (a + 3)) * t * t + 1;
-  if (t < 2) return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
-  return 0;
-}
-
-struct WeightedPlace {
-  std::int64_t place;
-  double weight;
-};
-
-// The operand's places under the interpolation kernel around a coordinate; antialiasing widens the kernel when
-// shrinking.
-std::vector<WeightedPlace> weights_at(double coordinate, const ResizeAxis& axis, const Attributes& attributes) {
-  const bool cubic = attributes.get<std::string>("mode") == "cubic";
-  const bool exclude_outside = attributes.get<bool>("exclude_outside");
-  const double a = attributes.get<double>("cubic_coefficient");
-  const double narrow = attributes.get<bool>("antialias") ? std::min(axis.scale(), 1.0) : 1.0;
-  const double base = std::floor(coordinate);
-  const auto first = static_cast<std::int64_t>(std::floor((cubic ? -2 : -1) / narrow)) + 1;
-  std::vector<WeightedPlace> out;
-  double sum = 0;
-  for (std::int64_t i = first; i <= 1 - first; ++i) {
-    const double distance = (static_cast<double>(i) - (coordinate - base)) * narrow;
-    const double weight = cubic ? cubic_weight(distance, a) : linear_weight(distance);
-    const double place = base + static_cast<double>(i);
-    const double inside = std::clamp(place, 0.0, static_cast<double>(axis.in - 1));
-    if (weight == 0 || (exclude_outside && inside != place)) continue;
-    out.push_back({static_cast<std::int64_t>(inside), weight});
-    sum += weight;
-  }
-  for (WeightedPlace& entry : out) entry.weight /= sum;
-  return out;
-}
-
 ResizeAxis axis_of(const ReferenceContext& context, std::size_t i) {
-  const auto& scales = context.attributes.get<Reals>("scales");
-  const auto& roi = context.attributes.get<Reals>("roi");
-  ResizeAxis axis{context.inputs[0].sizes[i], context.outputs[0].sizes[i]};
-  if (!scales.empty()) axis.given_scale = scales[i];
-  if (!roi.empty()) {
-    axis.roi_start = roi[i];
-    axis.roi_end = roi[i + roi.size() / 2];
-  }
-  return axis;
-}
-
-// Whether a coordinate lies outside the operand where that makes the element the extrapolation value.
-bool extrapolates(const ResizeAxis& axis, const std::string& rule, double coordinate) {
-  return rule == "tf_crop_and_resize" && (coordinate < 0 || coordinate > static_cast<double>(axis.in - 1));
+  return resize_axis(context.attributes, i, context.inputs[0].sizes[i], context.outputs[0].sizes[i]);
 }
 
 void resize_nearest(const ReferenceContext& context) {
   const TensorView& y = context.outputs[0];
-  const auto& rule = context.attributes.get<std::string>("coordinate");
-  const auto& nearest = context.attributes.get<std::string>("nearest");
   PickTables source(static_cast<std::size_t>(y.rank));
   for (std::size_t i = 0; i < source.size(); ++i) {
     const ResizeAxis axis = axis_of(context, i);
     for (std::int64_t place = 0; place < axis.out; ++place) {
-      const double coordinate = coordinate_of(axis, rule, place);
-      source[i].push_back(extrapolates(axis, rule, coordinate) ? picks_constant
-                                                               : nearest_place(coordinate, nearest, axis.in));
+      const auto places = resize_sources(context.attributes, axis, place);
+      source[i].push_back(places.empty() ? picks_constant : places.front().place);
     }
   }
   pick_elements(context.inputs[0], source, context.attributes.get<double>("extrapolation"), y);
 }
 
-// values: (outer, axis.in, inner) → (outer, axis.out, inner). Places outside become NaN-free zeros; the caller
-// overwrites them.
+// values: (outer, axis.in, inner) → (outer, axis.out, inner). Places outside become zeros; the caller overwrites them.
 std::vector<double> resample(const std::vector<double>& values, const ResizeAxis& axis, std::int64_t inner,
                              const Attributes& attributes) {
   const std::int64_t outer = static_cast<std::int64_t>(values.size()) / std::max<std::int64_t>(1, axis.in * inner);
   std::vector<double> out(static_cast<std::size_t>(outer * axis.out * inner));
-  const auto& rule = attributes.get<std::string>("coordinate");
   for (std::int64_t place = 0; place < axis.out; ++place) {
-    for (const WeightedPlace& entry : weights_at(coordinate_of(axis, rule, place), axis, attributes)) {
+    for (const WeightedPlace& entry : resize_sources(attributes, axis, place)) {
       for (std::int64_t o = 0; o < outer; ++o) {
         const double* from = values.data() + (o * axis.in + entry.place) * inner;
         double* to = out.data() + (o * axis.out + place) * inner;
@@ -187,15 +90,13 @@ std::vector<double> resample(const std::vector<double>& values, const ResizeAxis
 // Sets what tf_crop_and_resize takes from outside the operand.
 void extrapolate(std::vector<double>& values, const ReferenceContext& context) {
   const TensorView& y = context.outputs[0];
-  const auto& rule = context.attributes.get<std::string>("coordinate");
   const double value = context.attributes.get<double>("extrapolation");
   std::int64_t inner = y.element_count();
   for (std::size_t i = 0; i < static_cast<std::size_t>(y.rank) && inner > 0; ++i) {
     const ResizeAxis axis = axis_of(context, i);
     inner /= axis.out;
     for (std::int64_t at = 0; at < static_cast<std::int64_t>(values.size()); at += inner) {
-      if (!extrapolates(axis, rule, coordinate_of(axis, rule, at / inner % axis.out))) continue;
-      std::fill_n(values.begin() + at, inner, value);
+      if (resize_extrapolates(context.attributes, axis, at / inner % axis.out)) std::fill_n(values.begin() + at, inner, value);
     }
   }
 }

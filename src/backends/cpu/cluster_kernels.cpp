@@ -4,13 +4,93 @@
 #include "backends/cpu/kernels/conv_depthwise_run.h"
 #include "backends/cpu/kernels/conv_gemm_run.h"
 #include "backends/cpu/kernels/conv_pixels_run.h"
+#include "backends/cpu/kernels/elementwise_run.h"
+#include "backends/cpu/kernels/normalize_run.h"
+#include "backends/cpu/kernels/pool_run.h"
+#include "backends/cpu/kernels/reduce_run.h"
+#include "backends/cpu/kernels/resample_run.h"
+#include "backends/cpu/kernels/softmax_run.h"
+#include "backends/cpu/kernels/strided_copy_run.h"
 #include "backends/cpu/simd/vec.h"
 
 #define POLYPHASE_ROWS_NAME POLYPHASE_SIMD_EXPAND(polyphase_cpu_rows_, POLYPHASE_CLUSTER)
 
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+namespace {
+
+template <class T>
+const T& head_of(const Plan& plan) {
+  return *reinterpret_cast<const T*>(plan.bytes());
+}
+const float* input(const Pointers& pointers, std::size_t i) { return reinterpret_cast<const float*>(pointers.inputs[i]); }
+float* output(const Pointers& pointers) { return reinterpret_cast<float*>(pointers.outputs[0]); }
+double* shared(const Pointers& pointers) { return reinterpret_cast<double*>(pointers.shared); }
+
+Fault strided_copy(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_strided_copy(head_of<CopyPlan>(plan), pointers.inputs, pointers.outputs[0], tile);
+  return nullptr;
+}
+
+Fault elementwise(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_elementwise(head_of<ElementwisePlan>(plan), reinterpret_cast<const float* const*>(pointers.inputs), output(pointers), tile);
+  return nullptr;
+}
+
+Fault pool(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_pool(head_of<PoolPlan>(plan), input(pointers, 0), output(pointers), tile);
+  return nullptr;
+}
+
+Fault normalize_rows(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  const auto& p = head_of<NormalizePlan>(plan);
+  const float* scale = p.scale_mode != 0 ? input(pointers, 1) : nullptr;
+  run_normalize_row(p, input(pointers, 0), scale, p.has_bias != 0 ? input(pointers, 2) : nullptr, output(pointers), tile);
+  return nullptr;
+}
+
+Fault normalize_columns(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte*) {
+  const auto& p = head_of<NormalizePlan>(plan);
+  if (phase == 0) {
+    run_normalize_chunk(p, input(pointers, 0), shared(pointers), tile);
+  } else if (phase == 1) {
+    run_normalize_merge(p, p.scale_mode != 0 ? input(pointers, 1) : nullptr, shared(pointers), tile);
+  } else {
+    run_normalize_apply(p, input(pointers, 0), p.has_bias != 0 ? input(pointers, 2) : nullptr, output(pointers), shared(pointers), tile);
+  }
+  return nullptr;
+}
+
+Fault reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_reduce(head_of<ReducePlan>(plan), input(pointers, 0), output(pointers), tile);
+  return nullptr;
+}
+
+Fault softmax(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_softmax(head_of<SoftmaxPlan>(plan), input(pointers, 0), output(pointers), tile);
+  return nullptr;
+}
+
+Fault resample(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_resample(head_of<ResamplePlan>(plan), input(pointers, 0), output(pointers), tile);
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER
+
+#define POLYPHASE_ENTRY(name) polyphase::cpu::POLYPHASE_CLUSTER::name
+
 extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
-    .vector_width = polyphase::cpu::POLYPHASE_CLUSTER::kVecWidth,
-    .conv_gemm = polyphase::cpu::POLYPHASE_CLUSTER::run_conv_gemm,
-    .conv_depthwise = polyphase::cpu::POLYPHASE_CLUSTER::run_conv_depthwise,
-    .conv_pixels = polyphase::cpu::POLYPHASE_CLUSTER::run_conv_pixels,
+    .vector_width = POLYPHASE_ENTRY(kVecWidth),
+    .conv_gemm = POLYPHASE_ENTRY(run_conv_gemm),
+    .conv_depthwise = POLYPHASE_ENTRY(run_conv_depthwise),
+    .conv_pixels = POLYPHASE_ENTRY(run_conv_pixels),
+    .strided_copy = POLYPHASE_ENTRY(strided_copy),
+    .elementwise = POLYPHASE_ENTRY(elementwise),
+    .pool = POLYPHASE_ENTRY(pool),
+    .normalize_rows = POLYPHASE_ENTRY(normalize_rows),
+    .normalize_columns = POLYPHASE_ENTRY(normalize_columns),
+    .reduce = POLYPHASE_ENTRY(reduce),
+    .softmax = POLYPHASE_ENTRY(softmax),
+    .resample = POLYPHASE_ENTRY(resample),
 };

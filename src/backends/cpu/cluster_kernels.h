@@ -9,8 +9,11 @@
 #include "backends/cpu/kernels/conv_depthwise.h"
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_pixels.h"
+#include "kernel/row.h"
 
 namespace polyphase::cpu {
+
+using RunFunction = decltype(Row::run);
 
 struct ClusterKernels {
   int vector_width;
@@ -20,6 +23,15 @@ struct ClusterKernels {
                          std::byte* scratch);
   void (*conv_pixels)(const ConvPixelsPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                       std::byte* scratch);
+  // These run a row's plan as it is: see the row of the same name in rows/.
+  RunFunction strided_copy;
+  RunFunction elementwise;
+  RunFunction pool;
+  RunFunction normalize_rows;
+  RunFunction normalize_columns;
+  RunFunction reduce;
+  RunFunction softmax;
+  RunFunction resample;
 };
 
 }  // namespace polyphase::cpu

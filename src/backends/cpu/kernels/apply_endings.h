@@ -1,6 +1,7 @@
 // Runs an ending program over a run of results, along the channels of one pixel or along the pixels of one channel.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "backends/cpu/kernels/endings.h"
@@ -36,6 +37,38 @@ POLYPHASE_INLINE VecF softplus(VecF x) {
   return is_nan_select(x, max(broadcast(0.0F), x) + log_w);
 }
 
+// f on each lane; for what the C library does better than a short polynomial.
+template <class F>
+POLYPHASE_INLINE VecF map_lanes(VecF x, VecF v, F&& f) {
+  float xs[kVecWidth];
+  float vs[kVecWidth];
+  store(xs, x);
+  store(vs, v);
+  for (int i = 0; i < kVecWidth; ++i) xs[i] = static_cast<float>(f(static_cast<double>(xs[i]), static_cast<double>(vs[i])));
+  return load(xs);
+}
+
+template <EndingKind kind>
+POLYPHASE_INLINE VecF library_value(VecF x, VecF v) {
+  if constexpr (kind == EndingKind::kPower) return map_lanes(x, v, [](double a, double b) { return std::pow(a, b); });
+  if constexpr (kind == EndingKind::kTan) return map_lanes(x, v, [](double a, double) { return std::tan(a); });
+  if constexpr (kind == EndingKind::kAsin) return map_lanes(x, v, [](double a, double) { return std::asin(a); });
+  if constexpr (kind == EndingKind::kAcos) return map_lanes(x, v, [](double a, double) { return std::acos(a); });
+  if constexpr (kind == EndingKind::kAtan) return map_lanes(x, v, [](double a, double) { return std::atan(a); });
+  if constexpr (kind == EndingKind::kSinh) return map_lanes(x, v, [](double a, double) { return std::sinh(a); });
+  if constexpr (kind == EndingKind::kCosh) return map_lanes(x, v, [](double a, double) { return std::cosh(a); });
+  if constexpr (kind == EndingKind::kAsinh) return map_lanes(x, v, [](double a, double) { return std::asinh(a); });
+  if constexpr (kind == EndingKind::kAcosh) return map_lanes(x, v, [](double a, double) { return std::acosh(a); });
+  if constexpr (kind == EndingKind::kAtanh) return map_lanes(x, v, [](double a, double) { return std::atanh(a); });
+}
+
+// -1, 0 or 1; a NaN stays.
+POLYPHASE_INLINE VecF sign_of(VecF x) {
+  const VecF zero = broadcast(0.0F);
+  const VecF positive = select(less(zero, x), broadcast(1.0F), zero);
+  return is_nan_select(x, select(less(x, zero), broadcast(-1.0F), positive));
+}
+
 template <EndingKind kind>
 POLYPHASE_INLINE VecF ending_value(VecF x, VecF v, VecF alpha, VecF beta) {
   const VecF zero = broadcast(0.0F);
@@ -61,6 +94,30 @@ POLYPHASE_INLINE VecF ending_value(VecF x, VecF v, VecF alpha, VecF beta) {
   if constexpr (kind == EndingKind::kElu) return select(less(x, zero), alpha * exp_minus_one(min(zero, x)), x);
   if constexpr (kind == EndingKind::kSoftplus) return softplus(x);
   if constexpr (kind == EndingKind::kExp) return exp(x);
+  if constexpr (kind == EndingKind::kDivide) return x / v;
+  if constexpr (kind == EndingKind::kSubtractFrom) return v - x;
+  if constexpr (kind == EndingKind::kDivideInto) return v / x;
+  if constexpr (kind == EndingKind::kMinimum) return is_nan_select(x, min(x, v));
+  if constexpr (kind == EndingKind::kMaximum) return is_nan_select(x, max(x, v));
+  if constexpr (kind == EndingKind::kLog) return log(x);
+  if constexpr (kind == EndingKind::kAbs) return abs(x);
+  if constexpr (kind == EndingKind::kNegate) return broadcast(-0.0F) - x;
+  if constexpr (kind == EndingKind::kSquareRoot) return sqrt(x);
+  if constexpr (kind == EndingKind::kReciprocal) return broadcast(1.0F) / x;
+  if constexpr (kind == EndingKind::kFloor) return floor(x);
+  if constexpr (kind == EndingKind::kCeil) return zero - floor(zero - x);
+  if constexpr (kind == EndingKind::kRound) return round_nearest(x);
+  if constexpr (kind == EndingKind::kSign) return sign_of(x);
+  if constexpr (kind == EndingKind::kSin) return sin(x);
+  if constexpr (kind == EndingKind::kCos) return cos(x);
+  if constexpr (kind == EndingKind::kErf) return erf(x);
+  if constexpr (kind == EndingKind::kSoftsign) return x / (broadcast(1.0F) + abs(x));
+  if constexpr (kind == EndingKind::kSelu) {
+    return beta * select(less(zero, x), x, alpha * exp_minus_one(min(zero, x)));
+  }
+  if constexpr (kind == EndingKind::kCelu) return select(less(zero, x), x, alpha * exp_minus_one(min(zero, x / alpha)));
+  if constexpr (kind == EndingKind::kThresholdedRelu) return select(less(alpha, x), x, is_nan_select(x, zero));
+  if constexpr (kind == EndingKind::kPower || kind >= EndingKind::kTan) return library_value<kind>(x, v);
 }
 
 // The operand of one step along a run: elements `stride` apart, 0 being a broadcast.
@@ -116,6 +173,37 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
     POLYPHASE_ENDING(kElu)
     POLYPHASE_ENDING(kSoftplus)
     POLYPHASE_ENDING(kExp)
+    POLYPHASE_ENDING(kDivide)
+    POLYPHASE_ENDING(kSubtractFrom)
+    POLYPHASE_ENDING(kDivideInto)
+    POLYPHASE_ENDING(kMinimum)
+    POLYPHASE_ENDING(kMaximum)
+    POLYPHASE_ENDING(kPower)
+    POLYPHASE_ENDING(kLog)
+    POLYPHASE_ENDING(kAbs)
+    POLYPHASE_ENDING(kNegate)
+    POLYPHASE_ENDING(kSquareRoot)
+    POLYPHASE_ENDING(kReciprocal)
+    POLYPHASE_ENDING(kFloor)
+    POLYPHASE_ENDING(kCeil)
+    POLYPHASE_ENDING(kRound)
+    POLYPHASE_ENDING(kSign)
+    POLYPHASE_ENDING(kSin)
+    POLYPHASE_ENDING(kCos)
+    POLYPHASE_ENDING(kErf)
+    POLYPHASE_ENDING(kSoftsign)
+    POLYPHASE_ENDING(kSelu)
+    POLYPHASE_ENDING(kCelu)
+    POLYPHASE_ENDING(kThresholdedRelu)
+    POLYPHASE_ENDING(kTan)
+    POLYPHASE_ENDING(kAsin)
+    POLYPHASE_ENDING(kAcos)
+    POLYPHASE_ENDING(kAtan)
+    POLYPHASE_ENDING(kSinh)
+    POLYPHASE_ENDING(kCosh)
+    POLYPHASE_ENDING(kAsinh)
+    POLYPHASE_ENDING(kAcosh)
+    POLYPHASE_ENDING(kAtanh)
 #undef POLYPHASE_ENDING
   }
 }

@@ -14,7 +14,13 @@ enum class EndingKind : uint8_t {
   kAdd,          // x + v
   kSubtract,     // x - v
   kMultiply,     // x * v
-  kPrelu,        // x < 0 ? x * v : x
+  kDivide,       // x / v
+  kSubtractFrom, // v - x
+  kDivideInto,   // v / x
+  kMinimum,      // NaN if either is
+  kMaximum,
+  kPower,        // x to the v
+  kPrelu,        // x < 0 ? x * v : x; the last with an operand
   kRelu,         // max(0, x)
   kLeakyRelu,    // x < 0 ? x * alpha : x
   kClip,         // min(beta, max(alpha, x))
@@ -29,6 +35,31 @@ enum class EndingKind : uint8_t {
   kElu,          // x < 0 ? alpha * (exp(x) - 1) : x
   kSoftplus,     // log(1 + exp(x))
   kExp,
+  kLog,
+  kAbs,
+  kNegate,
+  kSquareRoot,
+  kReciprocal,
+  kFloor,
+  kCeil,
+  kRound,  // ties to even
+  kSign,
+  kSin,
+  kCos,
+  kErf,
+  kSoftsign,         // x / (1 + |x|)
+  kSelu,             // beta * (x > 0 ? x : alpha * (exp(x) - 1))
+  kCelu,             // x > 0 ? x : alpha * (exp(x / alpha) - 1)
+  kThresholdedRelu,  // x > alpha ? x : 0
+  kTan,              // from here on lane by lane, by the C library
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
 };
 
 inline bool takes_operand(EndingKind kind) {

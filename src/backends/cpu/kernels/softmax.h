@@ -10,7 +10,8 @@ struct SoftmaxPlan {
   int64_t outer;
   int64_t length;
   int64_t inner;
-  int64_t tiles;  // outer × blocks of inner (one vector wide), or outer where inner is 1
+  int64_t width;  // results side by side in one tile where inner is not 1: the vector width
+  int64_t tiles;  // outer × blocks of inner, or outer where inner is 1
 };
 
 }  // namespace polyphase::cpu

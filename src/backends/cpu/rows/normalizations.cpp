@@ -1,0 +1,138 @@
+// Rows of instance_norm, group_norm and layer_norm in FP32.
+#include <algorithm>
+
+#include "backends/cpu/kernels/normalize.h"
+#include "backends/cpu/rows/row_list.h"
+
+namespace polyphase::cpu {
+namespace {
+
+const NormalizePlan& head_of(const Plan& plan) { return *reinterpret_cast<const NormalizePlan*>(plan.bytes()); }
+
+bool is_layer_norm(const StepDesc& desc) { return desc.anchor_part().op->name == "layer_norm"; }
+
+// scale and bias (operands 1 and 2) must lie as one run of elements.
+std::string refuse_parameters(const StepDesc& desc) {
+  if (!is_layer_norm(desc)) return {};
+  const Shape& x = desc.inputs[0].type.shape;
+  const auto axis = static_cast<int>(desc.attributes().get<int64_t>("axis"));
+  for (std::size_t i = 1; i < desc.inputs.size(); ++i) {
+    if (!desc.inputs[i].present) continue;
+    const Shape& own = desc.inputs[i].type.shape;
+    if (own.rank() != x.rank() - axis) return "scale and bias must have the normalised axes";
+    for (int k = 0; k < own.rank(); ++k) {
+      if (!(own[k] == x[axis + k])) return "scale and bias must not broadcast";
+    }
+  }
+  return {};
+}
+
+std::string accepts_rows(const StepDesc& desc, const Target&) {
+  if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
+  if (!desc.inputs[0].layout.is_row_major() || !desc.outputs[0].layout.is_row_major()) return "needs row-major tensors";
+  if (std::string refusal = refuse_parameters(desc); !refusal.empty()) return refusal;
+  return needs_unfused(desc);
+}
+
+std::string accepts_columns(const StepDesc& desc, const Target&) {
+  if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
+  if (!desc.inputs[0].layout.is_channels_last() || !desc.outputs[0].layout.is_channels_last()) return "needs channels-last tensors";
+  return needs_unfused(desc);
+}
+
+double cost_normalize(const StepDesc& desc, const Target& target) {
+  return moving_seconds(desc) * 1.5 + result_elements(desc) * (target.cluster == Cluster::scalar ? 2e-9 : 0.3e-9);
+}
+
+NormalizePlan common_plan(const PlanRequest& request) {
+  const Attributes& attributes = request.desc.attributes();
+  NormalizePlan plan{};
+  plan.epsilon = static_cast<float>(attributes.get<double>("epsilon"));
+  plan.channels = request.inputs[0].sizes[1];
+  const auto present = [&](std::size_t i) { return i < request.desc.inputs.size() && request.desc.inputs[i].present; };
+  plan.scale_mode = present(1) ? 1 : 0;
+  plan.has_bias = present(2) ? 1 : 0;
+  const bool grouped = request.desc.anchor_part().op->name == "group_norm";
+  plan.channels_per_group = grouped ? plan.channels / attributes.get<int64_t>("groups") : 1;
+  return plan;
+}
+
+Plan plan_rows(const PlanRequest& request, const Target&) {
+  const TensorDesc& x = request.inputs[0];
+  NormalizePlan plan = common_plan(request);
+  const int64_t count = x.element_count();
+  if (is_layer_norm(request.desc)) {
+    plan.length = 1;
+    for (auto i = static_cast<std::size_t>(request.desc.attributes().get<int64_t>("axis")); i < static_cast<std::size_t>(x.rank); ++i) plan.length *= x.sizes[i];
+    plan.scale_mode = 2;
+    plan.channels = plan.channels_per_group = 1;
+    plan.elements_per_channel = plan.length;
+  } else {
+    plan.elements_per_channel = 1;
+    for (std::size_t i = 2; i < static_cast<std::size_t>(x.rank); ++i) plan.elements_per_channel *= x.sizes[i];
+    plan.length = plan.elements_per_channel * plan.channels_per_group;
+  }
+  plan.groups = count == 0 ? 0 : count / plan.length;
+  return Plan::of(plan);
+}
+
+Plan plan_columns(const PlanRequest& request, const Target&) {
+  const TensorDesc& x = request.inputs[0];
+  NormalizePlan plan = common_plan(request);
+  plan.columns = 1;
+  plan.groups = x.sizes[0];
+  plan.length = 1;
+  for (std::size_t i = 2; i < static_cast<std::size_t>(x.rank); ++i) plan.length *= x.sizes[i];
+  if (x.element_count() == 0) plan.groups = plan.length = 0;
+  // A chunk stays in the innermost cache while it is walked twice.
+  plan.chunk = std::clamp<int64_t>(8 * 1024 / std::max<int64_t>(1, plan.channels), 16, 512);
+  plan.chunks = plan.length == 0 ? 0 : ceil_div(plan.length, plan.chunk);
+  return Plan::of(plan);
+}
+
+Workspace columns_workspace(const Plan& plan) {
+  const NormalizePlan& p = head_of(plan);
+  const auto moments = static_cast<std::size_t>(p.groups * p.chunks * p.channels) * 2 * sizeof(double);
+  const auto results = static_cast<std::size_t>(p.groups * p.channels) * 2 * sizeof(float);
+  return {moments + results, 0};
+}
+
+int64_t columns_tiles(const Plan& plan, int phase) {
+  const NormalizePlan& p = head_of(plan);
+  return phase == 1 ? p.groups : p.groups * p.chunks;
+}
+
+}  // namespace
+
+void add_normalize_rows(const ClusterKernels& kernels, RowList& rows) {
+  for (const std::string_view op : {"instance_norm", "group_norm", "layer_norm"}) {
+    Row row;
+    row.name = "normalize_rows";
+    row.op = op;
+    row.doc = "every group is one run of elements: moments, then the result, while the run is in cache";
+    row.takes = Density::dense;
+    row.accepts = accepts_rows;
+    row.cost = cost_normalize;
+    row.plan = plan_rows;
+    row.tiles = [](const Plan& plan, int) { return head_of(plan).groups; };
+    row.run = kernels.normalize_rows;
+    rows.push_back(row);
+  }
+  for (const std::string_view op : {"instance_norm", "group_norm"}) {
+    Row row;
+    row.name = "normalize_columns";
+    row.op = op;
+    row.doc = "channels inside: moments by chunks of pixels, merged in order, then one pass that applies them";
+    row.takes = Density::dense;
+    row.accepts = accepts_columns;
+    row.cost = cost_normalize;
+    row.plan = plan_columns;
+    row.workspace = columns_workspace;
+    row.phases = [](const Plan&) { return 3; };
+    row.tiles = columns_tiles;
+    row.run = kernels.normalize_columns;
+    rows.push_back(row);
+  }
+}
+
+}  // namespace polyphase::cpu

@@ -1,0 +1,79 @@
+// Rows of max_pool and avg_pool in FP32.
+#include <algorithm>
+
+#include "backends/cpu/kernels/pool.h"
+#include "backends/cpu/rows/row_list.h"
+
+namespace polyphase::cpu {
+namespace {
+
+std::string accepts_pool(const StepDesc& desc, const Target&) {
+  if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
+  return needs_unfused(desc);
+}
+
+double cost_pool(const StepDesc& desc, const Target& target) {
+  double taps = 1;
+  for (const int64_t k : desc.attributes().get<std::vector<int64_t>>("kernel")) taps *= static_cast<double>(k);
+  const double lanes = desc.outputs[0].layout.is_channels_last() && target.cluster != Cluster::scalar ? 8 : 1;
+  return moving_seconds(desc) + result_elements(desc) * taps * 0.5e-9 / lanes;
+}
+
+Plan plan_pool(const PlanRequest& request, const Target&) {
+  const TensorDesc& x = request.inputs[0];
+  const TensorDesc& y = request.outputs[0];
+  const Attributes& attributes = request.desc.attributes();
+  PoolPlan plan{};
+  plan.average = request.desc.anchor_part().op->name == "avg_pool" ? 1 : 0;
+  plan.include_pad = plan.average != 0 && attributes.get<bool>("include_pad") ? 1 : 0;
+  plan.batch = x.sizes[0];
+  plan.channels = x.sizes[1];
+  std::fill_n(plan.in, 3, 1);
+  std::fill_n(plan.out, 3, 1);
+  std::fill_n(plan.kernel, 3, 1);
+  std::fill_n(plan.stride, 3, 1);
+  std::fill_n(plan.dilation, 3, 1);
+  std::fill_n(plan.padded, 3, 1);
+  const auto pre = integers_of(attributes.get<std::vector<Dim>>("pre"));
+  const auto post = integers_of(attributes.get<std::vector<Dim>>("post"));
+  const auto spatial = static_cast<std::size_t>(x.rank - 2);
+  for (std::size_t i = 0; i < spatial; ++i) {
+    const std::size_t axis = 3 - spatial + i;
+    plan.in[axis] = x.sizes[i + 2];
+    plan.out[axis] = y.sizes[i + 2];
+    plan.kernel[axis] = attributes.get<std::vector<int64_t>>("kernel")[i];
+    plan.stride[axis] = attributes.get<std::vector<int64_t>>("stride")[i];
+    plan.dilation[axis] = attributes.get<std::vector<int64_t>>("dilation")[i];
+    plan.pre[axis] = pre[i];
+    plan.padded[axis] = x.sizes[i + 2] + pre[i] + post[i];
+    plan.from_strides[axis + 2] = x.strides[i + 2];
+    plan.to_strides[axis + 2] = y.strides[i + 2];
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    plan.from_strides[i] = x.strides[i];
+    plan.to_strides[i] = y.strides[i];
+  }
+  plan.channels_inside = x.strides[1] == 1 && y.strides[1] == 1 ? 1 : 0;
+  plan.tiles = y.empty() ? 0 : plan.batch * plan.out[0] * (plan.channels_inside != 0 ? plan.out[1] : plan.channels);
+  return Plan::of(plan);
+}
+
+}  // namespace
+
+void add_pool_rows(const ClusterKernels& kernels, RowList& rows) {
+  for (const std::string_view op : {"max_pool", "avg_pool"}) {
+    Row row;
+    row.name = "window_pool";
+    row.op = op;
+    row.doc = "walks the window of each result; lanes are channels where those lie inside";
+    row.takes = Density::strided;
+    row.accepts = accepts_pool;
+    row.cost = cost_pool;
+    row.plan = plan_pool;
+    row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const PoolPlan*>(plan.bytes())->tiles; };
+    row.run = kernels.pool;
+    rows.push_back(row);
+  }
+}
+
+}  // namespace polyphase::cpu

@@ -1,0 +1,35 @@
+// The rows of one CPU cluster, family by family; catalogue.cpp joins them in order of preference.
+#pragma once
+
+#include <deque>
+#include <string>
+
+#include "backends/cpu/cluster_kernels.h"
+#include "kernel/row.h"
+
+namespace polyphase::cpu {
+
+// Rows are pointed at for the life of the program: a deque never moves them.
+using RowList = std::deque<Row>;
+
+void add_move_rows(const ClusterKernels& kernels, RowList& rows);
+void add_elementwise_rows(const ClusterKernels& kernels, RowList& rows);
+void add_pool_rows(const ClusterKernels& kernels, RowList& rows);
+void add_normalize_rows(const ClusterKernels& kernels, RowList& rows);
+void add_reduce_rows(const ClusterKernels& kernels, RowList& rows);
+void add_softmax_rows(const ClusterKernels& kernels, RowList& rows);
+void add_resample_rows(const ClusterKernels& kernels, RowList& rows);
+
+// Words of refusal that several rows share; empty: the rule holds.
+std::string needs_f32(const StepDesc& desc);     // every present operand and result is f32
+std::string needs_unfused(const StepDesc& desc);  // no beginnings, no endings
+
+// Lanes of a cluster's vectors.
+int vector_width(Cluster cluster);
+
+// Bytes of all operands and results of a step of known sizes, over the memory rate of a core: the cost of moving.
+double moving_seconds(const StepDesc& desc);
+// Elements of the result of a step of known sizes.
+double result_elements(const StepDesc& desc);
+
+}  // namespace polyphase::cpu
