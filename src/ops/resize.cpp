@@ -96,7 +96,8 @@ void extrapolate(std::vector<double>& values, const ReferenceContext& context) {
     const ResizeAxis axis = axis_of(context, i);
     inner /= axis.out;
     for (std::int64_t at = 0; at < static_cast<std::int64_t>(values.size()); at += inner) {
-      if (resize_extrapolates(context.attributes, axis, at / inner % axis.out)) std::fill_n(values.begin() + at, inner, value);
+      if (resize_extrapolates(context.attributes, axis, at / inner % axis.out))
+        std::fill_n(values.begin() + at, inner, value);
     }
   }
 }

@@ -35,7 +35,8 @@ ResizeAxis resize_axis(const Attributes& attributes, std::size_t i, std::int64_t
 // Whether result place `place` lies outside the operand where that makes the element the extrapolation value.
 bool resize_extrapolates(const Attributes& attributes, const ResizeAxis& axis, std::int64_t place);
 
-// The operand's places and weights of one result place, for any mode; empty where the element is the extrapolation value.
+// The operand's places and weights of one result place, for any mode; empty where the element is the extrapolation
+// value.
 std::vector<WeightedPlace> resize_sources(const Attributes& attributes, const ResizeAxis& axis, std::int64_t place);
 
 }  // namespace polyphase

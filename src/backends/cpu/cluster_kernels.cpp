@@ -22,7 +22,9 @@ template <class T>
 const T& head_of(const Plan& plan) {
   return *reinterpret_cast<const T*>(plan.bytes());
 }
-const float* input(const Pointers& pointers, std::size_t i) { return reinterpret_cast<const float*>(pointers.inputs[i]); }
+const float* input(const Pointers& pointers, std::size_t i) {
+  return reinterpret_cast<const float*>(pointers.inputs[i]);
+}
 float* output(const Pointers& pointers) { return reinterpret_cast<float*>(pointers.outputs[0]); }
 double* shared(const Pointers& pointers) { return reinterpret_cast<double*>(pointers.shared); }
 
@@ -32,7 +34,8 @@ Fault strided_copy(const Plan& plan, const Pointers& pointers, int, int64_t tile
 }
 
 Fault elementwise(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_elementwise(head_of<ElementwisePlan>(plan), reinterpret_cast<const float* const*>(pointers.inputs), output(pointers), tile);
+  run_elementwise(head_of<ElementwisePlan>(plan), reinterpret_cast<const float* const*>(pointers.inputs),
+                  output(pointers), tile);
   return nullptr;
 }
 
@@ -44,7 +47,8 @@ Fault pool(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::b
 Fault normalize_rows(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   const auto& p = head_of<NormalizePlan>(plan);
   const float* scale = p.scale_mode != 0 ? input(pointers, 1) : nullptr;
-  run_normalize_row(p, input(pointers, 0), scale, p.has_bias != 0 ? input(pointers, 2) : nullptr, output(pointers), tile);
+  run_normalize_row(p, input(pointers, 0), scale, p.has_bias != 0 ? input(pointers, 2) : nullptr, output(pointers),
+                    tile);
   return nullptr;
 }
 
@@ -55,7 +59,8 @@ Fault normalize_columns(const Plan& plan, const Pointers& pointers, int phase, i
   } else if (phase == 1) {
     run_normalize_merge(p, p.scale_mode != 0 ? input(pointers, 1) : nullptr, shared(pointers), tile);
   } else {
-    run_normalize_apply(p, input(pointers, 0), p.has_bias != 0 ? input(pointers, 2) : nullptr, output(pointers), shared(pointers), tile);
+    run_normalize_apply(p, input(pointers, 0), p.has_bias != 0 ? input(pointers, 2) : nullptr, output(pointers),
+                        shared(pointers), tile);
   }
   return nullptr;
 }

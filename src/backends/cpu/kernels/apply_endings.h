@@ -44,7 +44,8 @@ POLYPHASE_INLINE VecF map_lanes(VecF x, VecF v, F&& f) {
   float vs[kVecWidth];
   store(xs, x);
   store(vs, v);
-  for (int i = 0; i < kVecWidth; ++i) xs[i] = static_cast<float>(f(static_cast<double>(xs[i]), static_cast<double>(vs[i])));
+  for (int i = 0; i < kVecWidth; ++i)
+    xs[i] = static_cast<float>(f(static_cast<double>(xs[i]), static_cast<double>(vs[i])));
   return load(xs);
 }
 

@@ -1,8 +1,9 @@
 // Depthwise convolution and transposed convolution: every channel by itself, vectors along the channels.
 //
-// Weights are packed [kernel point][out channel, padded to whole vectors]. Each output pixel adds its phase's taps straight
-// from the channels-last input; a tile is some output lines by a range of the last axis, with all channels. A channel
-// multiplier or a channels-first input goes through a channels-last copy with one channel per output channel (phase 0).
+// Weights are packed [kernel point][out channel, padded to whole vectors]. Each output pixel adds its phase's taps
+// straight from the channels-last input; a tile is some output lines by a range of the last axis, with all channels. A
+// channel multiplier or a channels-first input goes through a channels-last copy with one channel per output channel
+// (phase 0).
 #pragma once
 
 #include <cstdint>
@@ -19,16 +20,16 @@ struct ConvDepthwisePlan {
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
   bool has_bias;
-  bool in_copied;         // phase 0 lays the input out channels-last, channels repeated by the multiplier
+  bool in_copied;  // phase 0 lays the input out channels-last, channels repeated by the multiplier
   bool out_planar;
-  int64_t channels;       // of the output
-  int64_t pitch;          // channels padded to whole vectors
+  int64_t channels;  // of the output
+  int64_t pitch;     // channels padded to whole vectors
   int64_t lines_per_tile;
   int64_t line_blocks;
   int64_t x_block;
   int64_t x_blocks;
   int64_t convert_points;
-  int64_t max_taps;       // of one phase of the outer axes
+  int64_t max_taps;  // of one phase of the outer axes
   int64_t scratch_bytes;
   int64_t shared_bytes;
 };
@@ -37,9 +38,7 @@ struct ConvDepthwisePlan {
 ConvDepthwisePlan plan_conv_depthwise(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                                       const EndingProgram& endings, bool has_bias, int width);
 int64_t conv_depthwise_tiles(const ConvDepthwisePlan& plan, int phase);
-inline int conv_depthwise_phases(const ConvDepthwisePlan& plan) {
-  return plan.in_copied ? 2 : 1;
-}
+inline int conv_depthwise_phases(const ConvDepthwisePlan& plan) { return plan.in_copied ? 2 : 1; }
 
 int64_t conv_depthwise_packed_floats(const ConvShape& shape, int width);
 void pack_conv_depthwise(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,

@@ -63,8 +63,8 @@ void pack_conv_depthwise(const ConvShape& shape, int width, const float* weights
                             ? weights + c / shape.out_channels * strides.first + c % shape.out_channels * strides.second
                             : weights + c * strides.first;
     for (int64_t i = 0; i < shape.kernel_points(); ++i) {
-      packed[i * pitch + c] = from[i / (k[1] * k[2]) * strides.axis[0] + i / k[2] % k[1] * strides.axis[1] +
-                                   i % k[2] * strides.axis[2]];
+      packed[i * pitch + c] =
+          from[i / (k[1] * k[2]) * strides.axis[0] + i / k[2] % k[1] * strides.axis[1] + i % k[2] * strides.axis[2]];
     }
   }
 }

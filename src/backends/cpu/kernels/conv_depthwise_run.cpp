@@ -62,7 +62,8 @@ class Tile {
       taps_ = w_.taps(r);
       int64_t c = 0;
       for (; c + 2 * kW <= plan_.channels; c += 2 * kW) run_phase<2>(r, c, kW);
-      for (; c < plan_.channels; c += kW) run_phase<1>(r, c, static_cast<int>(std::min<int64_t>(kW, plan_.channels - c)));
+      for (; c < plan_.channels; c += kW)
+        run_phase<1>(r, c, static_cast<int>(std::min<int64_t>(kW, plan_.channels - c)));
     }
     end_line();
   }
@@ -85,7 +86,8 @@ class Tile {
       for (int64_t j = 0; j < taps_h.count; ++j) {
         const int64_t ih = first_h + j * taps_h.shift_step;
         if (ih < 0 || ih >= s_.in[1]) continue;
-        const int64_t kernel_row = (taps_d.first_index + i * taps_d.index_step) * s_.kernel[1] + taps_h.first_index + j * taps_h.index_step;
+        const int64_t kernel_row =
+            (taps_d.first_index + i * taps_d.index_step) * s_.kernel[1] + taps_h.first_index + j * taps_h.index_step;
         lines_[line_count_++] = {
             in_ + place_.batch * in_strides_.batch + id * in_strides_.axis[0] + ih * in_strides_.axis[1],
             p_.weights + kernel_row * s_.kernel[2] * plan_.pitch};

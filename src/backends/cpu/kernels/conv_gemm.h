@@ -1,13 +1,13 @@
 // Convolution and transposed convolution as GEMMs over gathered rows: the plan, which is plain bytes, and the packing.
 //
 // A column group is one output phase of the last axis (N = out_channels) or, when `stacked`, all of them side by side
-// (N = stride * out_channels): in channels-last its result is one contiguous run of the output. A line is one output row
-// (batch, depth, height) of one phase of the outer axes. A tile owns a rectangle of the output,
+// (N = stride * out_channels): in channels-last its result is one contiguous run of the output. A line is one output
+// row (batch, depth, height) of one phase of the outer axes. A tile owns a rectangle of the output,
 //
 //     lines [line0, line0 + lines)  x  outputs [x0, x1) of the last axis  x  columns [n0, n1) of the column group,
 //
-// of one group and one outer phase, and computes every column group inside it. Channels-first inputs are first turned to
-// channels-last in shared memory (phase 0); channels-first outputs are turned tile by tile.
+// of one group and one outer phase, and computes every column group inside it. Channels-first inputs are first turned
+// to channels-last in shared memory (phase 0); channels-first outputs are turned tile by tile.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ struct PanelGrid {
   int vectors_of(int64_t panel) const { return static_cast<int>(panel + 1 < count() ? 2 : vectors - 2 * panel); }
 };
 
-// What the packed weights look like; depends on the weights' shape, strides and dilations, and on the vector width only.
+// What the packed weights look like; depends on the weights' shape, strides and dilations, and on the vector width
+// only.
 //   [group][outer phase d][outer phase h][column group][panel][tap d][tap h][tap w][in channel][vectors * width]
 struct ConvGemmFormat {
   bool stacked;
@@ -45,21 +46,21 @@ struct ConvGemmPlan {
   ConvGemmFormat format;
   ImageStrides in;
   ImageStrides out;
-  EndingProgram endings;   // without a leading bias
-  bool has_bias;           // a leading bias: initial value of the accumulators
-  bool in_planar;          // channels-first input: phase 0 converts it
-  bool out_planar;         // channels-first output: tiles are transposed on their way out
-  bool gathered;           // few input channels: rows are copied side by side and the taps become one long K
-  bool fast_endings;       // at most one (leaky) ReLU: applied in registers
-  bool run_contiguous;     // stacked columns of a pixel are followed by those of the next pixel
+  EndingProgram endings;  // without a leading bias
+  bool has_bias;          // a leading bias: initial value of the accumulators
+  bool in_planar;         // channels-first input: phase 0 converts it
+  bool out_planar;        // channels-first output: tiles are transposed on their way out
+  bool gathered;          // few input channels: rows are copied side by side and the taps become one long K
+  bool fast_endings;      // at most one (leaky) ReLU: applied in registers
+  bool run_contiguous;    // stacked columns of a pixel are followed by those of the next pixel
   int64_t lines_per_tile;
   int64_t line_blocks;
-  int64_t x_block;         // output positions of a tile along the last axis, a multiple of the stride
+  int64_t x_block;  // output positions of a tile along the last axis, a multiple of the stride
   int64_t x_blocks;
-  int64_t n_block;         // columns of a tile, a multiple of a panel
+  int64_t n_block;  // columns of a tile, a multiple of a panel
   int64_t n_blocks;
   int64_t outer_phases;
-  int64_t max_rows;        // rows of one column group in a tile
+  int64_t max_rows;  // rows of one column group in a tile
   int64_t max_segments;
   int64_t convert_points;  // input positions of one conversion tile
   int64_t scratch_bytes;
@@ -70,12 +71,10 @@ struct ConvGemmPlan {
 ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                             const EndingProgram& endings, bool has_bias, int width);
 int64_t conv_gemm_tiles(const ConvGemmPlan& plan, int phase);
-inline int conv_gemm_phases(const ConvGemmPlan& plan) {
-  return plan.in_planar ? 2 : 1;
-}
+inline int conv_gemm_phases(const ConvGemmPlan& plan) { return plan.in_planar ? 2 : 1; }
 
-// Strides of a weight in elements, by [in channel, out channel of the group] for a transposed convolution with the groups
-// along the input channels, or [out channel, in channel of the group] with the groups along the output channels.
+// Strides of a weight in elements, by [in channel, out channel of the group] for a transposed convolution with the
+// groups along the input channels, or [out channel, in channel of the group] with the groups along the output channels.
 struct WeightStrides {
   int64_t first;
   int64_t second;
@@ -83,7 +82,8 @@ struct WeightStrides {
 };
 
 int64_t conv_gemm_packed_floats(const ConvShape& shape, int width);
-void pack_conv_gemm(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides, float* packed);
+void pack_conv_gemm(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
+                    float* packed);
 
 // Offset of one column group's panels inside the packed weights of a group.
 inline int64_t conv_gemm_offset(const ConvShape& shape, const ConvGemmFormat& format, int64_t phase_d, int64_t phase_h,
@@ -101,7 +101,7 @@ inline int64_t conv_gemm_offset(const ConvShape& shape, const ConvGemmFormat& fo
 struct ConvPointers {
   const float* in;
   const float* weights;
-  const float* bias;             // one per output channel; null if the plan has none
+  const float* bias;  // one per output channel; null if the plan has none
   float* out;
   float* shared;
   const float* const* operands;  // of the endings

@@ -1,4 +1,5 @@
-// Plans convolution as GEMM: which phases are stacked, and how large the tiles are. Shape and vector width decide alone.
+// Plans convolution as GEMM: which phases are stacked, and how large the tiles are. Shape and vector width decide
+// alone.
 #include <algorithm>
 
 #include "backends/cpu/kernels/conv_gemm.h"
@@ -6,18 +7,16 @@
 namespace polyphase::cpu {
 namespace {
 
-constexpr int64_t kRowsAimed = 144;          // rows of a tile: enough to reuse a panel, little enough for the inner caches
-constexpr int64_t kTilesAimed = 24;          // below this, tiles get smaller so that every thread finds work
-constexpr int64_t kWorkAimed = 400'000;      // multiply-adds below which a tile is not split further
+constexpr int64_t kRowsAimed = 144;      // rows of a tile: enough to reuse a panel, little enough for the inner caches
+constexpr int64_t kTilesAimed = 24;      // below this, tiles get smaller so that every thread finds work
+constexpr int64_t kWorkAimed = 400'000;  // multiply-adds below which a tile is not split further
 constexpr int64_t kTableEntries = 6 * 1024;  // row pointers of a tile
 constexpr int64_t kGatherFloats = 64 * 1024;
 constexpr int64_t kStagingFloats = 48 * 1024;
 constexpr int64_t kGatherBelow = 12;  // input channels under which a tap is too short for an inner loop of its own
 
 // One vector alone leaves the multiply-adders waiting for the broadcasts.
-double vector_cost(int64_t vectors) {
-  return vectors == 1 ? 1.25 : static_cast<double>(vectors);
-}
+double vector_cost(int64_t vectors) { return vectors == 1 ? 1.25 : static_cast<double>(vectors); }
 
 bool stacking_pays(const ConvShape& shape, int width) {
   const int64_t s = shape.stride[2];
@@ -67,7 +66,8 @@ void split(ConvGemmPlan& plan, TileSizes aim) {
   plan.lines_per_tile = std::max<int64_t>(1, std::min(plan.lines_per_tile, lines));
   plan.line_blocks = ceil_div(lines, plan.lines_per_tile);
   plan.n_block = aim.n_block;
-  plan.n_blocks = ceil_div(PanelGrid(plan.format.columns, plan.format.width).count() * 2 * plan.format.width, plan.n_block);
+  plan.n_blocks =
+      ceil_div(PanelGrid(plan.format.columns, plan.format.width).count() * 2 * plan.format.width, plan.n_block);
 }
 
 int64_t tile_count(const ConvGemmPlan& plan) {

@@ -225,10 +225,9 @@ class Tile {
 
   int64_t out_x(int64_t q) const { return w_.output_of(plan_.format.stacked ? 0 : column_group_, q); }
   bool whole_columns() const { return n1_ - n0_ == plan_.format.columns; }
-  // Columns of the staging area beside each other at one output position (or at one q, for part of the stacked columns).
-  int64_t staging_pitch() const {
-    return plan_.format.stacked && whole_columns() ? s_.out_channels : n1_ - n0_;
-  }
+  // Columns of the staging area beside each other at one output position (or at one q, for part of the stacked
+  // columns).
+  int64_t staging_pitch() const { return plan_.format.stacked && whole_columns() ? s_.out_channels : n1_ - n0_; }
   bool staged_by_q() const { return plan_.out_planar && plan_.format.stacked && !whole_columns(); }
 
   void point_outputs() {
@@ -264,7 +263,8 @@ class Tile {
 
   void multiply() {
     const PanelGrid panels(plan_.format.columns, kW);
-    const int64_t depth = plan_.gathered ? taps_d_.count * taps_h_.count * taps_w_.count * s_.in_channels : s_.in_channels;
+    const int64_t depth =
+        plan_.gathered ? taps_d_.count * taps_h_.count * taps_w_.count * s_.in_channels : s_.in_channels;
     channels_ = depth;
     const float* base = p_.weights + group_ * plan_.format.group_size +
                         conv_gemm_offset(s_, plan_.format, phase_[0], phase_[1], column_group_);
@@ -493,7 +493,8 @@ class Tile {
 
 }  // namespace
 
-void run_conv_gemm(const ConvGemmPlan& plan, const ConvPointers& pointers, int phase, int64_t tile, std::byte* scratch) {
+void run_conv_gemm(const ConvGemmPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
+                   std::byte* scratch) {
   if (plan.in_planar && phase == 0) {
     convert_planar_input(plan.shape, plan.in, pointers.in, pointers.shared, plan.convert_points, tile);
     return;

@@ -1,8 +1,8 @@
 // Convolution and transposed convolution with few output channels: vectors along the pixels, weights broadcast.
 //
-// The columns (phase of the last axis, out channel) of a group are N = stride * out_channels, cut into chunks of at most
-// 12 (of 32 registers) or 6 (of 16). A tile owns some q lines by a q range of the last axis; it first copies the input
-// lines it needs channels-first and zero-padded, so that every tap is one unaligned vector load:
+// The columns (phase of the last axis, out channel) of a group are N = stride * out_channels, cut into chunks of at
+// most 12 (of 32 registers) or 6 (of 16). A tile owns some q lines by a q range of the last axis; it first copies the
+// input lines it needs channels-first and zero-padded, so that every tap is one unaligned vector load:
 //
 //     acc[column][q..q+16*V) += weight[c][td][th][tw][column] * line[c][td][th][q + shift(tw) ..]
 //
@@ -19,11 +19,11 @@ namespace polyphase::cpu {
 
 // Packed weights: [group][phase d][phase h][chunk][in channel][tap d][tap h][tap w][chunk columns].
 struct ConvPixelsFormat {
-  int64_t columns;        // N
-  int64_t chunk;          // columns of a chunk; the last one is padded with zeros
+  int64_t columns;  // N
+  int64_t chunk;    // columns of a chunk; the last one is padded with zeros
   int64_t chunks;
-  int64_t taps_w;         // stacked
-  int64_t group_size;     // floats of one group
+  int64_t taps_w;      // stacked
+  int64_t group_size;  // floats of one group
 
   ConvPixelsFormat(const ConvShape& shape, int width);
   ConvPixelsFormat() = default;
@@ -39,36 +39,36 @@ struct ConvPixelsPlan {
   bool in_planar;
   bool out_planar;
   int32_t width;
-  int32_t vectors;        // of q in one register block
-  int64_t first_q[2];     // un-cropped q range of the last two axes
+  int32_t vectors;     // of q in one register block
+  int64_t first_q[2];  // un-cropped q range of the last two axes
   int64_t q_count[2];
-  int64_t d_lines;        // output depths of the fullest phase
+  int64_t d_lines;  // output depths of the fullest phase
   int64_t lines_per_tile;
   int64_t line_blocks;
-  int64_t x_block;        // q of a tile along the last axis
+  int64_t x_block;  // q of a tile along the last axis
   int64_t x_blocks;
-  int64_t shift_h[2];     // least and greatest input shift of any phase of the middle axis
-  int64_t in_lines;       // input lines of one depth in the scratch
+  int64_t shift_h[2];  // least and greatest input shift of any phase of the middle axis
+  int64_t in_lines;    // input lines of one depth in the scratch
   int64_t max_taps_d;
-  int64_t pitch;          // floats of one line in the scratch
-  int64_t shared_bytes;   // none
+  int64_t pitch;         // floats of one line in the scratch
+  int64_t shared_bytes;  // none
   int64_t scratch_bytes;
 };
 
-// Whether the geometry is one that the kernel knows: unit input steps along the last axis, unit dilation where it strides.
+// Whether the geometry is one that the kernel knows: unit input steps along the last axis, unit dilation where it
+// strides.
 bool conv_pixels_takes(const ConvShape& shape);
 // How much of the multiply-adders' work is real, for choosing between this and conv_gemm: 1 is all of it.
 double conv_pixels_efficiency(const ConvShape& shape, int width);
 
 ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                                 const EndingProgram& endings, bool has_bias, int width);
-inline int conv_pixels_phases(const ConvPixelsPlan&) {
-  return 1;
-}
+inline int conv_pixels_phases(const ConvPixelsPlan&) { return 1; }
 int64_t conv_pixels_tiles(const ConvPixelsPlan& plan, int phase);
 
 int64_t conv_pixels_packed_floats(const ConvShape& shape, int width);
-void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides, float* packed);
+void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
+                      float* packed);
 
 // Vectors of q that fit beside `columns` columns in the registers.
 constexpr int pixel_vectors(int width, int columns) {
@@ -77,8 +77,6 @@ constexpr int pixel_vectors(int width, int columns) {
   const int most = width == 16 ? 12 : 6;
   return vectors > most ? most : vectors;
 }
-constexpr int pixel_columns(int width) {
-  return width == 16 ? 12 : 6;
-}
+constexpr int pixel_columns(int width) { return width == 16 ? 12 : 6; }
 
 }  // namespace polyphase::cpu

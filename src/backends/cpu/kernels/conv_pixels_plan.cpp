@@ -113,7 +113,8 @@ int64_t conv_pixels_packed_floats(const ConvShape& shape, int width) {
   return ConvPixelsFormat(shape, width).group_size * shape.groups;
 }
 
-void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides, float* packed) {
+void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
+                      float* packed) {
   const ConvPixelsFormat f(shape, width);
   const ConvAxis d(shape, 0);
   const ConvAxis h(shape, 1);

@@ -156,7 +156,8 @@ class Tile {
     float* to = p_.out + place_.batch * plan_.out.batch + group_ * s_.out_channels * plan_.out.channel +
                 place_.axis[0] * plan_.out.axis[0] + place_.axis[1] * plan_.out.axis[1] + (x + lo) * plan_.out.axis[2];
     if (plan_.out_planar || plan_.out.axis[2] == 1) {
-      for (int64_t o = 0; o < s_.out_channels; ++o) std::copy_n(line_ + o * pitch + lo, hi - lo, to + o * plan_.out.channel);
+      for (int64_t o = 0; o < s_.out_channels; ++o)
+        std::copy_n(line_ + o * pitch + lo, hi - lo, to + o * plan_.out.channel);
     } else {
       transpose(line_ + lo, pitch, to, plan_.out.axis[2], s_.out_channels, hi - lo);
     }

@@ -1,7 +1,7 @@
 // Convolution and transposed convolution lifted to three axes, and their phases: the one geometry all kernels share.
 //
-// On the un-cropped output grid of a transposed convolution write o + pre = s*q + r. With g = gcd(s, d), a phase r that g
-// does not divide receives no tap; the others receive t = t_r + j*s/g at input position q + (r - d*t)/s:
+// On the un-cropped output grid of a transposed convolution write o + pre = s*q + r. With g = gcd(s, d), a phase r that
+// g does not divide receives no tap; the others receive t = t_r + j*s/g at input position q + (r - d*t)/s:
 //
 //     s = 2, d = 1, k = 5        phase 0: taps 0 2 4 at shifts 0 -1 -2      phase 1: taps 1 3 at shifts 0 -1
 //
@@ -13,15 +13,9 @@
 
 namespace polyphase::cpu {
 
-inline int64_t floor_div(int64_t a, int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-}
-inline int64_t ceil_div(int64_t a, int64_t b) {
-  return -floor_div(-a, b);
-}
-inline int64_t floor_mod(int64_t a, int64_t b) {
-  return a - floor_div(a, b) * b;
-}
+inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
+inline int64_t ceil_div(int64_t a, int64_t b) { return -floor_div(-a, b); }
+inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
 // Channel counts are those of one group. A missing axis has extent, kernel, stride and dilation 1 and no crop. `pre` is
 // the crop of a transposed convolution or the zero padding of a forward one, of any sign; `out` says the rest.

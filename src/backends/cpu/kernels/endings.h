@@ -11,19 +11,19 @@
 namespace polyphase::cpu {
 
 enum class EndingKind : uint8_t {
-  kAdd,          // x + v
-  kSubtract,     // x - v
-  kMultiply,     // x * v
-  kDivide,       // x / v
-  kSubtractFrom, // v - x
-  kDivideInto,   // v / x
-  kMinimum,      // NaN if either is
+  kAdd,           // x + v
+  kSubtract,      // x - v
+  kMultiply,      // x * v
+  kDivide,        // x / v
+  kSubtractFrom,  // v - x
+  kDivideInto,    // v / x
+  kMinimum,       // NaN if either is
   kMaximum,
-  kPower,        // x to the v
-  kPrelu,        // x < 0 ? x * v : x; the last with an operand
-  kRelu,         // max(0, x)
-  kLeakyRelu,    // x < 0 ? x * alpha : x
-  kClip,         // min(beta, max(alpha, x))
+  kPower,      // x to the v
+  kPrelu,      // x < 0 ? x * v : x; the last with an operand
+  kRelu,       // max(0, x)
+  kLeakyRelu,  // x < 0 ? x * alpha : x
+  kClip,       // min(beta, max(alpha, x))
   kSigmoid,
   kTanh,
   kSilu,         // x * sigmoid(x)
@@ -62,9 +62,7 @@ enum class EndingKind : uint8_t {
   kAtanh,
 };
 
-inline bool takes_operand(EndingKind kind) {
-  return kind <= EndingKind::kPrelu;
-}
+inline bool takes_operand(EndingKind kind) { return kind <= EndingKind::kPrelu; }
 
 struct EndingStep {
   EndingKind kind;

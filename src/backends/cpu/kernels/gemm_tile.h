@@ -3,8 +3,9 @@
 //     acc[i][j] = init[i][j] + Σ_segments Σ_c  row[segment][i][c] * panel[tap(segment)][c][j]
 //
 // A row is one output pixel of one phase; a segment is one tap that at least one row of the block needs, and its row
-// pointers lead straight into the channels-last input, or to a row of zeros where the tap falls outside. So no tap list,
-// stride, dilation or border reaches the inner loop: it is one broadcast and NV multiply-adds per row and channel.
+// pointers lead straight into the channels-last input, or to a row of zeros where the tap falls outside. So no tap
+// list, stride, dilation or border reaches the inner loop: it is one broadcast and NV multiply-adds per row and
+// channel.
 #pragma once
 
 #include <cstdint>

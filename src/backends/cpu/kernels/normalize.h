@@ -3,10 +3,12 @@
 //   y = (x - mean) / sqrt(variance + epsilon) · scale + bias, mean and variance over one group
 //
 // rows:    a group is one contiguous run of `length` elements (row-major instance and group norm, layer norm)
-// columns: channels inside; a group is `channels_per_group` lanes over all pixels of one image (channels-last instance and group norm)
+// columns: channels inside; a group is `channels_per_group` lanes over all pixels of one image (channels-last instance
+// and group norm)
 //
-// Statistics: chunks of pixels are reduced in FP32 around their own mean while they lie in cache, and merged in FP64 by Chan, Golub and
-// LeVeque's update ("Updating formulae and a pairwise algorithm for computing sample variances", 1979). The chunks depend on the shape only.
+// Statistics: chunks of pixels are reduced in FP32 around their own mean while they lie in cache, and merged in FP64 by
+// Chan, Golub and LeVeque's update ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
+// The chunks depend on the shape only.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +16,17 @@
 namespace polyphase::cpu {
 
 struct NormalizePlan {
-  int32_t columns;             // 1: columns, 0: rows
-  int32_t scale_mode;          // 0: none, 1: one per channel, 2: one per element of a row (layer_norm)
+  int32_t columns;     // 1: columns, 0: rows
+  int32_t scale_mode;  // 0: none, 1: one per channel, 2: one per element of a row (layer_norm)
   int32_t has_bias;
   float epsilon;
-  int64_t groups;              // rows: number of runs; columns: images
-  int64_t length;              // rows: elements of a run; columns: pixels of an image
-  int64_t channels;            // columns: lanes of a pixel; rows: channels per image, for scale_mode 1
+  int64_t groups;    // rows: number of runs; columns: images
+  int64_t length;    // rows: elements of a run; columns: pixels of an image
+  int64_t channels;  // columns: lanes of a pixel; rows: channels per image, for scale_mode 1
   int64_t channels_per_group;
   int64_t elements_per_channel;  // rows, scale_mode 1: consecutive elements that share a scale
-  int64_t chunk;               // columns: pixels of one chunk
-  int64_t chunks;              // columns: chunks of one image
+  int64_t chunk;                 // columns: pixels of one chunk
+  int64_t chunks;                // columns: chunks of one image
 };
 
 }  // namespace polyphase::cpu

@@ -71,7 +71,8 @@ POLYPHASE_INLINE RowScale row_scale(const Moments& m, float epsilon) {
   return {1.0 / std::sqrt(variance + static_cast<double>(epsilon)), m.mean};
 }
 
-inline void run_normalize_row(const NormalizePlan& p, const float* x, const float* scale, const float* bias, float* y, int64_t row) {
+inline void run_normalize_row(const NormalizePlan& p, const float* x, const float* scale, const float* bias, float* y,
+                              int64_t row) {
   x += row * p.length;
   y += row * p.length;
   const RowScale s = row_scale(row_moments(x, p.length), p.epsilon);
@@ -132,8 +133,8 @@ inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* 
   }
 }
 
-// Columns, phase 1: merges one image's chunks, and the channels of each group; leaves mean and gain, two floats for each channel, behind
-// the chunks.
+// Columns, phase 1: merges one image's chunks, and the channels of each group; leaves mean and gain, two floats for
+// each channel, behind the chunks.
 inline void run_normalize_merge(const NormalizePlan& p, const float* scale, double* shared, int64_t image) {
   float* result = reinterpret_cast<float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 2;
   for (int64_t group = 0; group < p.channels; group += p.channels_per_group) {
@@ -154,11 +155,13 @@ inline void run_normalize_merge(const NormalizePlan& p, const float* scale, doub
 }
 
 // Columns, phase 2: applies mean, gain and bias to one chunk of pixels.
-inline void run_normalize_apply(const NormalizePlan& p, const float* x, const float* bias, float* y, const double* shared, int64_t tile) {
+inline void run_normalize_apply(const NormalizePlan& p, const float* x, const float* bias, float* y,
+                                const double* shared, int64_t tile) {
   const int64_t image = tile / p.chunks;
   const int64_t first = tile % p.chunks * p.chunk;
   const int64_t pixels = std::min(p.chunk, p.length - first);
-  const float* mean = reinterpret_cast<const float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 2;
+  const float* mean =
+      reinterpret_cast<const float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 2;
   const float* gain = mean + p.channels;
   const int64_t offset = (image * p.length + first) * p.channels;
   for (int64_t c = 0; c < p.channels; c += kVecWidth) {

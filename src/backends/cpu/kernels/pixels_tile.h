@@ -10,10 +10,10 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
 struct PixelsTile {
-  const float* lines;     // [channel][depth tap][input line][pixel], at the least shift of the first pixel
-  const float* weights;   // [channel][tap d][tap h][tap w][M]
-  const float* init;      // [M]
-  float* sums;            // [M], `sum_pitch` apart
+  const float* lines;    // [channel][depth tap][input line][pixel], at the least shift of the first pixel
+  const float* weights;  // [channel][tap d][tap h][tap w][M]
+  const float* init;     // [M]
+  float* sums;           // [M], `sum_pitch` apart
   int64_t sum_pitch;
   int64_t channel_pitch;  // floats of `lines` from channel to channel, depth to depth, tap h to tap h, tap w to tap w
   int64_t depth_pitch;

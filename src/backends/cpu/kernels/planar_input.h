@@ -25,9 +25,7 @@ inline void convert_planar_input(const ConvShape& shape, const ImageStrides& str
 // The strides of what convert_planar_input writes.
 inline ImageStrides converted_strides(const ConvShape& shape) {
   const int64_t channels = shape.groups * shape.in_channels;
-  return {shape.in_points() * channels,
-          1,
-          {shape.in[1] * shape.in[2] * channels, shape.in[2] * channels, channels}};
+  return {shape.in_points() * channels, 1, {shape.in[1] * shape.in[2] * channels, shape.in[2] * channels, channels}};
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -1,4 +1,5 @@
-// Runs one tile of a pooling: one row of outputs. With channels inside, lanes are channels; otherwise one channel at a time.
+// Runs one tile of a pooling: one row of outputs. With channels inside, lanes are channels; otherwise one channel at a
+// time.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,8 @@ POLYPHASE_INLINE PoolTaps pool_taps(const PoolPlan& p, int axis, int64_t o) {
 // What the sum is divided by. (Division, not a product with the reciprocal: exact where the average is.)
 POLYPHASE_INLINE float pool_count(const PoolPlan& p, const PoolTaps* taps) {
   int64_t count = 1;
-  for (int axis = 0; axis < 3; ++axis) count *= p.include_pad != 0 ? taps[axis].counted : taps[axis].last - taps[axis].first;
+  for (int axis = 0; axis < 3; ++axis)
+    count *= p.include_pad != 0 ? taps[axis].counted : taps[axis].last - taps[axis].first;
   return static_cast<float>(count);
 }
 
@@ -68,7 +70,8 @@ inline float pool_one(const PoolPlan& p, const float* image, const PoolTaps* tap
   float sum = p.average != 0 ? 0.0F : -std::numeric_limits<float>::infinity();
   for (int64_t z = taps[0].first; z < taps[0].last; ++z) {
     for (int64_t y = taps[1].first; y < taps[1].last; ++y) {
-      const float* row = image + (taps[0].start + z * p.dilation[0]) * p.from_strides[2] + (taps[1].start + y * p.dilation[1]) * p.from_strides[3];
+      const float* row = image + (taps[0].start + z * p.dilation[0]) * p.from_strides[2] +
+                         (taps[1].start + y * p.dilation[1]) * p.from_strides[3];
       for (int64_t x = taps[2].first; x < taps[2].last; ++x) {
         const float value = row[(taps[2].start + x * p.dilation[2]) * p.from_strides[4]];
         if (p.average != 0) {
@@ -88,7 +91,8 @@ inline void run_pool(const PoolPlan& p, const float* from, float* to, int64_t ti
     taps[1] = pool_taps(p, 1, tile % p.out[1]);
     taps[0] = pool_taps(p, 0, tile / p.out[1] % p.out[0]);
     const int64_t n = tile / p.out[1] / p.out[0];
-    float* row = to + n * p.to_strides[0] + (tile / p.out[1] % p.out[0]) * p.to_strides[2] + (tile % p.out[1]) * p.to_strides[3];
+    float* row =
+        to + n * p.to_strides[0] + (tile / p.out[1] % p.out[0]) * p.to_strides[2] + (tile % p.out[1]) * p.to_strides[3];
     for (int64_t x = 0; x < p.out[2]; ++x) {
       taps[2] = pool_taps(p, 2, x);
       if (p.average != 0) {

@@ -13,7 +13,8 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
 template <ReduceKind kind>
 POLYPHASE_INLINE double reduce_start() {
-  if constexpr (kind == ReduceKind::max || kind == ReduceKind::log_sum_exp) return -std::numeric_limits<double>::infinity();
+  if constexpr (kind == ReduceKind::max || kind == ReduceKind::log_sum_exp)
+    return -std::numeric_limits<double>::infinity();
   if constexpr (kind == ReduceKind::min) return std::numeric_limits<double>::infinity();
   if constexpr (kind == ReduceKind::prod) return 1;
   return 0;
@@ -22,7 +23,8 @@ POLYPHASE_INLINE double reduce_start() {
 // One step. For log_sum_exp this finds the largest element; the sum follows in a second walk.
 template <ReduceKind kind>
 POLYPHASE_INLINE double reduce_step(double sum, double x) {
-  if constexpr (kind == ReduceKind::max || kind == ReduceKind::log_sum_exp) return x <= sum ? sum : x;  // NaN wins, and stays
+  if constexpr (kind == ReduceKind::max || kind == ReduceKind::log_sum_exp)
+    return x <= sum ? sum : x;  // NaN wins, and stays
   if constexpr (kind == ReduceKind::min) return x >= sum ? sum : x;
   if constexpr (kind == ReduceKind::prod) return sum * x;
   if constexpr (kind == ReduceKind::l1) return sum + std::fabs(x);
@@ -44,7 +46,8 @@ POLYPHASE_INLINE double reduce_finish(double sum, int64_t count) {
   return sum;
 }
 
-// Calls f(row) for every combination of the reduced axes but the last; `row` is the element offset of its first element.
+// Calls f(row) for every combination of the reduced axes but the last; `row` is the element offset of its first
+// element.
 template <class F>
 POLYPHASE_INLINE void for_each_reduced_row(const ReducePlan& p, F&& f) {
   int64_t index[max_rank] = {};
@@ -84,7 +87,8 @@ POLYPHASE_INLINE double reduce_one(const ReducePlan& p, const float* x, double s
 }
 
 template <ReduceKind kind>
-inline void reduce_results(const ReducePlan& p, const float* x, float* y, int64_t n, int64_t from_stride, int64_t to_stride) {
+inline void reduce_results(const ReducePlan& p, const float* x, float* y, int64_t n, int64_t from_stride,
+                           int64_t to_stride) {
   if (kind != ReduceKind::log_sum_exp && from_stride == 1 && p.from_reduced[p.reduced_rank - 1] != 1) {
     double sums[reduce_block];
     std::fill(sums, sums + n, reduce_start<kind>());
@@ -104,12 +108,14 @@ inline void reduce_results(const ReducePlan& p, const float* x, float* y, int64_
   }
   for (int64_t i = 0; i < n; ++i) {
     const float* from = x + i * from_stride;
-    double sum = reduce_one(p, from, reduce_start<kind>(), [](double s, double v) { return s != s ? s : reduce_step<kind>(s, v); },
-                            reduce_join<kind>);
+    double sum = reduce_one(
+        p, from, reduce_start<kind>(), [](double s, double v) { return s != s ? s : reduce_step<kind>(s, v); },
+        reduce_join<kind>);
     if constexpr (kind == ReduceKind::log_sum_exp) {
       const double largest = std::isinf(sum) && sum < 0 ? 0 : sum;
-      const double total = reduce_one(p, from, 0.0, [largest](double s, double v) { return s + std::exp(v - largest); },
-                                      [](double a, double b) { return a + b; });
+      const double total = reduce_one(
+          p, from, 0.0, [largest](double s, double v) { return s + std::exp(v - largest); },
+          [](double a, double b) { return a + b; });
       sum = std::isinf(sum) && sum > 0 ? sum : largest + std::log(total);
     }
     y[i * to_stride] = static_cast<float>(reduce_finish<kind>(sum, p.count));
@@ -129,18 +135,30 @@ inline void run_reduce(const ReducePlan& p, const float* x, float* y, int64_t ti
     from += i * p.from_kept[axis];
     to += i * p.to_kept[axis];
   }
-  const auto run = [&]<ReduceKind kind>() { reduce_results<kind>(p, x + from, y + to, n, p.from_kept[last], p.to_kept[last]); };
+  const auto run = [&]<ReduceKind kind>() {
+    reduce_results<kind>(p, x + from, y + to, n, p.from_kept[last], p.to_kept[last]);
+  };
   switch (p.kind) {
-    case ReduceKind::sum: return run.template operator()<ReduceKind::sum>();
-    case ReduceKind::mean: return run.template operator()<ReduceKind::mean>();
-    case ReduceKind::max: return run.template operator()<ReduceKind::max>();
-    case ReduceKind::min: return run.template operator()<ReduceKind::min>();
-    case ReduceKind::prod: return run.template operator()<ReduceKind::prod>();
-    case ReduceKind::l1: return run.template operator()<ReduceKind::l1>();
-    case ReduceKind::l2: return run.template operator()<ReduceKind::l2>();
-    case ReduceKind::log_sum: return run.template operator()<ReduceKind::log_sum>();
-    case ReduceKind::log_sum_exp: return run.template operator()<ReduceKind::log_sum_exp>();
-    case ReduceKind::sum_square: return run.template operator()<ReduceKind::sum_square>();
+    case ReduceKind::sum:
+      return run.template operator()<ReduceKind::sum>();
+    case ReduceKind::mean:
+      return run.template operator()<ReduceKind::mean>();
+    case ReduceKind::max:
+      return run.template operator()<ReduceKind::max>();
+    case ReduceKind::min:
+      return run.template operator()<ReduceKind::min>();
+    case ReduceKind::prod:
+      return run.template operator()<ReduceKind::prod>();
+    case ReduceKind::l1:
+      return run.template operator()<ReduceKind::l1>();
+    case ReduceKind::l2:
+      return run.template operator()<ReduceKind::l2>();
+    case ReduceKind::log_sum:
+      return run.template operator()<ReduceKind::log_sum>();
+    case ReduceKind::log_sum_exp:
+      return run.template operator()<ReduceKind::log_sum_exp>();
+    case ReduceKind::sum_square:
+      return run.template operator()<ReduceKind::sum_square>();
   }
 }
 

@@ -48,7 +48,8 @@ inline void resample_pixel(const ResamplePlan& p, const ResampleLists& lists, co
 }
 
 inline float resample_one(const ResamplePlan& p, const ResampleLists& lists, const float* image) {
-  if (p.taps[0] == 1 && p.taps[1] == 1 && p.taps[2] == 1) return image[lists.axis[0]->offset + lists.axis[1]->offset + lists.axis[2]->offset];
+  if (p.taps[0] == 1 && p.taps[1] == 1 && p.taps[2] == 1)
+    return image[lists.axis[0]->offset + lists.axis[1]->offset + lists.axis[2]->offset];
   float sum = 0;
   for (int z = 0; z < p.taps[0]; ++z) {
     for (int y = 0; y < p.taps[1]; ++y) {

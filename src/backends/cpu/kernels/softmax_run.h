@@ -52,7 +52,8 @@ inline void softmax_lanes(const SoftmaxPlan& p, const float* x, float* y, int n)
   }
   if (p.logarithm != 0) {
     const VecF log_total = log(total);
-    for (int64_t i = 0; i < p.length; ++i) store_first(y + i * p.inner, load_first(x + i * p.inner, n) - top - log_total, n);
+    for (int64_t i = 0; i < p.length; ++i)
+      store_first(y + i * p.inner, load_first(x + i * p.inner, n) - top - log_total, n);
     return;
   }
   for (int64_t i = 0; i < p.length; ++i) store_first(y + i * p.inner, load_first(y + i * p.inner, n) / total, n);

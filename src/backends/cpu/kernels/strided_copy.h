@@ -1,9 +1,10 @@
-// Moves elements between two strided arrangements: layout changes, transposes, slices, concatenation, broadcasting, padding.
+// Moves elements between two strided arrangements: layout changes, transposes, slices, concatenation, broadcasting,
+// padding.
 //
 // A copy is a list of regions; a region is a box of elements that one loop nest moves:
 //   to[to_offset + Σ i·to_stride] = from[input][from_offset + Σ i·from_stride]        all in bytes
-// Axes are sorted and merged at plan time, so that the innermost axis is contiguous in the result where anything is. The two
-// innermost axes form a plane that is copied by rows, filled, or transposed in blocks.
+// Axes are sorted and merged at plan time, so that the innermost axis is contiguous in the result where anything is.
+// The two innermost axes form a plane that is copied by rows, filled, or transposed in blocks.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,9 @@ struct CopyRegion {
   int64_t to_strides[max_rank];
   int64_t from_offset;
   int64_t to_offset;
-  int64_t first_tile;      // tiles of all regions are numbered in one sequence
-  int64_t planes_per_tile; // > 1: a tile is several whole planes
-  int64_t rows_per_tile;   // < sizes[rank-2]: a tile is part of one plane
+  int64_t first_tile;       // tiles of all regions are numbered in one sequence
+  int64_t planes_per_tile;  // > 1: a tile is several whole planes
+  int64_t rows_per_tile;    // < sizes[rank-2]: a tile is part of one plane
 };
 
 struct CopyPlan {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/check.h"
 #include "backends/cpu/kernels/strided_copy.h"
+#include "base/check.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -75,7 +75,8 @@ std::vector<CopyRegion> plan_copy_regions(std::span<const CopyBox> boxes, int el
     const int64_t wanted_rows = std::max<int64_t>(16, tile_bytes / row_bytes / 16 * 16);
     region.rows_per_tile = std::min(rows, wanted_rows);
     region.planes_per_tile = std::max<int64_t>(1, wanted_rows / rows);
-    tiles += region.planes_per_tile > 1 ? ceil_div(planes, region.planes_per_tile) : planes * ceil_div(rows, region.rows_per_tile);
+    tiles += region.planes_per_tile > 1 ? ceil_div(planes, region.planes_per_tile)
+                                        : planes * ceil_div(rows, region.rows_per_tile);
     regions.push_back(region);
   }
   return regions;

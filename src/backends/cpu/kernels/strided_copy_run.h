@@ -40,10 +40,14 @@ inline void copy_plane_of(const CopyPlane& p, const std::byte* from, std::byte* 
 
 inline void copy_plane_by_elements(const CopyPlane& p, int element_bytes, const std::byte* from, std::byte* to) {
   switch (element_bytes) {
-    case 1: return copy_plane_of<uint8_t>(p, from, to);
-    case 2: return copy_plane_of<uint16_t>(p, from, to);
-    case 4: return copy_plane_of<uint32_t>(p, from, to);
-    default: return copy_plane_of<uint64_t>(p, from, to);
+    case 1:
+      return copy_plane_of<uint8_t>(p, from, to);
+    case 2:
+      return copy_plane_of<uint16_t>(p, from, to);
+    case 4:
+      return copy_plane_of<uint32_t>(p, from, to);
+    default:
+      return copy_plane_of<uint64_t>(p, from, to);
   }
 }
 
@@ -59,10 +63,14 @@ inline void fill_row(std::byte* to, int64_t columns, int64_t stride, T value) {
 
 inline void fill_row_bits(std::byte* to, int64_t columns, int64_t stride, int element_bytes, uint64_t bits) {
   switch (element_bytes) {
-    case 1: return fill_row(to, columns, stride, static_cast<uint8_t>(bits));
-    case 2: return fill_row(to, columns, stride, static_cast<uint16_t>(bits));
-    case 4: return fill_row(to, columns, stride, static_cast<uint32_t>(bits));
-    default: return fill_row(to, columns, stride, bits);
+    case 1:
+      return fill_row(to, columns, stride, static_cast<uint8_t>(bits));
+    case 2:
+      return fill_row(to, columns, stride, static_cast<uint16_t>(bits));
+    case 4:
+      return fill_row(to, columns, stride, static_cast<uint32_t>(bits));
+    default:
+      return fill_row(to, columns, stride, bits);
   }
 }
 
@@ -82,14 +90,15 @@ inline void copy_plane(const CopyPlane& p, int element_bytes, const std::byte* f
   }
   const bool crosses = p.from_row == element_bytes && p.to_column == element_bytes;
   if (crosses && element_bytes == 4 && p.from_column % 4 == 0 && p.to_row % 4 == 0) {
-    transpose(reinterpret_cast<const float*>(from), p.from_column / 4, reinterpret_cast<float*>(to), p.to_row / 4, p.columns, p.rows);
+    transpose(reinterpret_cast<const float*>(from), p.from_column / 4, reinterpret_cast<float*>(to), p.to_row / 4,
+              p.columns, p.rows);
     return;
   }
   copy_plane_by_elements(p, element_bytes, from, to);
 }
 
-inline void run_copy_planes(const CopyPlan& plan, const CopyRegion& region, const std::byte* from, std::byte* to, int64_t plane, int64_t first_row,
-                            int64_t rows) {
+inline void run_copy_planes(const CopyPlan& plan, const CopyRegion& region, const std::byte* from, std::byte* to,
+                            int64_t plane, int64_t first_row, int64_t rows) {
   const int last = region.rank - 1;
   int64_t from_offset = region.from_offset;
   int64_t to_offset = region.to_offset;
@@ -107,16 +116,19 @@ inline void run_copy_planes(const CopyPlan& plan, const CopyRegion& region, cons
                     region.to_strides[last]};
   std::byte* target = to + to_offset + first_row * p.to_row;
   if (region.input < 0) {
-    for (int64_t r = 0; r < rows; ++r) fill_row_bits(target + r * p.to_row, p.columns, p.to_column, plan.element_bytes, plan.fill);
+    for (int64_t r = 0; r < rows; ++r)
+      fill_row_bits(target + r * p.to_row, p.columns, p.to_column, plan.element_bytes, plan.fill);
     return;
   }
   copy_plane(p, plan.element_bytes, from + from_offset + first_row * p.from_row, target);
 }
 
 inline void run_strided_copy(const CopyPlan& plan, const std::byte* const* inputs, std::byte* to, int64_t tile) {
-  const auto* regions = reinterpret_cast<const CopyRegion*>(reinterpret_cast<const std::byte*>(&plan) + plan.regions_at);
+  const auto* regions =
+      reinterpret_cast<const CopyRegion*>(reinterpret_cast<const std::byte*>(&plan) + plan.regions_at);
   const CopyRegion* end = regions + plan.region_count;
-  const CopyRegion* region = std::upper_bound(regions, end, tile, [](int64_t t, const CopyRegion& r) { return t < r.first_tile; }) - 1;
+  const CopyRegion* region =
+      std::upper_bound(regions, end, tile, [](int64_t t, const CopyRegion& r) { return t < r.first_tile; }) - 1;
   const std::byte* from = region->input < 0 ? nullptr : inputs[region->input];
   const int64_t local = tile - region->first_tile;
   const int64_t rows = region->sizes[region->rank - 2];
@@ -124,7 +136,8 @@ inline void run_strided_copy(const CopyPlan& plan, const std::byte* const* input
   for (int axis = 0; axis < region->rank - 2; ++axis) planes *= region->sizes[axis];
   if (region->planes_per_tile > 1) {
     const int64_t last = std::min(planes, (local + 1) * region->planes_per_tile);
-    for (int64_t plane = local * region->planes_per_tile; plane < last; ++plane) run_copy_planes(plan, *region, from, to, plane, 0, rows);
+    for (int64_t plane = local * region->planes_per_tile; plane < last; ++plane)
+      run_copy_planes(plan, *region, from, to, plane, 0, rows);
     return;
   }
   const int64_t chunks = (rows + region->rows_per_tile - 1) / region->rows_per_tile;

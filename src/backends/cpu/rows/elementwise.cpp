@@ -8,11 +8,29 @@
 namespace polyphase::cpu {
 namespace {
 
-constexpr std::string_view operators[] = {
-    "abs",  "acos", "acosh", "add",        "asin",       "asinh", "atan", "atanh", "ceil",    "celu",     "clip",     "cos",  "cosh",
-    "div",  "elu",  "erf",   "exp",        "floor",      "gelu",  "hard_sigmoid",  "hard_swish", "leaky_relu", "log", "max",  "min",
-    "mish", "mul",  "neg",   "pow",        "prelu",      "reciprocal", "relu",  "round", "selu", "sigmoid", "sign",  "silu", "sin",
-    "sinh", "softplus", "softsign", "sqrt", "sub", "tan", "tanh", "thresholded_relu"};
+constexpr std::string_view operators[] = {"abs",        "acos",
+                                          "acosh",      "add",
+                                          "asin",       "asinh",
+                                          "atan",       "atanh",
+                                          "ceil",       "celu",
+                                          "clip",       "cos",
+                                          "cosh",       "div",
+                                          "elu",        "erf",
+                                          "exp",        "floor",
+                                          "gelu",       "hard_sigmoid",
+                                          "hard_swish", "leaky_relu",
+                                          "log",        "max",
+                                          "min",        "mish",
+                                          "mul",        "neg",
+                                          "pow",        "prelu",
+                                          "reciprocal", "relu",
+                                          "round",      "selu",
+                                          "sigmoid",    "sign",
+                                          "silu",       "sin",
+                                          "sinh",       "softplus",
+                                          "softsign",   "sqrt",
+                                          "sub",        "tan",
+                                          "tanh",       "thresholded_relu"};
 
 std::string accepts_elementwise(const StepDesc& desc, const Target&) {
   if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
@@ -23,9 +41,11 @@ std::string accepts_elementwise(const StepDesc& desc, const Target&) {
   // An ending must not broadcast the chain: the anchor's result has the shape of the step's.
   std::vector<DimCheck> unused;
   std::vector<OperandInfo> infos;
-  for (const int operand : desc.anchor_part().operands) infos.push_back({&desc.inputs[static_cast<std::size_t>(operand)].type, nullptr});
+  for (const int operand : desc.anchor_part().operands)
+    infos.push_back({&desc.inputs[static_cast<std::size_t>(operand)].type, nullptr});
   const auto anchor = infer_types(*desc.anchor_part().op, desc.attributes(), infos, unused);
-  if (!anchor.ok() || !(anchor->front().shape == desc.outputs[0].type.shape)) return "an ending broadcasts the chain's value";
+  if (!anchor.ok() || !(anchor->front().shape == desc.outputs[0].type.shape))
+    return "an ending broadcasts the chain's value";
   return refuse_endings(desc);
 }
 
@@ -47,7 +67,8 @@ struct ChainAxis {
   int64_t from[ElementwisePlan::max_operands];
 };
 
-// Axes sorted by the result's strides; neighbours that continue each other in the result and in every operand become one.
+// Axes sorted by the result's strides; neighbours that continue each other in the result and in every operand become
+// one.
 std::vector<ChainAxis> merged_axes(const PlanRequest& request) {
   const TensorDesc& y = request.outputs[0];
   std::vector<ChainAxis> axes;
@@ -58,7 +79,8 @@ std::vector<ChainAxis> merged_axes(const PlanRequest& request) {
     for (std::size_t k = 0; k < request.inputs.size(); ++k) {
       const TensorDesc& x = request.inputs[k];
       const int own = i - (y.rank - x.rank);  // operands broadcast by their trailing axes
-      if (own >= 0 && x.sizes[static_cast<std::size_t>(own)] != 1) axis.from[k] = x.strides[static_cast<std::size_t>(own)];
+      if (own >= 0 && x.sizes[static_cast<std::size_t>(own)] != 1)
+        axis.from[k] = x.strides[static_cast<std::size_t>(own)];
     }
     axes.push_back(axis);
   }
@@ -66,7 +88,8 @@ std::vector<ChainAxis> merged_axes(const PlanRequest& request) {
   std::vector<ChainAxis> out;
   for (const ChainAxis& axis : axes) {
     bool continues = !out.empty() && out.back().to == axis.to * axis.size;
-    for (std::size_t k = 0; continues && k < request.inputs.size(); ++k) continues = out.back().from[k] == axis.from[k] * axis.size;
+    for (std::size_t k = 0; continues && k < request.inputs.size(); ++k)
+      continues = out.back().from[k] == axis.from[k] * axis.size;
     if (!continues) {
       out.push_back(axis);
       continue;

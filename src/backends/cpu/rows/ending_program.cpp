@@ -61,14 +61,10 @@ struct BinaryWord {
 };
 
 constexpr BinaryWord binary_words[] = {
-    {"add", EndingKind::kAdd, EndingKind::kAdd},
-    {"div", EndingKind::kDivide, EndingKind::kDivideInto},
-    {"max", EndingKind::kMaximum, EndingKind::kMaximum},
-    {"min", EndingKind::kMinimum, EndingKind::kMinimum},
-    {"mul", EndingKind::kMultiply, EndingKind::kMultiply},
-    {"pow", EndingKind::kPower, std::nullopt},
-    {"prelu", EndingKind::kPrelu, std::nullopt},
-    {"sub", EndingKind::kSubtract, EndingKind::kSubtractFrom},
+    {"add", EndingKind::kAdd, EndingKind::kAdd},           {"div", EndingKind::kDivide, EndingKind::kDivideInto},
+    {"max", EndingKind::kMaximum, EndingKind::kMaximum},   {"min", EndingKind::kMinimum, EndingKind::kMinimum},
+    {"mul", EndingKind::kMultiply, EndingKind::kMultiply}, {"pow", EndingKind::kPower, std::nullopt},
+    {"prelu", EndingKind::kPrelu, std::nullopt},           {"sub", EndingKind::kSubtract, EndingKind::kSubtractFrom},
 };
 
 float setting(const Part& part, std::string_view attribute) {
@@ -109,9 +105,11 @@ std::string refuse_endings(const StepDesc& desc) {
   for (const Part& part : desc.endings()) {
     const int running = running_operand(part);
     const bool twice = std::count(part.operands.begin(), part.operands.end(), static_cast<int>(Part::running)) > 1;
-    if (running < 0 || twice || !ending_step(part, running == 1).has_value()) return "has no ending for " + part.op->name;
+    if (running < 0 || twice || !ending_step(part, running == 1).has_value())
+      return "has no ending for " + part.op->name;
     for (const int operand : part.operands) {
-      if (operand >= 0 && desc.inputs[static_cast<std::size_t>(operand)].type.dtype != DType::f32) return "endings compute in f32 only";
+      if (operand >= 0 && desc.inputs[static_cast<std::size_t>(operand)].type.dtype != DType::f32)
+        return "endings compute in f32 only";
     }
   }
   return {};

@@ -9,14 +9,16 @@
 
 namespace polyphase::cpu {
 
-// One elementwise part as a step over f32, with `operand` set to the index into the node's inputs of the other operand, -1 if there is
-// none. `running_is_second`: the chain's value is the part's second operand (b in a - b). Nothing: kernels have no such step.
+// One elementwise part as a step over f32, with `operand` set to the index into the node's inputs of the other operand,
+// -1 if there is none. `running_is_second`: the chain's value is the part's second operand (b in a - b). Nothing:
+// kernels have no such step.
 std::optional<EndingStep> ending_step(const Part& part, bool running_is_second);
 
 // Which operand of an ending is the chain's value: 0 or 1; -1 if none is.
 int running_operand(const Part& part);
 
-// Why these endings cannot be run by kernels; empty: they can. All operands must be f32 of the step's result shape or broadcast to it.
+// Why these endings cannot be run by kernels; empty: they can. All operands must be f32 of the step's result shape or
+// broadcast to it.
 std::string refuse_endings(const StepDesc& desc);
 
 }  // namespace polyphase::cpu

@@ -23,7 +23,8 @@ Boxes boxes_identity(const PlanRequest& request) {
 Boxes boxes_transpose(const PlanRequest& request) {
   const auto& order = request.desc.attributes().get<std::vector<int64_t>>("order");
   CopyBox box{0, sizes_of(request.outputs[0]), {}, strides_of(request.outputs[0])};
-  for (const int64_t axis : order) box.from_strides.push_back(request.inputs[0].strides[static_cast<std::size_t>(axis)]);
+  for (const int64_t axis : order)
+    box.from_strides.push_back(request.inputs[0].strides[static_cast<std::size_t>(axis)]);
   return {box};
 }
 
@@ -81,7 +82,8 @@ Boxes boxes_tile(const PlanRequest& request) {
   return {box};
 }
 
-// depth_to_space of (N, C, H, W): the result's (n, c, h·b + p, w·b + q) comes from channel (p·b + q)·C' + c (dcr) or c·b² + p·b + q (crd).
+// depth_to_space of (N, C, H, W): the result's (n, c, h·b + p, w·b + q) comes from channel (p·b + q)·C' + c (dcr) or
+// c·b² + p·b + q (crd).
 Boxes boxes_depth_space(const PlanRequest& request, bool to_space) {
   const int64_t b = request.desc.attributes().get<int64_t>("block");
   const TensorDesc& deep = to_space ? request.inputs[0] : request.outputs[0];
@@ -90,8 +92,10 @@ Boxes boxes_depth_space(const PlanRequest& request, bool to_space) {
   const bool crd = to_space && request.desc.attributes().get<std::string>("mode") == "crd";
   const int64_t phase = (crd ? 1 : channels) * deep.strides[1];
   const Sizes sizes = {deep.sizes[0], channels, deep.sizes[2], b, deep.sizes[3], b};
-  const Sizes deep_strides = {deep.strides[0], (crd ? b * b : 1) * deep.strides[1], deep.strides[2], b * phase, deep.strides[3], phase};
-  const Sizes wide_strides = {wide.strides[0], wide.strides[1], b * wide.strides[2], wide.strides[2], b * wide.strides[3], wide.strides[3]};
+  const Sizes deep_strides = {
+      deep.strides[0], (crd ? b * b : 1) * deep.strides[1], deep.strides[2], b * phase, deep.strides[3], phase};
+  const Sizes wide_strides = {wide.strides[0], wide.strides[1],     b * wide.strides[2],
+                              wide.strides[2], b * wide.strides[3], wide.strides[3]};
   return {{0, sizes, to_space ? deep_strides : wide_strides, to_space ? wide_strides : deep_strides}};
 }
 Boxes boxes_depth_to_space(const PlanRequest& request) { return boxes_depth_space(request, true); }
@@ -113,7 +117,8 @@ std::vector<Segment> segments_of(const std::vector<int64_t>& source) {
     if (!segments.empty()) {
       Segment& last = segments.back();
       const int64_t step = source[i] - source[i - 1];
-      const bool continues = last.constant == constant && (constant || (step >= -1 && step <= 1 && (last.count == 1 || step == last.step)));
+      const bool continues = last.constant == constant &&
+                             (constant || (step >= -1 && step <= 1 && (last.count == 1 || step == last.step)));
       if (continues) {
         if (!constant && last.count == 1) last.step = step;
         ++last.count;
@@ -133,7 +138,8 @@ Boxes boxes_pad(const PlanRequest& request) {
   std::vector<std::vector<Segment>> segments;
   for (std::size_t axis = 0; axis < pre.size(); ++axis) {
     std::vector<int64_t> source(static_cast<std::size_t>(y.sizes[axis]));
-    for (std::size_t i = 0; i < source.size(); ++i) source[i] = padded_source(static_cast<int64_t>(i) - pre[axis], x.sizes[axis], mode);
+    for (std::size_t i = 0; i < source.size(); ++i)
+      source[i] = padded_source(static_cast<int64_t>(i) - pre[axis], x.sizes[axis], mode);
     segments.push_back(segments_of(source));
     if (segments.back().empty()) return {};
   }

@@ -36,7 +36,8 @@ std::string accepts_rows(const StepDesc& desc, const Target&) {
 
 std::string accepts_columns(const StepDesc& desc, const Target&) {
   if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
-  if (!desc.inputs[0].layout.is_channels_last() || !desc.outputs[0].layout.is_channels_last()) return "needs channels-last tensors";
+  if (!desc.inputs[0].layout.is_channels_last() || !desc.outputs[0].layout.is_channels_last())
+    return "needs channels-last tensors";
   return needs_unfused(desc);
 }
 
@@ -63,7 +64,9 @@ Plan plan_rows(const PlanRequest& request, const Target&) {
   const int64_t count = x.element_count();
   if (is_layer_norm(request.desc)) {
     plan.length = 1;
-    for (auto i = static_cast<std::size_t>(request.desc.attributes().get<int64_t>("axis")); i < static_cast<std::size_t>(x.rank); ++i) plan.length *= x.sizes[i];
+    for (auto i = static_cast<std::size_t>(request.desc.attributes().get<int64_t>("axis"));
+         i < static_cast<std::size_t>(x.rank); ++i)
+      plan.length *= x.sizes[i];
     plan.scale_mode = 2;
     plan.channels = plan.channels_per_group = 1;
     plan.elements_per_channel = plan.length;

@@ -35,7 +35,8 @@ struct ReducedAxis {
 
 // Largest strides first; axes that continue each other become one.
 std::vector<ReducedAxis> merged(std::vector<ReducedAxis> axes) {
-  std::stable_sort(axes.begin(), axes.end(), [](const ReducedAxis& a, const ReducedAxis& b) { return a.from > b.from; });
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const ReducedAxis& a, const ReducedAxis& b) { return a.from > b.from; });
   std::vector<ReducedAxis> out;
   for (const ReducedAxis& axis : axes) {
     if (!out.empty() && out.back().from == axis.from * axis.size && out.back().to == axis.to * axis.size) {

@@ -15,7 +15,8 @@ std::string accepts_resample(const StepDesc& desc, const Target&) {
   if (x.rank() < 3 || x.rank() > 5) return "takes (N, C, one to three spatial axes)";
   const auto& scales = desc.attributes().get<std::vector<double>>("scales");
   for (int i = 0; i < 2; ++i) {
-    if (!(x[i] == y[i]) || (!scales.empty() && scales[static_cast<std::size_t>(i)] != 1)) return "resizes spatial axes only";
+    if (!(x[i] == y[i]) || (!scales.empty() && scales[static_cast<std::size_t>(i)] != 1))
+      return "resizes spatial axes only";
   }
   if (desc.attributes().get<std::string>("coordinate") == "tf_crop_and_resize") return "does not extrapolate";
   return needs_unfused(desc);

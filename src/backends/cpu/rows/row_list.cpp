@@ -6,19 +6,25 @@ namespace polyphase::cpu {
 std::string needs_f32(const StepDesc& desc) {
   for (const auto* side : {&desc.inputs, &desc.outputs}) {
     for (const OperandDesc& operand : *side) {
-      if (operand.present && operand.type.dtype != DType::f32) return "computes in f32 only, found " + std::string(name_of(operand.type.dtype));
+      if (operand.present && operand.type.dtype != DType::f32)
+        return "computes in f32 only, found " + std::string(name_of(operand.type.dtype));
     }
   }
   return {};
 }
 
-std::string needs_unfused(const StepDesc& desc) { return desc.parts.size() == 1 ? "" : "takes no beginnings or endings"; }
+std::string needs_unfused(const StepDesc& desc) {
+  return desc.parts.size() == 1 ? "" : "takes no beginnings or endings";
+}
 
 int vector_width(Cluster cluster) {
   switch (cluster) {
-    case Cluster::scalar: return polyphase_cpu_rows_scalar.vector_width;
-    case Cluster::avx2: return polyphase_cpu_rows_avx2.vector_width;
-    case Cluster::avx512: return polyphase_cpu_rows_avx512.vector_width;
+    case Cluster::scalar:
+      return polyphase_cpu_rows_scalar.vector_width;
+    case Cluster::avx2:
+      return polyphase_cpu_rows_avx2.vector_width;
+    case Cluster::avx512:
+      return polyphase_cpu_rows_avx512.vector_width;
   }
   return 1;
 }
@@ -29,7 +35,8 @@ double moving_seconds(const StepDesc& desc) {
   for (const auto* side : {&desc.inputs, &desc.outputs}) {
     for (const OperandDesc& operand : *side) {
       if (!operand.present) continue;
-      bytes += static_cast<double>(operand.type.shape.element_count().constant().value_or(0)) * static_cast<double>(size_bytes(operand.type.dtype));
+      bytes += static_cast<double>(operand.type.shape.element_count().constant().value_or(0)) *
+               static_cast<double>(size_bytes(operand.type.dtype));
     }
   }
   return bytes / bytes_per_second + 1e-6;

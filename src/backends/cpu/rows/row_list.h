@@ -21,7 +21,7 @@ void add_softmax_rows(const ClusterKernels& kernels, RowList& rows);
 void add_resample_rows(const ClusterKernels& kernels, RowList& rows);
 
 // Words of refusal that several rows share; empty: the rule holds.
-std::string needs_f32(const StepDesc& desc);     // every present operand and result is f32
+std::string needs_f32(const StepDesc& desc);      // every present operand and result is f32
 std::string needs_unfused(const StepDesc& desc);  // no beginnings, no endings
 
 // Lanes of a cluster's vectors.

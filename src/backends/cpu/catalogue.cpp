@@ -1,0 +1,56 @@
+// The table of CPU rows, built once per cluster.
+#include "backends/cpu/catalogue.h"
+
+#include "backends/cpu/rows/row_list.h"
+
+namespace polyphase::cpu {
+namespace {
+
+const ClusterKernels& kernels_of(Cluster cluster) {
+  switch (cluster) {
+    case Cluster::avx512:
+      return polyphase_cpu_rows_avx512;
+    case Cluster::avx2:
+      return polyphase_cpu_rows_avx2;
+    case Cluster::scalar:
+      break;
+  }
+  return polyphase_cpu_rows_scalar;
+}
+
+class ClusterRows {
+ public:
+  explicit ClusterRows(Cluster cluster) {
+    constexpr void (*families[])(const ClusterKernels&, RowList&) = {
+        add_move_rows,   add_elementwise_rows, add_pool_rows,     add_normalize_rows,
+        add_reduce_rows, add_softmax_rows,     add_resample_rows,
+    };
+    for (const auto family : families) family(kernels_of(cluster), rows_);
+    for (const Row& row : rows_) pointers_.push_back(&row);
+  }
+  const std::vector<const Row*>& pointers() const { return pointers_; }
+
+ private:
+  RowList rows_;
+  std::vector<const Row*> pointers_;
+};
+
+}  // namespace
+
+const std::vector<const Row*>& rows_of(Cluster cluster) {
+  static const ClusterRows scalar(Cluster::scalar);
+  static const ClusterRows avx2(Cluster::avx2);
+  static const ClusterRows avx512(Cluster::avx512);
+  if (cluster == Cluster::avx512) return avx512.pointers();
+  return cluster == Cluster::avx2 ? avx2.pointers() : scalar.pointers();
+}
+
+Target target_of(Cluster cluster, bool portable, const Catalogue& catalogue) {
+  Target target;
+  target.cluster = cluster;
+  target.portable = portable;
+  target.catalogue = &catalogue;
+  return target;
+}
+
+}  // namespace polyphase::cpu
