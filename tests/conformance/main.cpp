@@ -11,11 +11,19 @@
 #include <map>
 #include <set>
 
+#include "backends/cpu/catalogue.h"
 #include "conformance/execution.h"
-#include "conformance/rows.h"
 
 namespace polyphase::test {
 namespace {
+
+std::vector<Cluster> clusters_here() {
+  std::vector<Cluster> out;
+  for (const Cluster cluster : {Cluster::scalar, Cluster::avx2, Cluster::avx512}) {
+    if (cpu::runs_here(cluster)) out.push_back(cluster);
+  }
+  return out;
+}
 
 struct Options {
   std::vector<std::string> sources;
@@ -35,8 +43,10 @@ struct Tally {
 
 class Driver {
  public:
-  explicit Driver(Options options)
-      : options_(std::move(options)), registry_(Registry::built_in()), catalogue_(rows_under_test(), registry_) {}
+  explicit Driver(Options options) : options_(std::move(options)), registry_(Registry::built_in()) {
+    for (const Cluster cluster : clusters_here())
+      catalogues_.emplace(cluster, Catalogue(cpu::rows_of(cluster), registry_));
+  }
 
   int run() {
     for (const std::string& source : options_.sources) run_source(source);
@@ -93,14 +103,13 @@ class Driver {
 
   // Whether a row other than the reference took it.
   bool run_variant(const PreparedCase& prepared, const Variant& variant, Cluster cluster) {
-    Target target;
-    target.cluster = cluster;
-    target.catalogue = &catalogue_;
+    const Catalogue& catalogue = catalogues_.at(cluster);
+    const Target target = cpu::target_of(cluster, false, catalogue);
     std::vector<TensorView> constants;
     for (const Tensor& input : prepared.inputs) constants.push_back(input.view());
     const StepDesc desc = describe(prepared, variant, constants);
     bool taken = false;
-    for (const RowAnswer& answer : catalogue_.ask(desc, desc, target)) {
+    for (const RowAnswer& answer : catalogue.ask(desc, desc, target)) {
       const std::string label = std::string(answer.row->name) + " " + std::string(name_of(cluster));
       if (answer.row->reference && (cluster != Cluster::scalar || desc.parts.size() > 1)) continue;
       if (!options_.row.empty() && options_.row != answer.row->name) continue;
@@ -127,7 +136,7 @@ class Driver {
 
   Options options_;
   Registry registry_;
-  Catalogue catalogue_;
+  std::map<Cluster, Catalogue> catalogues_;
   Tally tally_;
   std::string where_ = "argument";
 };

@@ -90,7 +90,10 @@ POLYPHASE_INLINE VecF ending_value(VecF x, VecF v, VecF alpha, VecF beta) {
     return half * x * (broadcast(1.0F) + tanh(inner));
   }
   if constexpr (kind == EndingKind::kHardSigmoid) return hard_sigmoid(x, alpha, beta);
-  if constexpr (kind == EndingKind::kHardSwish) return x * hard_sigmoid(x, broadcast(0.166666667F), half);
+  if constexpr (kind == EndingKind::kHardSwish) {
+    // x * min(6, max(0, x + 3)) / 6: exact where the sum is, also near -3.
+    return x * min(broadcast(6.0F), max(zero, x + broadcast(3.0F))) / broadcast(6.0F);
+  }
   if constexpr (kind == EndingKind::kMish) return mish(x);
   if constexpr (kind == EndingKind::kElu) return select(less(x, zero), alpha * exp_minus_one(min(zero, x)), x);
   if constexpr (kind == EndingKind::kSoftplus) return softplus(x);
