@@ -49,6 +49,30 @@ Result<void> bind_shape(const Shape& declared, std::span<const std::int64_t> siz
   return {};
 }
 
+void solve_shape(const Shape& declared, std::span<const std::int64_t> sizes, DimBindings& bindings) {
+  for (int axis = 0; axis < declared.rank(); ++axis) {
+    std::map<std::string, DimRange, std::less<>> used;
+    declared[axis].collect_symbols(used);
+    std::erase_if(used, [&](const auto& symbol) { return bindings.count(symbol.first) != 0; });
+    if (used.size() != 1) continue;
+    DimBindings probe = bindings;
+    const auto at = [&](std::int64_t value) {
+      probe[used.begin()->first] = value;
+      return declared[axis].evaluate(probe);
+    };
+    const auto zero = at(0);
+    const auto one = at(1);
+    if (!zero.has_value() || !one.has_value() || *one == *zero) continue;
+    std::int64_t slope = 0;
+    std::int64_t rise = 0;
+    if (__builtin_sub_overflow(*one, *zero, &slope) || slope == -1) continue;
+    if (__builtin_sub_overflow(sizes[static_cast<std::size_t>(axis)], *zero, &rise)) continue;
+    const std::int64_t guess = rise / slope;
+    const DimRange range = used.begin()->second;
+    if (guess >= range.low && guess <= range.high) bindings.emplace(used.begin()->first, guess);
+  }
+}
+
 Result<void> check_shape(const Shape& declared, std::span<const std::int64_t> sizes, std::string_view what,
                          const DimBindings& bindings) {
   for (int axis = 0; axis < declared.rank(); ++axis) {

@@ -16,6 +16,9 @@ namespace polyphase {
 // messages ("input 'x'").
 Result<void> bind_shape(const Shape& declared, std::span<const std::int64_t> sizes, std::string_view what,
                         DimBindings& bindings);
+// Binds symbols that stand only in expressions, such as H in 2*H + 1: the expression's slope gives a guess, which
+// check_shape then tests. What cannot be guessed stays unbound.
+void solve_shape(const Shape& declared, std::span<const std::int64_t> sizes, DimBindings& bindings);
 // Every size of `declared` under the bindings equals the one found.
 Result<void> check_shape(const Shape& declared, std::span<const std::int64_t> sizes, std::string_view what,
                          const DimBindings& bindings);

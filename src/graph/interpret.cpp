@@ -41,6 +41,9 @@ class Interpreter {
       values_[&input] = inputs[i];
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
+      solve_shape(graph.inputs()[i]->type.shape, inputs[i].sizes(), bindings_);
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Value& input = *graph.inputs()[i];
       TRY_VOID(check_shape(input.type.shape, inputs[i].sizes(), "input '" + input.name + "'", bindings_));
     }

@@ -219,6 +219,7 @@ Result<void> Context::run_row(const ProgramStep& step, const StepPlan& plan) {
     }
     plan.row->packing.pack(plan.desc, session_.program().target, views, arena + plan.pack_offset);
     packed = arena + plan.pack_offset;
+    session_.run_packs_.fetch_add(1);
   }
   for (const int operand : step.packed_operands) input_pointers_[static_cast<std::size_t>(operand)] = nullptr;
   Phase phase{.row = plan.row,

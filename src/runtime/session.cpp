@@ -8,32 +8,6 @@
 
 namespace polyphase {
 
-namespace {
-
-// A symbol that stands only in an expression, such as H in 2*H + 1: the expression's slope gives a guess, which
-// check_shape then tests. What cannot be guessed stays unbound, and check_shape says so.
-void solve_expressions(const Shape& declared, std::span<const std::int64_t> sizes, DimBindings& bindings) {
-  for (int axis = 0; axis < declared.rank(); ++axis) {
-    std::map<std::string, DimRange, std::less<>> used;
-    declared[axis].collect_symbols(used);
-    std::erase_if(used, [&](const auto& symbol) { return bindings.count(symbol.first) != 0; });
-    if (used.size() != 1) continue;
-    DimBindings probe = bindings;
-    const auto at = [&](std::int64_t value) {
-      probe[used.begin()->first] = value;
-      return declared[axis].evaluate(probe);
-    };
-    const auto zero = at(0);
-    const auto one = at(1);
-    if (!zero.has_value() || !one.has_value() || *one == *zero) continue;
-    const std::int64_t guess = (sizes[static_cast<std::size_t>(axis)] - *zero) / (*one - *zero);
-    const DimRange range = used.begin()->second;
-    if (guess >= range.low && guess <= range.high) bindings.emplace(used.begin()->first, guess);
-  }
-}
-
-}  // namespace
-
 Session::Session(std::shared_ptr<const Program> program, Options options)
     : program_(std::move(program)),
       options_(options),
@@ -56,7 +30,7 @@ Result<std::vector<std::int64_t>> Session::bind_inputs(
   for (std::size_t i = 0; i < input_sizes.size(); ++i) {
     TRY_VOID(bind_shape(shape_of(i), input_sizes[i], "input '" + engine.inputs[i].name + "'", bindings));
   }
-  for (std::size_t i = 0; i < input_sizes.size(); ++i) solve_expressions(shape_of(i), input_sizes[i], bindings);
+  for (std::size_t i = 0; i < input_sizes.size(); ++i) solve_shape(shape_of(i), input_sizes[i], bindings);
   for (std::size_t i = 0; i < input_sizes.size(); ++i) {
     TRY_VOID(check_shape(shape_of(i), input_sizes[i], "input '" + engine.inputs[i].name + "'", bindings));
   }

@@ -50,6 +50,8 @@ class Session {
 
   const Program& program() const { return *program_; }
   int threads() const { return pool_.threads(); }
+  // Weights packed while loading, and computed weights packed at runs.
+  std::uint64_t packs() const { return program_->packs + run_packs_.load(); }
   std::uint64_t plans() const { return plans_.load(); }
   std::uint64_t plan_hits() const { return plan_hits_.load(); }
 
@@ -69,6 +71,7 @@ class Session {
   std::vector<std::unique_ptr<Context>> free_;
   std::atomic<std::uint64_t> plans_{0};
   std::atomic<std::uint64_t> plan_hits_{0};
+  std::atomic<std::uint64_t> run_packs_{0};
 };
 
 }  // namespace polyphase
