@@ -3,10 +3,6 @@
 
 #include <cstdlib>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace polyphase {
 namespace {
 
@@ -16,7 +12,7 @@ constexpr int spins_before_yield = 200;
 
 void pause() {
 #if defined(__x86_64__)
-  _mm_pause();
+  __builtin_ia32_pause();
 #else
   std::this_thread::yield();
 #endif
