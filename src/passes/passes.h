@@ -8,6 +8,7 @@
 namespace polyphase {
 
 bool choose_layouts(Graph& graph, const Target& target);
+bool find_depthwise(Graph& graph, const Target& target);
 bool fold_batch_norm(Graph& graph, const Target& target);
 bool fold_constants(Graph& graph, const Target& target);
 bool fold_padding(Graph& graph, const Target& target);
@@ -16,8 +17,11 @@ bool fold_slice_into_crop(Graph& graph, const Target& target);
 bool fuse_beginnings(Graph& graph, const Target& target);
 bool fuse_endings(Graph& graph, const Target& target);
 bool merge_equal_nodes(Graph& graph, const Target& target);
+bool recognise_depth_to_space(Graph& graph, const Target& target);
 bool remove_dead_nodes(Graph& graph, const Target& target);
 bool simplify(Graph& graph, const Target& target);
 bool turn_conv_transpose_into_conv(Graph& graph, const Target& target);
+bool turn_pixel_shuffle_into_conv_transpose(Graph& graph, const Target& target);
+bool turn_zero_insertion_into_conv_transpose(Graph& graph, const Target& target);
 
 }  // namespace polyphase
