@@ -1,0 +1,141 @@
+// The spine: a model file becomes an engine.
+#include <set>
+
+#include "api/state.h"
+#include "base/shape_binding.h"
+#include "engine/file.h"
+#include "import/onnx/import_onnx.h"
+#include "lower/lower.h"
+#include "passes/pipeline.h"
+
+namespace polyphase::api {
+namespace {
+
+void tell(const CompileOptions& options, std::string_view stage, double done) {
+  if (options.progress) options.progress(stage, done);
+}
+
+Result<Target> target_of(const CompileOptions& options, const Workshop& workshop) {
+  if (options.target == "native") return workshop.native_target();
+  // Every CPU must take every step of a portable engine, so the least of them chooses.
+  if (options.target == "portable") return workshop.target(Cluster::scalar, true);
+  const auto cluster = cluster_from_name(options.target);
+  if (cluster.has_value()) return workshop.target(*cluster, false);
+  return Error{ErrorCode::invalid_argument, "there is no target '" + options.target + "'.",
+               "Targets are native, portable, scalar, avx2 and avx512."};
+}
+
+Result<ImportOptions> import_options_of(const CompileOptions& options) {
+  ImportOptions out;
+  for (const auto& [name, range] : options.dims) {
+    if (range.low < 0 || range.low > range.high) {
+      return Error{ErrorCode::invalid_argument, "the range of size '" + name + "', " + std::to_string(range.low) +
+                                                    ".." + std::to_string(range.high) + ", holds no size."};
+    }
+    out.dims[name] = {range.low, range.high};
+  }
+  for (const auto& [input, sizes] : options.shapes) {
+    std::vector<Dim>& dims = out.shapes[input];
+    for (const std::string& size : sizes) {
+      auto dim = parse_dim(size, out.dims);
+      if (!dim.ok() || !(dim->is_symbol() || (dim->is_constant() && dim->value() >= 0))) {
+        return Error{ErrorCode::invalid_argument,
+                     "the shape given for input '" + input + "' has the size '" + size + "'.",
+                     "A size is a number or a name, as in x=1x3xHxW."};
+      }
+      dims.push_back(std::move(*dim));
+    }
+  }
+  return out;
+}
+
+// The sizes that the caller expects most, as values of the graph's symbols.
+Result<DimBindings> likely_of(const CompileOptions& options, const Graph& graph) {
+  DimBindings out;
+  for (const auto& [name, sizes] : options.tune_for) {
+    const polyphase::Value* found = nullptr;
+    std::string known;
+    for (const auto& input : graph.inputs()) {
+      if (input->name == name) found = input.get();
+      known += (known.empty() ? "" : ", ") + input->name;
+    }
+    if (found == nullptr) {
+      return Error{ErrorCode::invalid_argument,
+                   "sizes to tune for are given for input '" + name + "', which is not there.",
+                   "The model's inputs are: " + known + "."};
+    }
+    TRY_VOID(bind_shape(found->type.shape, sizes, "the shape to tune for, of input '" + name + "',", out));
+  }
+  return out;
+}
+
+PassOptions pass_options_of(const CompileOptions& options) {
+  PassOptions out;
+  out.without = options.without;
+  out.print_after = options.print_after;
+  out.stop_after = options.stop_after;
+  if (options.print) {
+    out.print = [print = options.print](std::string_view text) { print("", text); };
+  }
+  if (options.progress) {
+    out.progress = [&options](const PassReport& report) {
+      const double share =
+          static_cast<double>(report.position + 1) / static_cast<double>(std::max<std::size_t>(1, report.count));
+      options.progress("pass " + std::string(report.name), 0.2 + 0.5 * share);
+    };
+  }
+  return out;
+}
+
+Result<Engine> compile_graph(ImportedModel model, std::shared_ptr<const Workshop> workshop,
+                             const CompileOptions& options) {
+  Graph& graph = *model.graph;
+  TRY(const Target target, target_of(options, *workshop));
+  TRY(const DimBindings likely, likely_of(options, graph));
+  TRY_VOID(run_passes(graph, target, pass_options_of(options)));
+  tell(options, "lower", 0.7);
+  TRY(polyphase::Engine engine,
+      lower(graph, target,
+            {.model_name = model.name, .producer = "polyphase " + std::string(version()), .likely = likely}));
+  engine.remarks.insert(engine.remarks.begin(), model.warnings.begin(), model.warnings.end());
+  tell(options, "done", 1);
+  return Access::engine(std::move(workshop), std::move(engine));
+}
+
+}  // namespace
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> out;
+  std::set<std::string_view> seen;
+  for (const Pass& pass : pass_table()) {
+    if (seen.insert(pass.name).second) out.emplace_back(pass.name);
+  }
+  return out;
+}
+
+Result<Engine> compile(const std::string& path, const CompileOptions& options) {
+  return without_throwing([&]() -> Result<Engine> {
+    tell(options, "import", 0);
+    auto workshop = built_in_workshop();
+    TRY(const ImportOptions import, import_options_of(options));
+    TRY(ImportedModel model, import_onnx(std::filesystem::path(path), workshop->registry(), import));
+    return compile_graph(std::move(model), std::move(workshop), options);
+  });
+}
+
+Result<Engine> compile_bytes(std::span<const std::byte> bytes, std::string_view name, const CompileOptions& options) {
+  return without_throwing([&]() -> Result<Engine> {
+    tell(options, "import", 0);
+    auto workshop = built_in_workshop();
+    TRY(const ImportOptions import, import_options_of(options));
+    TRY(ImportedModel model, import_onnx(bytes, workshop->registry(), import));
+    if (!name.empty()) model.name = std::string(name);
+    return compile_graph(std::move(model), std::move(workshop), options);
+  });
+}
+
+Result<Engine> open(const std::string& path, const CompileOptions& options) {
+  return is_engine_file(path) ? Engine::load(path) : compile(path, options);
+}
+
+}  // namespace polyphase::api

@@ -1,0 +1,131 @@
+// Engine's public face: files, ports, and what `inspect` shows.
+#include "api/state.h"
+#include "backends/cpu/catalogue.h"
+#include "engine/file.h"
+
+namespace polyphase::api {
+
+std::string_view version() { return POLYPHASE_VERSION; }
+
+Workshop::Workshop() : registry_(Registry::built_in()) {
+  for (const Cluster cluster : {Cluster::scalar, Cluster::avx2, Cluster::avx512}) {
+    catalogues_.emplace(cluster, Catalogue(cpu::rows_of(cluster), registry_));
+  }
+}
+
+Target Workshop::target(Cluster cluster, bool portable) const {
+  return cpu::target_of(cluster, portable, catalogues_.at(cluster));
+}
+
+Target Workshop::native_target() const { return target(cpu::native_cluster(), false); }
+
+std::shared_ptr<const Workshop> built_in_workshop() {
+  static const auto workshop = std::make_shared<const Workshop>();
+  return workshop;
+}
+
+namespace {
+
+std::vector<std::string> sizes_text(const Shape& shape) {
+  std::vector<std::string> out;
+  for (const Dim& dim : shape) out.push_back(dim.text());
+  return out;
+}
+
+std::vector<Port> ports_of(const polyphase::Engine& engine, const std::vector<EnginePort>& ports) {
+  std::vector<Port> out;
+  for (const EnginePort& port : ports) {
+    const Type& type = engine.values[static_cast<std::size_t>(port.value)].type;
+    out.push_back({port.name, type.dtype, sizes_text(type.shape)});
+  }
+  return out;
+}
+
+std::string storage_text(const polyphase::Engine& engine, const EngineValue& value) {
+  switch (value.storage) {
+    case Storage::input:
+      return "input";
+    case Storage::output:
+      return "output";
+    case Storage::constant:
+      return "constant";
+    case Storage::arena:
+      return "arena";
+    case Storage::alias:
+      break;
+  }
+  return "alias of " + engine.values[static_cast<std::size_t>(value.alias.value)].name;
+}
+
+StepInfo step_info(const Step& step, int block) {
+  constexpr std::string_view kinds[] = {"kernel", "copy", "bind", "branch", "loop"};
+  StepInfo out;
+  out.kind = kinds[static_cast<std::size_t>(step.kind)];
+  out.node = step.name;
+  for (const Part& part : step.parts) out.operation += (out.operation.empty() ? "" : " + ") + part.op->name;
+  out.rows = step.rows;
+  out.reference = !step.rows.empty() && step.rows.front() == reference_row.name;
+  out.inputs = step.inputs;
+  out.outputs = step.outputs;
+  out.block = block;
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::pair<const Step*, int>> steps_in_order(const polyphase::Engine& engine) {
+  std::vector<std::pair<const Step*, int>> out;
+  const auto append = [&](const auto& self, int block) -> void {
+    for (const Step& step : engine.blocks[static_cast<std::size_t>(block)].steps) {
+      out.emplace_back(&step, block);
+      for (const int nested : step.blocks) self(self, nested);
+    }
+  };
+  append(append, 0);
+  return out;
+}
+
+Engine Access::engine(std::shared_ptr<const Workshop> workshop, polyphase::Engine compiled) {
+  auto state = std::make_shared<Engine::State>();
+  state->workshop = std::move(workshop);
+  state->inputs = ports_of(compiled, compiled.inputs);
+  state->outputs = ports_of(compiled, compiled.outputs);
+  state->engine = std::make_shared<const polyphase::Engine>(std::move(compiled));
+  Engine out;
+  out.state_ = std::move(state);
+  return out;
+}
+
+Result<Engine> Engine::load(const std::string& path) {
+  return without_throwing([&]() -> Result<Engine> {
+    auto workshop = built_in_workshop();
+    TRY(polyphase::Engine engine, read_engine(path, workshop->registry()));
+    return Access::engine(std::move(workshop), std::move(engine));
+  });
+}
+
+Result<void> Engine::save(const std::string& path) const {
+  return without_throwing([&]() -> Result<void> { return write_engine(*Access::state(*this).engine, path); });
+}
+
+const std::vector<Port>& Engine::inputs() const { return Access::state(*this).inputs; }
+const std::vector<Port>& Engine::outputs() const { return Access::state(*this).outputs; }
+
+EngineInfo Engine::info() const {
+  const polyphase::Engine& engine = *Access::state(*this).engine;
+  EngineInfo out;
+  out.model_name = engine.model_name;
+  out.producer = engine.producer;
+  out.cluster = engine.cluster;
+  for (const auto& [name, range] : engine.symbols) out.dims[name] = {range.low, range.high};
+  for (const EngineValue& value : engine.values) {
+    out.values.push_back(
+        {value.name, value.type.dtype, sizes_text(value.type.shape), value.layout.text(), storage_text(engine, value)});
+  }
+  for (const auto& [step, block] : steps_in_order(engine)) out.steps.push_back(step_info(*step, block));
+  for (const EngineConstant& constant : engine.constants) out.constant_bytes += constant.bytes->size_bytes();
+  out.remarks = engine.remarks;
+  return out;
+}
+
+}  // namespace polyphase::api

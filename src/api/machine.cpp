@@ -1,0 +1,46 @@
+// Asks the system for cores, memory and the CPU's name.
+#include "api/machine.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "backends/cpu/catalogue.h"
+#include "polyphase/polyphase.h"
+
+namespace polyphase::api {
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+std::uint64_t memory_bytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page = sysconf(_SC_PAGESIZE);
+  std::uint64_t bytes =
+      pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : UINT64_MAX;
+  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::ifstream file(path);
+    std::uint64_t limit = 0;
+    if (file >> limit && limit > 0) bytes = std::min(bytes, limit);
+  }
+  return bytes;
+}
+
+std::vector<DeviceInfo> devices() {
+  DeviceInfo out;
+  out.name = cpu::processor_name();
+  out.cluster = name_of(cpu::native_cluster());
+  out.features = cpu::processor_features();
+  out.cores = usable_cores();
+  out.memory_bytes = memory_bytes();
+  return {out};
+}
+
+}  // namespace polyphase::api

@@ -1,0 +1,91 @@
+// Session::explain: which kernel runs each step and why, what it computes and moves, and where values lie.
+#include "api/state.h"
+
+namespace polyphase::api {
+namespace {
+
+double elements(const Shape& shape) { return static_cast<double>(shape.element_count().constant().value_or(0)); }
+
+double product_from(const Shape& shape, int axis) {
+  double product = 1;
+  for (int i = axis; i < shape.rank(); ++i) product *= static_cast<double>(shape[i].constant().value_or(0));
+  return product;
+}
+
+// Arithmetic of one part by its definition: 2 per multiply-add, 1 per element of anything else.
+double flops_of(const StepDesc& desc, const Part& part) {
+  const auto operand = [&](std::size_t i) -> const Shape* {
+    const int index = i < part.operands.size() ? part.operands[i] : -1;
+    return index < 0 ? nullptr : &desc.inputs[static_cast<std::size_t>(index)].type.shape;
+  };
+  const Shape& result = desc.outputs.front().type.shape;
+  const Shape* weights = operand(1);
+  if (part.op->name == "conv" && weights != nullptr) return 2 * elements(result) * product_from(*weights, 1);
+  if (part.op->name == "conv_transpose" && weights != nullptr) {
+    const Shape& data = desc.data().type.shape;
+    return 2 * elements(data) * product_from(*weights, 1);
+  }
+  if (part.op->name == "matmul" && operand(0) != nullptr) {
+    const Shape& left = *operand(0);
+    return 2 * elements(result) *
+           (left.rank() == 0 ? 1 : static_cast<double>(left[left.rank() - 1].constant().value_or(0)));
+  }
+  if (part.op->moves_elements) return 0;
+  return elements(result);
+}
+
+double bytes_of(const StepPlan& plan) {
+  double bytes = 0;
+  for (const OperandDesc& input : plan.desc.inputs) {
+    if (input.present) bytes += elements(input.type.shape) * static_cast<double>(size_bytes(input.type.dtype));
+  }
+  for (const OperandDesc& output : plan.desc.outputs)
+    bytes += elements(output.type.shape) * static_cast<double>(size_bytes(output.type.dtype));
+  return bytes;
+}
+
+StepReport report_step(const Program& program, std::size_t index, const StepPlan& plan) {
+  const ProgramStep& step = program.steps[index];
+  StepReport out;
+  out.step = static_cast<int>(index);
+  if (plan.row == nullptr) return out;
+  out.row = plan.row->name;
+  out.reference = plan.row->reference;
+  for (const RowAnswer& answer : program.target.catalogue->ask(step.desc, plan.desc, program.target)) {
+    out.rows.push_back({std::string(answer.row->name), answer.refusal, answer.cost_seconds, answer.row == plan.row});
+  }
+  for (const Part& part : plan.desc.parts) out.flops += flops_of(plan.desc, part);
+  out.bytes = bytes_of(plan);
+  return out;
+}
+
+}  // namespace
+
+Result<Report> Session::explain(const std::vector<std::vector<std::int64_t>>& input_sizes) const {
+  return without_throwing([&]() -> Result<Report> {
+    polyphase::Session& session = Access::session_of(*this);
+    const Program& program = session.program();
+    TRY(const auto plan, session.plan_for(input_sizes));
+    Report out;
+    for (std::size_t i = 0; i < plan->steps.size(); ++i) {
+      if (plan->steps[i] != nullptr) out.steps.push_back(report_step(program, i, *plan->steps[i]));
+    }
+    for (const PlacedRoot& root : plan->arena_roots) {
+      const auto value = static_cast<std::size_t>(root.value);
+      const auto sizes = plan->places[value].desc.size_span();
+      out.placed.push_back({root.value,
+                            {sizes.begin(), sizes.end()},
+                            root.size_bytes,
+                            root.offset_bytes,
+                            program.values[value].first_step,
+                            program.values[value].last_step});
+    }
+    out.arena_bytes = plan->arena_bytes;
+    out.lower_bound_bytes = plan->lower_bound_bytes;
+    out.scratch_bytes = plan->scratch_bytes * static_cast<std::size_t>(session.threads());
+    out.constant_bytes = program.constant_bytes;
+    return out;
+  });
+}
+
+}  // namespace polyphase::api

@@ -1,0 +1,74 @@
+// What the public handles hold, and how our own files reach into them.
+#pragma once
+
+#include <memory>
+#include <new>
+
+#include "engine/engine.h"
+#include "kernel/catalogue.h"
+#include "kernel/target.h"
+#include "ops/registry.h"
+#include "polyphase/polyphase.h"
+#include "runtime/session.h"
+
+namespace polyphase::api {
+
+// The operators and the kernels of one compilation; engines keep it alive because their parts point into it.
+class Workshop {
+ public:
+  Workshop();
+  const Registry& registry() const { return registry_; }
+  // The kernels of a cluster; of the best one that runs here.
+  Target target(Cluster cluster, bool portable) const;
+  Target native_target() const;
+
+ private:
+  Registry registry_;
+  std::map<Cluster, Catalogue> catalogues_;
+};
+std::shared_ptr<const Workshop> built_in_workshop();
+
+struct Engine::State {
+  std::shared_ptr<const Workshop> workshop;
+  std::shared_ptr<const polyphase::Engine> engine;
+  std::vector<Port> inputs;
+  std::vector<Port> outputs;
+};
+
+struct Session::State {
+  Engine engine;
+  std::unique_ptr<polyphase::Session> session;
+};
+
+struct Access {
+  static Engine engine(std::shared_ptr<const Workshop> workshop, polyphase::Engine compiled);
+  static const Engine::State& state(const Engine& engine) {
+    CHECK(engine.state_ != nullptr, "an Engine that nobody compiled or loaded");
+    return *engine.state_;
+  }
+  static Session session(std::shared_ptr<const Session::State> state);
+  static polyphase::Session& session_of(const Session& session) {
+    CHECK(session.state_ != nullptr, "a Session that nobody created");
+    return *session.state_->session;
+  }
+  static Tensor tensor(const polyphase::Tensor& from);
+};
+
+// The given memory as a tensor view. Errors: invalid_argument; `what` names it.
+Result<polyphase::TensorView> inner_view(const TensorView& given, const std::string& what);
+
+// The steps of all blocks in the order in which a session numbers them, each with its block.
+std::vector<std::pair<const Step*, int>> steps_in_order(const polyphase::Engine& engine);
+
+// Calls f; memory that the system refuses on the way becomes an Error.
+template <typename F>
+auto without_throwing(F&& f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::out_of_memory, "the system has no more memory.",
+                 "Use a smaller model or smaller inputs, or a machine with more memory."};
+  }
+}
+
+}  // namespace polyphase::api

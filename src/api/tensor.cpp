@@ -1,0 +1,112 @@
+// Tensors and views at the border.
+#include <algorithm>
+#include <charconv>
+
+#include "api/state.h"
+
+namespace polyphase::api {
+
+namespace {
+
+TensorView plain_view(DType dtype, const void* data, std::vector<std::int64_t> sizes) {
+  return {dtype, std::move(sizes), {}, const_cast<void*>(data)};
+}
+
+}  // namespace
+
+TensorView view(const float* data, std::vector<std::int64_t> sizes) {
+  return plain_view(DType::f32, data, std::move(sizes));
+}
+TensorView view(const double* data, std::vector<std::int64_t> sizes) {
+  return plain_view(DType::f64, data, std::move(sizes));
+}
+TensorView view(const std::int32_t* data, std::vector<std::int64_t> sizes) {
+  return plain_view(DType::i32, data, std::move(sizes));
+}
+TensorView view(const std::int64_t* data, std::vector<std::int64_t> sizes) {
+  return plain_view(DType::i64, data, std::move(sizes));
+}
+TensorView view(const std::uint8_t* data, std::vector<std::int64_t> sizes) {
+  return plain_view(DType::u8, data, std::move(sizes));
+}
+TensorView view(const bool* data, std::vector<std::int64_t> sizes) {
+  return plain_view(DType::boolean, data, std::move(sizes));
+}
+
+Tensor Access::tensor(const polyphase::Tensor& from) {
+  Tensor out;
+  out.owner_ = from.buffer();
+  out.view_.dtype = from.dtype();
+  out.view_.sizes = from.sizes();
+  out.view_.data = from.view().data;
+  return out;
+}
+
+Result<Tensor> Tensor::allocate(DType dtype, std::vector<std::int64_t> sizes) {
+  return without_throwing([&]() -> Result<Tensor> {
+    TRY(const polyphase::Tensor tensor, polyphase::Tensor::allocate(dtype, sizes));
+    return Access::tensor(tensor);
+  });
+}
+
+std::int64_t Tensor::element_count() const {
+  std::int64_t count = 1;
+  for (const std::int64_t size : view_.sizes) count *= size;
+  return count;
+}
+
+std::size_t Tensor::size_bytes() const {
+  return static_cast<std::size_t>(element_count()) * polyphase::size_bytes(view_.dtype);
+}
+
+Result<polyphase::TensorView> inner_view(const TensorView& given, const std::string& what) {
+  if (given.sizes.size() > max_rank) {
+    return Error{ErrorCode::invalid_argument, what + " has rank " + std::to_string(given.sizes.size()) +
+                                                  "; the highest is " + std::to_string(max_rank) + "."};
+  }
+  if (static_cast<int>(given.dtype) >= dtype_count)
+    return Error{ErrorCode::invalid_argument, what + " has an unknown dtype."};
+  std::int64_t bytes = static_cast<std::int64_t>(size_bytes(given.dtype));
+  for (const std::int64_t size : given.sizes) {
+    if (size < 0 || __builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) {
+      return Error{ErrorCode::invalid_argument,
+                   what + " has the size " + std::to_string(size) + ", negative or too large."};
+    }
+  }
+  if (!given.strides.empty() && given.strides.size() != given.sizes.size()) {
+    return Error{ErrorCode::invalid_argument, what + " has " + std::to_string(given.strides.size()) + " strides for " +
+                                                  std::to_string(given.sizes.size()) + " axes."};
+  }
+  polyphase::TensorView out(TensorDesc::row_major(given.dtype, given.sizes), static_cast<std::byte*>(given.data));
+  if (!given.strides.empty()) std::copy(given.strides.begin(), given.strides.end(), out.strides.begin());
+  if (out.data == nullptr && !out.empty())
+    return Error{ErrorCode::invalid_argument, what + " has no memory: its data is null."};
+  return out;
+}
+
+Result<std::vector<std::string>> parse_sizes(std::string_view text) {
+  std::vector<std::string> out;
+  if (text.empty()) return out;
+  const auto refuse = [&](const std::string& why) {
+    return Error{ErrorCode::invalid_argument, "the sizes '" + std::string(text) + "' cannot be read: " + why + ".",
+                 "Write numbers or names with x between them: 1x3xHxW."};
+  };
+  for (std::size_t at = 0;;) {
+    // An x ends a piece unless it stands inside a name: "maxH" is one.
+    std::size_t end = at;
+    const bool number = at < text.size() && text[at] >= '0' && text[at] <= '9';
+    while (end < text.size() && (number ? text[end] >= '0' && text[end] <= '9' : text[end] != 'x')) ++end;
+    const std::string_view piece = text.substr(at, end - at);
+    if (piece.empty()) return refuse("a piece is empty");
+    for (const char c : piece) {
+      const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+      if (!plain) return refuse("'" + std::string(1, c) + "' is neither a digit nor a letter");
+    }
+    out.emplace_back(piece);
+    if (end == text.size()) return out;
+    if (text[end] != 'x') return refuse("'" + std::string(1, text[end]) + "' stands behind a number");
+    at = end + 1;
+  }
+}
+
+}  // namespace polyphase::api
