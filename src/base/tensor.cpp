@@ -66,12 +66,14 @@ std::int64_t TensorDesc::extent() const {
 namespace {
 
 constexpr std::size_t alignment = 64;
+// No system grants more; asked nevertheless, some abort.
+constexpr std::size_t most_bytes = std::size_t{1} << 40;
 
 }  // namespace
 
 Result<std::shared_ptr<Buffer>> Buffer::allocate(std::size_t size_bytes) {
   const std::size_t rounded = (size_bytes + alignment - 1) / alignment * alignment;
-  void* memory = rounded < size_bytes ? nullptr : std::aligned_alloc(alignment, std::max(rounded, alignment));
+  void* memory = size_bytes > most_bytes ? nullptr : std::aligned_alloc(alignment, std::max(rounded, alignment));
   if (memory == nullptr) {
     return Error{ErrorCode::out_of_memory,
                  "a buffer of " + std::to_string(size_bytes) + " bytes could not be allocated.",
