@@ -37,7 +37,7 @@ class ThreadPool {
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Where one run at a time offers its jobs.
-  class Desk;
+  struct Desk;
   // A free desk; null when all are taken: then the run works alone, which is right too.
   Desk* take_desk();
   void return_desk(Desk* desk);
