@@ -1,12 +1,16 @@
-// Uncleared memory from the system.
+// Uncleared memory from the system, and its second use.
 #include "runtime/arena.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cstdlib>
 
 namespace polyphase {
 
 Result<std::shared_ptr<std::byte>> allocate_bytes(std::size_t size_bytes, const std::string& what) {
-  constexpr std::size_t alignment = 64;
+  constexpr std::size_t huge_page = std::size_t{2} << 20;
+  const std::size_t alignment = size_bytes >= 2 * huge_page ? huge_page : 64;
   const std::size_t rounded = std::max(alignment, (size_bytes + alignment - 1) / alignment * alignment);
   auto* memory = rounded < size_bytes ? nullptr : static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
   if (memory == nullptr) {
@@ -14,15 +18,10 @@ Result<std::shared_ptr<std::byte>> allocate_bytes(std::size_t size_bytes, const 
                  what + " needs " + std::to_string(size_bytes) + " bytes, which the system refused.",
                  "Use smaller inputs, or a machine with more memory."};
   }
+#ifdef MADV_HUGEPAGE
+  if (alignment == huge_page) static_cast<void>(madvise(memory, rounded, MADV_HUGEPAGE));
+#endif
   return std::shared_ptr<std::byte>(memory, [](std::byte* p) { std::free(p); });
-}
-
-Result<Tensor> allocate_tensor(DType dtype, std::span<const std::int64_t> sizes, const std::string& what) {
-  const TensorDesc desc = TensorDesc::row_major(dtype, sizes);
-  const std::size_t bytes = static_cast<std::size_t>(desc.element_count()) * size_bytes(dtype);
-  TRY(auto memory, allocate_bytes(bytes, what));
-  std::byte* data = memory.get();
-  return Tensor(Buffer::borrow(std::move(memory), data, bytes), TensorView(desc, data));
 }
 
 Result<void> Arena::hold(std::size_t size_bytes, const std::string& what) {
@@ -32,6 +31,45 @@ Result<void> Arena::hold(std::size_t size_bytes, const std::string& what) {
   TRY(memory_, allocate_bytes(size_bytes, what));
   size_bytes_ = size_bytes;
   return {};
+}
+
+Result<ResultPool::Piece> ResultPool::find_or_allocate(std::size_t size_bytes, const std::string& what) {
+  {
+    const std::lock_guard lock(mutex_);
+    // Not much larger than needed: a small result shall not hold a large buffer.
+    const auto found = std::find_if(kept_.rbegin(), kept_.rend(), [&](const Piece& piece) {
+      return piece.first >= size_bytes && piece.first / 2 <= size_bytes;
+    });
+    if (found != kept_.rend()) {
+      Piece piece = std::move(*found);
+      kept_bytes_ -= piece.first;
+      kept_.erase(std::next(found).base());
+      return piece;
+    }
+  }
+  TRY(auto memory, allocate_bytes(size_bytes, what));
+  return Piece(size_bytes, std::move(memory));
+}
+
+void ResultPool::keep(Piece piece) {
+  const std::lock_guard lock(mutex_);
+  kept_bytes_ += piece.first;
+  kept_.push_back(std::move(piece));
+  while (kept_.size() > max_pieces || kept_bytes_ > max_kept_bytes) {
+    kept_bytes_ -= kept_.front().first;
+    kept_.erase(kept_.begin());
+  }
+}
+
+Result<Tensor> ResultPool::take(DType dtype, std::span<const std::int64_t> sizes, const std::string& what) {
+  const TensorDesc desc = TensorDesc::row_major(dtype, sizes);
+  const std::size_t bytes = static_cast<std::size_t>(desc.element_count()) * size_bytes(dtype);
+  TRY(Piece piece, find_or_allocate(bytes, what));
+  std::byte* data = piece.second.get();
+  std::shared_ptr<const void> owner(data, [home = weak_from_this(), piece = std::move(piece)](const void*) mutable {
+    if (const auto pool = home.lock()) pool->keep(std::move(piece));
+  });
+  return Tensor(Buffer::borrow(std::move(owner), data, bytes), TensorView(desc, data));
 }
 
 }  // namespace polyphase

@@ -121,7 +121,7 @@ Result<void> Context::stage_inputs() {
     inputs_[port] = given.data;
     if (given.empty() || (given.is_row_major() && is_aligned(given.data, given.dtype))) continue;
     TRY(staged_[port],
-        allocate_tensor(given.dtype, given.size_span(), "a copy of input '" + engine.inputs[port].name + "'"));
+        session_.results_->take(given.dtype, given.size_span(), "a copy of input '" + engine.inputs[port].name + "'"));
     copy_elements(given, staged_[port].view());
     inputs_[port] = staged_[port].view().data;
   }
@@ -146,7 +146,7 @@ Result<void> Context::make_output(std::size_t port) {
       return {};
     }
   }
-  TRY(outputs_[port], allocate_tensor(desc.dtype, desc.size_span(), what));
+  TRY(outputs_[port], session_.results_->take(desc.dtype, desc.size_span(), what));
   return {};
 }
 

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "runtime/arena.h"
 #include "runtime/session.h"
 
 namespace polyphase {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/tensor.h"
+#include "runtime/arena.h"
 #include "runtime/level_plan.h"
 #include "runtime/plan_cache.h"
 #include "runtime/program.h"
@@ -67,6 +68,7 @@ class Session {
   Options options_;
   PlanCache cache_;
   ThreadPool pool_;
+  std::shared_ptr<ResultPool> results_ = std::make_shared<ResultPool>();
   std::mutex mutex_;  // of the free contexts
   std::vector<std::unique_ptr<Context>> free_;
   std::atomic<std::uint64_t> plans_{0};

@@ -161,6 +161,24 @@ TEST(Session, NeverWritesItsInputs) {
   EXPECT_NE(found[1].view().data, input.view().data);
 }
 
+TEST(Session, ResultsOutliveItAndAreNotSharedBetweenRuns) {
+  Network net = make("graph \"g\" (%x: f32[N]) { %b = neg(%x)\n return %b }");
+  const auto ones = [](std::int64_t n, double value) {
+    return Tensor::from_values(DType::f32, std::array{n}, std::vector<double>(static_cast<std::size_t>(n), value));
+  };
+  auto first = net.session->run(request_of({ones(100, 1)})).value();
+  const void* memory = first[0].view().data;
+  const auto second = net.session->run(request_of({ones(100, 2)})).value();
+  EXPECT_EQ(first[0].view().as<float>()[99], -1.0F);
+  EXPECT_NE(second[0].view().data, memory);
+  first.clear();
+  const auto third = net.session->run(request_of({ones(90, 3)})).value();
+  EXPECT_EQ(third[0].view().data, memory) << "dropped results are used again";
+  net.session.reset();
+  EXPECT_EQ(second[0].view().as<float>()[0], -2.0F);
+  EXPECT_EQ(third[0].view().as<float>()[0], -3.0F);
+}
+
 TEST(Session, RefusesWhatDoesNotFitInFullWords) {
   Network net = make(R"(symbol H = 2..9
 graph "g" (%x: f32[H, W], %y: f32[W, 2*H]) {
