@@ -13,6 +13,7 @@
 
 #include "backends/cpu/catalogue.h"
 #include "conformance/execution.h"
+#include "conformance/symbolic.h"
 
 namespace polyphase::test {
 namespace {
@@ -36,6 +37,7 @@ struct Options {
 struct Tally {
   int cases = 0;
   int runs = 0;
+  int symbolic = 0;  // variants that were also seen with symbols for sizes
   int failures = 0;
   std::map<std::string, int> runs_of_row;           // "conv_gemm avx2"
   std::map<std::string, int> only_reference_of_op;  // cases that no row but the reference takes
@@ -50,7 +52,8 @@ class Driver {
 
   int run() {
     for (const std::string& source : options_.sources) run_source(source);
-    std::printf("%d cases, %d runs, %d failures\n", tally_.cases, tally_.runs, tally_.failures);
+    std::printf("%d cases, %d runs, %d with symbolic sizes, %d failures\n", tally_.cases, tally_.runs, tally_.symbolic,
+                tally_.failures);
     for (const auto& [row, runs] : tally_.runs_of_row) std::printf("  %-40s %6d runs\n", row.c_str(), runs);
     for (const auto& [op, cases] : tally_.only_reference_of_op)
       std::printf("  %-40s %6d cases taken by the reference alone\n", op.c_str(), cases);
@@ -108,6 +111,7 @@ class Driver {
     std::vector<TensorView> constants;
     for (const Tensor& input : prepared.inputs) constants.push_back(input.view());
     const StepDesc desc = describe(prepared, variant, constants);
+    if (variant.density == Density::dense) check_symbols(prepared, variant, desc, target);
     bool taken = false;
     for (const RowAnswer& answer : catalogue.ask(desc, desc, target)) {
       const std::string label = std::string(answer.row->name) + " " + std::string(name_of(cluster));
@@ -132,6 +136,21 @@ class Driver {
       }
     }
     return taken;
+  }
+
+  // What a row takes for every value of the symbols it must take for these.
+  void check_symbols(const PreparedCase& prepared, const Variant& variant, const StepDesc& desc, const Target& target) {
+    const auto symbolic = with_symbols(prepared, desc);
+    if (!symbolic.has_value()) return;
+    ++tally_.symbolic;
+    if (!symbolic->wrong.empty()) fail(prepared.source.line, symbolic->wrong);
+    for (const Row* row : target.catalogue->rows_for(desc.anchor_part().op->name)) {
+      const std::string refusal = refusal_of(*row, desc, target);
+      if (!refusal.empty() && refusal_of(*row, symbolic->desc, target).empty()) {
+        fail(prepared.source.line, std::string(row->name) + " " + std::string(name_of(target.cluster)) + " | " +
+                                       variant.text() + " | takes the sizes as symbols but not as numbers: " + refusal);
+      }
+    }
   }
 
   Options options_;
