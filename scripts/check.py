@@ -88,7 +88,7 @@ def read_counts(runner: str, output: str, counts: Counts) -> None:
 
 def run(step: Step, full: bool, counts: Counts) -> bool:
     print(f"\n== {step.name}", flush=True)
-    env = os.environ | {"POLYPHASE_FULL": "1" if full else "0"} | step.env
+    env = os.environ | {"POLYPHASE_FULL": "1" if full else "0", "BUILD_KEEP_GOING": "1"} | step.env
     process = subprocess.Popen(step.command, cwd=ROOT, env=env, text=True, errors="replace", stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
     output = []

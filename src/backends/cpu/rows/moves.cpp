@@ -41,7 +41,7 @@ Boxes boxes_slice(const PlanRequest& request) {
 
 Boxes boxes_expand(const PlanRequest& request) {
   const TensorDesc& x = request.inputs[0];
-  CopyBox box{0, sizes_of(request.outputs[0]), Sizes(box.sizes.size(), 0), strides_of(request.outputs[0])};
+  CopyBox box{0, sizes_of(request.outputs[0]), {}, strides_of(request.outputs[0])};
   box.from_strides.assign(box.sizes.size(), 0);
   const std::size_t lead = box.sizes.size() - static_cast<std::size_t>(x.rank);
   for (std::size_t i = 0; i < static_cast<std::size_t>(x.rank); ++i) {
