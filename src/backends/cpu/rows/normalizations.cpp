@@ -14,6 +14,8 @@ bool is_layer_norm(const StepDesc& desc) { return desc.anchor_part().op->name ==
 // scale and bias (operands 1 and 2) must lie as one run of elements.
 std::string refuse_parameters(const StepDesc& desc) {
   if (!is_layer_norm(desc)) return {};
+  const auto present = [&](std::size_t i) { return i < desc.inputs.size() && desc.inputs[i].present; };
+  if (present(2) && !present(1)) return "a bias needs a scale";
   const Shape& x = desc.inputs[0].type.shape;
   const auto axis = static_cast<int>(desc.attributes().get<int64_t>("axis"));
   for (std::size_t i = 1; i < desc.inputs.size(); ++i) {
@@ -67,7 +69,7 @@ Plan plan_rows(const PlanRequest& request, const Target&) {
     for (auto i = static_cast<std::size_t>(request.desc.attributes().get<int64_t>("axis"));
          i < static_cast<std::size_t>(x.rank); ++i)
       plan.length *= x.sizes[i];
-    plan.scale_mode = 2;
+    if (plan.scale_mode != 0) plan.scale_mode = 2;
     plan.channels = plan.channels_per_group = 1;
     plan.elements_per_channel = plan.length;
   } else {
