@@ -21,7 +21,7 @@ if(NOT EXISTS "${POLYPHASE_ONNX_PROTO}")
                       "with the onnx.proto of an installed onnx package.")
 endif()
 
-# #include "onnx/onnx.pb.h", for room wire alone. Lite: no reflection, a third of the code.
+# #include "onnx/onnx.pb.h", for the .cpp files of wire, import/onnx and export alone. Lite: no reflection, a third of the code.
 set(onnx_generated ${CMAKE_BINARY_DIR}/generated/onnx_proto)
 add_custom_command(
   OUTPUT ${onnx_generated}/onnx/onnx.pb.cc ${onnx_generated}/onnx/onnx.pb.h
