@@ -1,0 +1,61 @@
+// Pad in all versions.
+#include "import/onnx/node_context.h"
+
+namespace polyphase {
+namespace {
+
+using Sizes = std::vector<Dim>;
+using Integers = std::vector<std::int64_t>;
+
+Result<double> fill_value(NodeContext& node) {
+  if (node.version() < 11) return node.real("value", 0.0);
+  if (!node.has(2)) return 0.0;
+  TRY(const auto values, node.fixed_reals(2, "constant_value"));
+  if (values.size() != 1) return broken_rule("constant_value must be one number, found " + node.type(2).text() + ".");
+  return values[0];
+}
+
+Result<Values> convert_pad(NodeContext& node) {
+  const std::string mode = node.word("mode", "constant");
+  const bool has_wrap = node.version() >= 19;
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && !(mode == "wrap" && has_wrap)) {
+    return broken_rule("mode is '" + mode.substr(0, 40) + "'; it must be constant, reflect or edge" + (has_wrap ? ", or wrap." : " (wrap from opset 19 on)."));
+  }
+  Sizes pads;
+  if (node.version() < 11) {
+    const auto given = node.integers("pads");
+    if (!given.has_value() || node.input_count() > 1) return broken_rule("Pad before opset 11 has the attribute pads, and one operand.");
+    pads.assign(given->begin(), given->end());
+  } else {
+    if (!node.has(1)) return broken_rule("the operand pads is missing.");
+    TRY(pads, node.sizes(1, DimRange{-(INT64_C(1) << 31), INT64_C(1) << 31}));
+  }
+  TRY(const double value, fill_value(node));
+  const auto rank = static_cast<std::size_t>(node.rank(0));
+  Integers axes(rank);
+  for (std::size_t i = 0; i < rank; ++i) axes[i] = static_cast<std::int64_t>(i);
+  if (node.has(3)) {
+    if (node.version() < 18) return broken_rule("the operand axes exists from opset 18 on.");
+    TRY(const Integers given, node.fixed_integers(3, "axes"));
+    TRY(axes, node.axes(given, node.rank(0)));
+  }
+  if (pads.size() != 2 * axes.size()) {
+    return broken_rule("pads has " + std::to_string(pads.size()) + " entries; " + std::to_string(axes.size()) + " axes need " + std::to_string(2 * axes.size()) +
+                       ", all beginnings, then all ends.");
+  }
+  Sizes pre(rank, Dim(0));
+  Sizes post(rank, Dim(0));
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    pre[static_cast<std::size_t>(axes[i])] = pads[i];
+    post[static_cast<std::size_t>(axes[i])] = pads[i + axes.size()];
+  }
+  Attributes attributes({{"pre", std::move(pre)}, {"post", std::move(post)}, {"mode", mode}, {"value", mode == "constant" ? value : 0.0}});
+  TRY(Value * result, node.emit("pad", std::move(attributes), {node.input(0)}));
+  return Values{result};
+}
+
+}  // namespace
+
+std::vector<Converter> pad_converters() { return {{"Pad", {2, 11, 13, 18, 19, 21, 23, 24, 25}, 1, 4, convert_pad}}; }
+
+}  // namespace polyphase

@@ -1,0 +1,63 @@
+// Converter: how one ONNX operator becomes IR nodes; the table of all of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "graph/graph.h"
+
+namespace polyphase {
+
+class NodeContext;
+using Values = std::vector<Value*>;
+
+inline constexpr int any_number = 1 << 20;  // of operands or results
+
+struct Converter {
+  std::string_view op_type;
+  // Every version ("since opset") of the operator that a model of the opsets we take can use, oldest first.
+  std::vector<int> versions;
+  int min_inputs = 1;  // operands that must be there
+  int max_inputs = 1;
+  // One value per result, in order; a null stands for a result that we do not compute, which nobody may then use.
+  Result<Values> (*convert)(NodeContext&) = nullptr;
+  std::string_view domain = {};  // "" is ONNX's own
+};
+
+// The families, one file each.
+std::vector<Converter> activation_converters();
+std::vector<Converter> arithmetic_converters();
+std::vector<Converter> constant_converters();
+std::vector<Converter> convolution_converters();
+std::vector<Converter> gather_converters();
+std::vector<Converter> matmul_converters();
+std::vector<Converter> microsoft_converters();
+std::vector<Converter> normalization_converters();
+std::vector<Converter> pad_converters();
+std::vector<Converter> pool_converters();
+std::vector<Converter> reduce_converters();
+std::vector<Converter> reshape_converters();
+std::vector<Converter> resize_converters();
+std::vector<Converter> shape_converters();
+std::vector<Converter> slice_converters();
+std::vector<Converter> softmax_converters();
+
+// All converters by (domain, operator).
+class ConverterTable {
+ public:
+  ConverterTable();
+  const Converter* find(std::string_view domain, std::string_view op_type) const;
+  const std::map<std::pair<std::string, std::string>, Converter, std::less<>>& all() const { return converters_; }
+
+ private:
+  std::map<std::pair<std::string, std::string>, Converter, std::less<>> converters_;
+};
+
+// The version of the operator that a model of this opset means: the newest that is not newer. 0: it did not exist yet.
+int version_at(const Converter& converter, std::int64_t opset);
+
+}  // namespace polyphase

@@ -1,0 +1,24 @@
+// FixedValues: the elements of values that the model fixes: constants and what small computations make of constants alone.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+
+#include "base/tensor.h"
+#include "graph/graph.h"
+
+namespace polyphase {
+
+class FixedValues {
+ public:
+  // Nothing if the value depends on inputs, or is too large to compute here.
+  std::optional<Tensor> of(const Value* value);
+
+ private:
+  std::optional<Tensor> known(const Value* value) const;
+  void evaluate(const Node& node);
+
+  std::unordered_map<const Value*, std::optional<Tensor>> found_;
+};
+
+}  // namespace polyphase

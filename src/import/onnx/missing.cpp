@@ -1,0 +1,108 @@
+// The nearest thing that works, per operator that people meet.
+#include "import/onnx/missing.h"
+
+#include <algorithm>
+#include <array>
+
+#include "wire/printable.h"
+
+namespace polyphase {
+namespace {
+
+struct Alternative {
+  std::string_view op_type;
+  std::string_view advice;
+};
+
+constexpr std::array alternatives = {
+    Alternative{"Attention", "write attention as MatMul, Softmax, MatMul (torch: sdpa with the math kernel, or opset 22 and below)"},
+    Alternative{"AffineGrid", "compute the grid outside of the model and feed it as an input"},
+    Alternative{"Bernoulli", "draw the random numbers outside and feed them as an input"},
+    Alternative{"Col2Im", "torch.nn.functional.fold is a ConvTranspose with a fixed one-hot kernel: write it so"},
+    Alternative{"Compress", "select with Gather and fixed indices"},
+    Alternative{"ConvInteger", "dequantise to float and use Conv"},
+    Alternative{"CumSum", "multiply by a triangular matrix of ones (MatMul)"},
+    Alternative{"DFT", "write the transform as a MatMul with fixed cosine and sine matrices"},
+    Alternative{"STFT", "write it as a Conv with fixed cosine and sine kernels"},
+    Alternative{"DeformConv", "use an ordinary Conv"},
+    Alternative{"DequantizeLinear", "export the float model, before quantisation"},
+    Alternative{"DynamicQuantizeLinear", "export the float model, before quantisation"},
+    Alternative{"QuantizeLinear", "export the float model, before quantisation"},
+    Alternative{"QLinearConv", "export the float model, before quantisation"},
+    Alternative{"QLinearMatMul", "export the float model, before quantisation"},
+    Alternative{"MatMulInteger", "export the float model, before quantisation"},
+    Alternative{"Einsum", "write it as Transpose, Reshape and MatMul"},
+    Alternative{"EyeLike", "make it a constant: torch.eye of a fixed size"},
+    Alternative{"GRU", "unroll the recurrence over a fixed number of steps with MatMul, Sigmoid and Tanh"},
+    Alternative{"LSTM", "unroll the recurrence over a fixed number of steps with MatMul, Sigmoid and Tanh"},
+    Alternative{"RNN", "unroll the recurrence over a fixed number of steps with MatMul and Tanh"},
+    Alternative{"GridSample", "use Resize where the grid is regular"},
+    Alternative{"Hardmax", "use ArgMax and Equal with a Range"},
+    Alternative{"LpNormalization", "write it as ReduceL2 (or ReduceL1) and Div"},
+    Alternative{"LpPool", "write it as Pow, AveragePool, Mul and Pow"},
+    Alternative{"GlobalLpPool", "write it as ReduceL2 over the spatial axes"},
+    Alternative{"LRN", "write it as Mul, AveragePool over the channels, Pow and Div"},
+    Alternative{"Loop", "unroll it: export with a fixed number of iterations, so that no loop is left"},
+    Alternative{"Scan", "unroll it: export with a fixed number of iterations, so that no loop is left"},
+    Alternative{"MaxUnpool", "use ConvTranspose or Resize (nearest) instead"},
+    Alternative{"NonMaxSuppression", "take it out of the model and run it on the outputs"},
+    Alternative{"NonZero", "use Where with a mask of fixed size"},
+    Alternative{"OneHot", "use Equal of the indices with a Range, then Where"},
+    Alternative{"RandomNormal", "draw the random numbers outside and feed them as an input"},
+    Alternative{"RandomNormalLike", "draw the random numbers outside and feed them as an input"},
+    Alternative{"RandomUniform", "draw the random numbers outside and feed them as an input"},
+    Alternative{"RandomUniformLike", "draw the random numbers outside and feed them as an input"},
+    Alternative{"RoiAlign", "take it out of the model"},
+    Alternative{"ScatterElements", "use Where, Pad and Concat for regions that are known beforehand"},
+    Alternative{"ScatterND", "write slice assignment as Concat of the parts, or Pad and Where"},
+    Alternative{"Shrink", "write it with Where, Less and Add"},
+    Alternative{"SequenceAt", "use Split, with a fixed number of parts"},
+    Alternative{"SequenceConstruct", "use Concat"},
+    Alternative{"SplitToSequence", "use Split, with a fixed number of parts"},
+    Alternative{"ConcatFromSequence", "use Concat"},
+    Alternative{"TopK", "use ArgMax or ReduceMax where one element is enough"},
+    Alternative{"Trilu", "multiply by a constant triangular mask"},
+    Alternative{"Unique", "take it out of the model"},
+};
+
+}  // namespace
+
+std::string nearest_alternative(std::string_view domain, std::string_view op_type) {
+  const auto found = std::find_if(alternatives.begin(), alternatives.end(), [&](const Alternative& a) { return a.op_type == op_type; });
+  if (domain.empty() && found != alternatives.end()) return std::string(found->advice);
+  if (domain == "com.microsoft") return "export without ONNX Runtime's optimiser, so that the standard operators stay";
+  if (!domain.empty()) return "give the operator as a model-local function made of standard operators";
+  return "write it with the operators listed in docs/operators.md";
+}
+
+void MissingOperators::add(std::string_view domain, std::string_view op_type, std::int64_t opset, std::string_view node, std::string why) {
+  Entry& entry = entries_[{std::string(domain), std::string(op_type)}];
+  if (entry.count++ == 0) {
+    entry.opset = opset;
+    entry.first_node = node;
+    entry.why = std::move(why);
+  }
+}
+
+Error MissingOperators::error() const {
+  constexpr std::size_t shown = 40;
+  std::string message = "the model needs " + std::string(entries_.size() == 1 ? "an operator" : std::to_string(entries_.size()) + " operators") +
+                        " that Polyphase does not have:";
+  std::size_t number = 0;
+  for (const auto& [key, entry] : entries_) {
+    if (number++ == shown) {
+      message += "\n  … and " + std::to_string(entries_.size() - shown) + " more";
+      break;
+    }
+    const auto& [domain, op_type] = key;
+    message += "\n  " + (domain.empty() ? "" : wire::printable(domain) + ".") + wire::printable(op_type) + " (opset " + std::to_string(entry.opset) + "), " +
+               std::to_string(entry.count) + (entry.count == 1 ? " node" : " nodes") + ", the first '" + entry.first_node + "'";
+    if (!entry.why.empty()) message += ": " + entry.why;
+    message += "; instead: " + nearest_alternative(domain, op_type);
+  }
+  Error error{ErrorCode::unsupported, std::move(message), "\nChange the model as said, and export it again."};
+  if (entries_.size() == 1) error.node = entries_.begin()->second.first_node;
+  return error;
+}
+
+}  // namespace polyphase

@@ -1,0 +1,106 @@
+// NodeContext: what a converter sees of its ONNX node (operands, attributes, version) and how it adds IR nodes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dim.h"
+#include "base/result.h"
+#include "graph/graph.h"
+#include "import/onnx/converter.h"
+#include "import/onnx/scope.h"
+
+namespace onnx {
+class AttributeProto;
+class NodeProto;
+}  // namespace onnx
+
+namespace polyphase {
+
+class Importer;
+
+class NodeContext {
+ public:
+  NodeContext(Importer& importer, Graph& graph, const Converter& converter, int version, std::string name, Values inputs,
+              std::size_t output_count, std::vector<NamedAttribute> attributes);
+
+  int version() const { return version_; }
+  const std::string& name() const { return name_; }
+  std::string_view op_type() const { return converter_.op_type; }
+  Graph& graph() { return graph_; }
+
+  // Operands. The table's min_inputs are there; others may be absent (null).
+  std::size_t input_count() const { return inputs_.size(); }
+  bool has(std::size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
+  Value* input(std::size_t i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }
+  const Values& inputs() const { return inputs_; }
+  const Type& type(std::size_t i) const { return input(i)->type; }
+  const Shape& shape(std::size_t i) const { return input(i)->type.shape; }
+  int rank(std::size_t i) const { return shape(i).rank(); }
+  // Results that the node names, trailing absent ones not counted.
+  std::size_t output_count() const { return output_count_; }
+
+  // Attributes, or the default if the node does not have them. An attribute of the wrong type makes the whole node fail after the
+  // converter returns; the default is given meanwhile. What no converter asked for is refused.
+  bool has_attribute(std::string_view attribute_name);
+  std::int64_t integer(std::string_view attribute_name, std::int64_t otherwise);
+  bool flag(std::string_view attribute_name, bool otherwise) { return integer(attribute_name, otherwise ? 1 : 0) != 0; }
+  double real(std::string_view attribute_name, double otherwise);
+  std::string word(std::string_view attribute_name, std::string_view otherwise);
+  std::optional<std::vector<std::int64_t>> integers(std::string_view attribute_name);
+  std::optional<std::vector<double>> reals(std::string_view attribute_name);
+  Result<Tensor> tensor(std::string_view attribute_name);
+  Result<Tensor> sparse_tensor(std::string_view attribute_name);
+  void ignore(std::string_view attribute_name) { (void)find(attribute_name); }
+  void refuse_later(Error error);  // keeps the first
+
+  // Adds an IR node and returns its first result.
+  Result<Value*> emit(std::string_view op_name, Attributes attributes, Values operands);
+  Value* constant(Tensor tensor);
+  Value* scalar(DType dtype, double value);
+  Value* sizes_as_data(std::vector<Dim> sizes, bool scalar = false);
+
+  // Operand i's elements as sizes. Where they come from data, a bind node gives them names; its length must be known then.
+  Result<std::vector<Dim>> sizes(std::size_t i, DimRange range = {});
+  Result<std::vector<Dim>> sizes_of(Value* value, std::string_view role, DimRange range = {});
+  // Operand i's elements if the model fixes them: constants, and small tensors computed from constants alone.
+  std::optional<Tensor> fixed(std::size_t i);
+  Result<std::vector<std::int64_t>> fixed_integers(std::size_t i, std::string_view role);
+  Result<std::vector<double>> fixed_reals(std::size_t i, std::string_view role);
+
+  // axis in [-rank, rank) → [0, rank), or an Error that names the attribute.
+  Result<std::int64_t> axis(std::int64_t given, std::int64_t of_rank, std::string_view role = "axis");
+  // The same for a list, also refusing an axis that is there twice.
+  Result<std::vector<std::int64_t>> axes(const std::vector<std::int64_t>& given, std::int64_t of_rank);
+
+  void warn(std::string text);
+
+  // After the converter: the first deferred refusal, or one for an attribute that nobody asked for.
+  Result<void> finish() const;
+
+ private:
+  onnx::AttributeProto* find(std::string_view attribute_name);
+  onnx::AttributeProto* find(std::string_view attribute_name, int wanted_type);
+
+  Importer& importer_;
+  Graph& graph_;
+  const Converter& converter_;
+  int version_;
+  std::string name_;
+  Values inputs_;
+  std::size_t output_count_;
+  std::vector<NamedAttribute> attributes_;
+  std::set<std::string, std::less<>> asked_;
+  std::unique_ptr<Error> refusal_;
+};
+
+// Refusals in one line: a rule of ONNX is broken; or it is legal and we lack it, with what works instead.
+Error broken_rule(std::string message, std::string hint = {});
+Error lacking(std::string message, std::string hint);
+
+}  // namespace polyphase

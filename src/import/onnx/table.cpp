@@ -1,0 +1,31 @@
+// The table of contents of the importer.
+#include "base/check.h"
+#include "import/onnx/converter.h"
+
+namespace polyphase {
+
+ConverterTable::ConverterTable() {
+  for (auto* family : {activation_converters, arithmetic_converters, constant_converters, convolution_converters, gather_converters,
+                       matmul_converters, microsoft_converters, normalization_converters, pad_converters, pool_converters,
+                       reduce_converters, reshape_converters, resize_converters, shape_converters, slice_converters, softmax_converters}) {
+    for (Converter& converter : family()) {
+      std::pair<std::string, std::string> key(converter.domain, converter.op_type);
+      CHECK(converters_.emplace(std::move(key), std::move(converter)).second, "an operator has two converters");
+    }
+  }
+}
+
+const Converter* ConverterTable::find(std::string_view domain, std::string_view op_type) const {
+  const auto found = converters_.find(std::pair<std::string, std::string>(domain, op_type));
+  return found == converters_.end() ? nullptr : &found->second;
+}
+
+int version_at(const Converter& converter, std::int64_t opset) {
+  int found = 0;
+  for (const int version : converter.versions) {
+    if (version <= opset) found = version;
+  }
+  return found;
+}
+
+}  // namespace polyphase
