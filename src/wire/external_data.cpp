@@ -16,7 +16,8 @@ struct Place {
 };
 
 Error refuse(std::string message) {
-  return Error{ErrorCode::invalid_model, std::move(message), "Save the model again with onnx.save(model, FILE, save_as_external_data=True)."};
+  return Error{ErrorCode::invalid_model, std::move(message),
+               "Save the model again with onnx.save(model, FILE, save_as_external_data=True)."};
 }
 
 Result<std::int64_t> number(const std::string& key, const std::string& text) {
@@ -44,7 +45,8 @@ Result<Place> place_of(const onnx::TensorProto& tensor) {
       if (place.length.has_value()) return refuse("external data: the key 'length' is there twice.");
       TRY(place.length, number(key, entry.value()));
     } else if (key != "checksum") {
-      return refuse("external data: the key " + quoted_name(key) + " is unknown; ONNX has location, offset, length and checksum.");
+      return refuse("external data: the key " + quoted_name(key) +
+                    " is unknown; ONNX has location, offset, length and checksum.");
     }
   }
   if (!seen_location) return refuse("external data: the key 'location' (the file with the weights) is missing.");
@@ -65,25 +67,28 @@ Result<std::shared_ptr<Buffer>> ExternalData::read(const onnx::TensorProto& tens
   TRY(const Place place, place_of(tensor));
   if (!folder_.has_value()) {
     return Error{ErrorCode::unsupported,
-                 "the weights lie in the file " + quoted_name(place.location) + " beside the model, but the model was given as bytes without a folder.",
+                 "the weights lie in the file " + quoted_name(place.location) +
+                     " beside the model, but the model was given as bytes without a folder.",
                  "Give the path of the model, or save it with its weights inside."};
   }
   TRY(OpenFile * open_file, open(place.location));
   const std::int64_t file_bytes = open_file->file->size_bytes();
   if (place.length.has_value() && *place.length != size_bytes) {
-    return refuse("external data: length is " + std::to_string(*place.length) + " bytes, but the tensor's type and shape need " +
-                  std::to_string(size_bytes) + ".");
+    return refuse("external data: length is " + std::to_string(*place.length) +
+                  " bytes, but the tensor's type and shape need " + std::to_string(size_bytes) + ".");
   }
   if (place.offset > file_bytes || size_bytes > file_bytes - place.offset) {
     return Error{ErrorCode::corrupt,
-                 "external data: " + std::to_string(size_bytes) + " bytes at offset " + std::to_string(place.offset) + " lie beyond the end of " +
-                     quoted_name(place.location) + ", which has " + std::to_string(file_bytes) + " bytes.",
+                 "external data: " + std::to_string(size_bytes) + " bytes at offset " + std::to_string(place.offset) +
+                     " lie beyond the end of " + quoted_name(place.location) + ", which has " +
+                     std::to_string(file_bytes) + " bytes.",
                  "The file is truncated or belongs to another model: fetch it again."};
   }
   auto& region = regions_[{place.location, place.offset, size_bytes}];
   if (region == nullptr) {
     if (size_bytes > 2 * file_bytes - open_file->read_bytes) {
-      return refuse("external data: the tensors in " + quoted_name(place.location) + " overlap, and together they are more than twice the file.");
+      return refuse("external data: the tensors in " + quoted_name(place.location) +
+                    " overlap, and together they are more than twice the file.");
     }
     TRY(region, open_file->file->read(place.offset, size_bytes));
     open_file->read_bytes += size_bytes;

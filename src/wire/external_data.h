@@ -24,8 +24,9 @@ class ExternalData {
   // No folder (the model came as bytes): every external tensor is refused.
   explicit ExternalData(std::optional<std::filesystem::path> folder) : folder_(std::move(folder)) {}
 
-  // The `size_bytes` bytes that the tensor's external_data entries name. Tensors that name the same bytes share them; a file's bytes
-  // are read at most twice over in all, so that a small model cannot ask for a large one's memory many times.
+  // The `size_bytes` bytes that the tensor's external_data entries name. Tensors that name the same bytes share them; a
+  // file's bytes are read at most twice over in all, so that a small model cannot ask for a large one's memory many
+  // times.
   Result<std::shared_ptr<Buffer>> read(const onnx::TensorProto& tensor, std::int64_t size_bytes);
 
  private:

@@ -24,8 +24,10 @@ constexpr std::array signatures = {
     Signature{0, "\x80\x03"sv, "a Python pickle", export_advice},
     Signature{0, "\x80\x04"sv, "a Python pickle", export_advice},
     Signature{0, "\x80\x05"sv, "a Python pickle", export_advice},
-    Signature{0, "ftrt"sv, "a TensorRT engine", "A TensorRT engine cannot be read back; give the ONNX file that it was built from."},
-    Signature{0, "ptrt"sv, "a TensorRT engine", "A TensorRT engine cannot be read back; give the ONNX file that it was built from."},
+    Signature{0, "ftrt"sv, "a TensorRT engine",
+              "A TensorRT engine cannot be read back; give the ONNX file that it was built from."},
+    Signature{0, "ptrt"sv, "a TensorRT engine",
+              "A TensorRT engine cannot be read back; give the ONNX file that it was built from."},
     Signature{0, "GGUF"sv, "a GGUF file", "It holds weights without the network; export the model as ONNX."},
     Signature{0, "\x89HDF"sv, "an HDF5 file (Keras .h5)", "Convert it to ONNX first, for example with tf2onnx."},
     Signature{4, "TFL3"sv, "a TensorFlow Lite model", "Convert it to ONNX first, for example with tf2onnx --tflite."},
@@ -35,19 +37,25 @@ constexpr std::array signatures = {
     Signature{0, "7z\xbc\xaf"sv, "a 7-Zip archive", "Unpack it first and give the .onnx file inside."},
     Signature{0, "\x89PNG"sv, "a PNG picture", "Give the model first; pictures are inputs (--input NAME=FILE.png)."},
     Signature{0, "\x93NUMPY"sv, "a NumPy array", "Give the model first; arrays are inputs (--input NAME=FILE.npy)."},
-    Signature{0, "\x7f" "ELF"sv, "a program or library", "Give an .onnx file."},
-    Signature{0, "version https://git-lfs"sv, "a Git LFS pointer, not the file itself", "Fetch the real file with git lfs pull."},
+    Signature{0,
+              "\x7f"
+              "ELF"sv,
+              "a program or library", "Give an .onnx file."},
+    Signature{0, "version https://git-lfs"sv, "a Git LFS pointer, not the file itself",
+              "Fetch the real file with git lfs pull."},
 };
 
 bool contains(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
 FileKind zip_kind(std::string_view head) {
-  if (contains(head, "data.pkl") || contains(head, "archive_format") || contains(head, "archive_version") || contains(head, "constants.pkl") ||
-      contains(head, "byteorder") || contains(head, ".format_version")) {
+  if (contains(head, "data.pkl") || contains(head, "archive_format") || contains(head, "archive_version") ||
+      contains(head, "constants.pkl") || contains(head, "byteorder") || contains(head, ".format_version")) {
     return {true, "a PyTorch archive (.pt, .pt2 or TorchScript)", std::string(export_advice)};
   }
-  if (contains(head, ".npy")) return {true, "a NumPy archive (.npz)", "Give the model first; arrays are inputs (--inputs FILE.npz)."};
-  return {true, "a zip archive", "Unpack it and give the .onnx file inside; for a PyTorch archive: " + std::string(export_advice)};
+  if (contains(head, ".npy"))
+    return {true, "a NumPy archive (.npz)", "Give the model first; arrays are inputs (--inputs FILE.npz)."};
+  return {true, "a zip archive",
+          "Unpack it and give the .onnx file inside; for a PyTorch archive: " + std::string(export_advice)};
 }
 
 bool looks_like_safetensors(std::string_view head) {
@@ -74,13 +82,15 @@ FileKind recognise(std::span<const std::byte> bytes) {
     }
   }
   if (looks_like_safetensors(head)) {
-    return {true, "a safetensors file", "It holds weights without the network; load them into the model in Python and export that as ONNX."};
+    return {true, "a safetensors file",
+            "It holds weights without the network; load them into the model in Python and export that as ONNX."};
   }
   if (head.find_first_not_of('\0') == std::string_view::npos) {
     return {true, "filled with zeros", "The download or the copy did not finish; get the file again."};
   }
   if (contains(head, "ir_version:") && looks_like_text(head)) {
-    return {true, "an ONNX model in protobuf's text form", "Convert it with onnx.save(onnx.load(FILE, format='textproto'), 'model.onnx')."};
+    return {true, "an ONNX model in protobuf's text form",
+            "Convert it with onnx.save(onnx.load(FILE, format='textproto'), 'model.onnx')."};
   }
   if (looks_like_text(head)) return {false, "a text file", "Give an .onnx file."};
   return {};

@@ -7,10 +7,11 @@
 
 namespace polyphase::wire {
 
-// What a file looks like and what its owner should do. `surely_foreign`: the signature leaves no doubt, do not try to parse.
+// What a file looks like and what its owner should do. `surely_foreign`: the signature leaves no doubt, do not try to
+// parse.
 struct FileKind {
   bool surely_foreign = false;
-  std::string what;    // "a PyTorch archive (.pt, .pt2 or TorchScript)"; empty: nothing known
+  std::string what;  // "a PyTorch archive (.pt, .pt2 or TorchScript)"; empty: nothing known
   std::string advice;
 };
 

@@ -17,13 +17,15 @@ void ModelDeleter::operator()(onnx::ModelProto* model) const { delete model; }
 namespace {
 
 Error foreign(const FileKind& kind) {
-  const std::string what = kind.what == "empty" || kind.what == "filled with zeros" ? kind.what : kind.what + ", not an ONNX model";
+  const std::string what =
+      kind.what == "empty" || kind.what == "filled with zeros" ? kind.what : kind.what + ", not an ONNX model";
   return Error{ErrorCode::corrupt, "the file is " + what + ".", kind.advice};
 }
 
 // Walks the outermost fields, whose lengths must add up to the file: says where the bytes end too early.
 std::optional<std::string> find_truncation(std::span<const std::byte> bytes) {
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
   const int total = static_cast<int>(bytes.size());
   while (stream.CurrentPosition() < total) {
     const int start = stream.CurrentPosition();
@@ -42,8 +44,8 @@ std::optional<std::string> find_truncation(std::span<const std::byte> bytes) {
         if (!stream.ReadVarint32(&length)) return "the length at byte " + std::to_string(start) + " does not end";
         const int left = total - stream.CurrentPosition();
         if (length > static_cast<std::uint32_t>(left)) {
-          return "field " + std::to_string(tag >> 3U) + " at byte " + std::to_string(start) + " claims " + std::to_string(length) +
-                 " bytes, but only " + std::to_string(left) + " are left";
+          return "field " + std::to_string(tag >> 3U) + " at byte " + std::to_string(start) + " claims " +
+                 std::to_string(length) + " bytes, but only " + std::to_string(left) + " are left";
         }
         stream.Skip(static_cast<int>(length));
         break;
@@ -51,7 +53,8 @@ std::optional<std::string> find_truncation(std::span<const std::byte> bytes) {
       case 5:
         if (!stream.Skip(4)) return "the field at byte " + std::to_string(start) + " is cut off";
         break;
-      default: return std::nullopt;
+      default:
+        return std::nullopt;
     }
   }
   return std::nullopt;
@@ -60,11 +63,14 @@ std::optional<std::string> find_truncation(std::span<const std::byte> bytes) {
 Error explain_failure(std::span<const std::byte> bytes, const FileKind& kind) {
   if (!kind.what.empty()) return foreign(kind);
   if (const auto cut = find_truncation(bytes); cut.has_value()) {
-    return Error{ErrorCode::corrupt, "the ONNX file is truncated or damaged: " + *cut + " (" + std::to_string(bytes.size()) + " bytes in all).",
-                 "Download or export it again."};
+    return Error{
+        ErrorCode::corrupt,
+        "the ONNX file is truncated or damaged: " + *cut + " (" + std::to_string(bytes.size()) + " bytes in all).",
+        "Download or export it again."};
   }
   return Error{ErrorCode::corrupt,
-               "the bytes are not a sound ONNX model: a field inside breaks protobuf's rules, or subgraphs are nested more than " +
+               "the bytes are not a sound ONNX model: a field inside breaks protobuf's rules, or subgraphs are nested "
+               "more than " +
                    std::to_string(max_message_depth / 3) + " deep.",
                "Check the file with onnx.checker.check_model; download or export it again."};
 }
@@ -72,19 +78,22 @@ Error explain_failure(std::span<const std::byte> bytes, const FileKind& kind) {
 Result<ModelPointer> parse(std::span<const std::byte> bytes) {
   if (static_cast<std::int64_t>(bytes.size()) > max_model_bytes) {
     return Error{ErrorCode::unsupported,
-                 "the ONNX file has " + std::to_string(bytes.size()) + " bytes; protobuf allows at most " + std::to_string(max_model_bytes) + ".",
+                 "the ONNX file has " + std::to_string(bytes.size()) + " bytes; protobuf allows at most " +
+                     std::to_string(max_model_bytes) + ".",
                  "Save the weights beside it: onnx.save(model, FILE, save_as_external_data=True)."};
   }
   const FileKind kind = recognise(bytes);
   if (kind.surely_foreign) return foreign(kind);
   ModelPointer model(new onnx::ModelProto);
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(static_cast<int>(max_model_bytes));
   stream.SetRecursionLimit(max_message_depth);
   if (!model->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) return explain_failure(bytes, kind);
   if (!model->has_graph()) {
     if (!kind.what.empty()) return foreign(kind);
-    return Error{ErrorCode::invalid_model, "the file parses as protobuf, but it holds no graph, so it is not an ONNX model.",
+    return Error{ErrorCode::invalid_model,
+                 "the file parses as protobuf, but it holds no graph, so it is not an ONNX model.",
                  "Give an .onnx file; check it with onnx.checker.check_model."};
   }
   return model;
@@ -96,9 +105,11 @@ Result<ModelPointer> parse_model(std::span<const std::byte> bytes) {
   try {
     return parse(bytes);
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::out_of_memory, "there is not enough memory to read the ONNX model.", "Use a machine with more memory."};
+    return Error{ErrorCode::out_of_memory, "there is not enough memory to read the ONNX model.",
+                 "Use a machine with more memory."};
   } catch (const std::exception& problem) {
-    return Error{ErrorCode::corrupt, std::string("the ONNX model cannot be read: ") + problem.what() + ".", "Export it again."};
+    return Error{ErrorCode::corrupt, std::string("the ONNX model cannot be read: ") + problem.what() + ".",
+                 "Export it again."};
   }
 }
 
@@ -106,7 +117,8 @@ Result<ModelPointer> read_model(const std::filesystem::path& path) {
   TRY(const auto file, RegularFile::open(path));
   if (file->size_bytes() > max_model_bytes) {
     return Error{ErrorCode::unsupported,
-                 "the file has " + std::to_string(file->size_bytes()) + " bytes; an ONNX file has at most " + std::to_string(max_model_bytes) + ".",
+                 "the file has " + std::to_string(file->size_bytes()) + " bytes; an ONNX file has at most " +
+                     std::to_string(max_model_bytes) + ".",
                  "Save the weights beside it: onnx.save(model, FILE, save_as_external_data=True)."};
   }
   TRY(const auto bytes, file->read(0, file->size_bytes()));

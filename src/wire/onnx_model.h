@@ -25,7 +25,8 @@ inline constexpr std::int64_t max_model_bytes = INT64_C(0x7fffffff);
 // Messages in messages: about 30 subgraphs in one another.
 inline constexpr int max_message_depth = 100;
 
-// Parses the whole range. A file of another kind, a truncated or damaged one, or one without a graph is an Error that says so.
+// Parses the whole range. A file of another kind, a truncated or damaged one, or one without a graph is an Error that
+// says so.
 Result<ModelPointer> parse_model(std::span<const std::byte> bytes);
 Result<ModelPointer> read_model(const std::filesystem::path& path);
 

@@ -13,15 +13,17 @@ namespace {
 
 Error wrong_count(const char* field, std::int64_t found, std::int64_t expected) {
   return Error{ErrorCode::invalid_model,
-               std::string(field) + " holds " + std::to_string(found) + " entries, but the tensor's shape needs " + std::to_string(expected) + ".",
+               std::string(field) + " holds " + std::to_string(found) + " entries, but the tensor's shape needs " +
+                   std::to_string(expected) + ".",
                "The model is damaged: export it again."};
 }
 
 Result<void> check_other_fields(const onnx::TensorProto& proto, int used_size) {
-  const int all = proto.float_data_size() + proto.int32_data_size() + proto.int64_data_size() + proto.double_data_size() +
-                  proto.uint64_data_size() + proto.string_data_size();
+  const int all = proto.float_data_size() + proto.int32_data_size() + proto.int64_data_size() +
+                  proto.double_data_size() + proto.uint64_data_size() + proto.string_data_size();
   if (all == used_size) return {};
-  return Error{ErrorCode::invalid_model, "the tensor's data lie in a field that is not the one of its element type, or in two fields.",
+  return Error{ErrorCode::invalid_model,
+               "the tensor's data lie in a field that is not the one of its element type, or in two fields.",
                "The model is damaged: export it again."};
 }
 
@@ -33,7 +35,8 @@ Result<void> copy_as(const char* name, const Field& field, const TensorView& out
     if constexpr (std::numeric_limits<T>::is_integer) {
       if (!std::in_range<T>(field[i])) {
         return Error{ErrorCode::invalid_model,
-                     std::string(name) + " holds " + std::to_string(field[i]) + ", which its element type " + std::string(name_of(out.dtype)) + " cannot.",
+                     std::string(name) + " holds " + std::to_string(field[i]) + ", which its element type " +
+                         std::string(name_of(out.dtype)) + " cannot.",
                      "The model is damaged: export it again."};
       }
     }
@@ -53,7 +56,8 @@ Result<void> copy_bytes(const onnx::TensorProto& proto, const TensorView& out) {
   for (int i = 0; i < field.size(); ++i) {
     if (field[i] < (is_bits ? 0 : low) || field[i] > high) {
       return Error{ErrorCode::invalid_model,
-                   "int32_data holds " + std::to_string(field[i]) + ", which its element type " + std::string(name_of(out.dtype)) + " cannot.",
+                   "int32_data holds " + std::to_string(field[i]) + ", which its element type " +
+                       std::string(name_of(out.dtype)) + " cannot.",
                    "The model is damaged: export it again."};
     }
     out.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(field[i]);
@@ -74,8 +78,8 @@ Result<void> copy_nibbles(const onnx::TensorProto& proto, const TensorView& out)
 }  // namespace
 
 bool has_typed_data(const onnx::TensorProto& proto) {
-  return proto.float_data_size() != 0 || proto.int32_data_size() != 0 || proto.int64_data_size() != 0 || proto.double_data_size() != 0 ||
-         proto.uint64_data_size() != 0 || proto.string_data_size() != 0;
+  return proto.float_data_size() != 0 || proto.int32_data_size() != 0 || proto.int64_data_size() != 0 ||
+         proto.double_data_size() != 0 || proto.uint64_data_size() != 0 || proto.string_data_size() != 0;
 }
 
 void unpack_nibbles(std::span<const std::byte> packed, const TensorView& out) {
@@ -105,18 +109,24 @@ Result<void> copy_typed_data(const onnx::TensorProto& proto, const TensorView& o
     case DType::u32:
       TRY_VOID(check_other_fields(proto, proto.uint64_data_size()));
       return copy_as<std::uint32_t>("uint64_data", proto.uint64_data(), out);
-    default: break;
+    default:
+      break;
   }
   TRY_VOID(check_other_fields(proto, proto.int32_data_size()));
   switch (out.dtype) {
-    case DType::i32: return copy_as<std::int32_t>("int32_data", proto.int32_data(), out);
-    case DType::i16: return copy_as<std::int16_t>("int32_data", proto.int32_data(), out);
+    case DType::i32:
+      return copy_as<std::int32_t>("int32_data", proto.int32_data(), out);
+    case DType::i16:
+      return copy_as<std::int16_t>("int32_data", proto.int32_data(), out);
     case DType::u16:
     case DType::f16:
-    case DType::bf16: return copy_as<std::uint16_t>("int32_data", proto.int32_data(), out);  // floats as their bit patterns
+    case DType::bf16:
+      return copy_as<std::uint16_t>("int32_data", proto.int32_data(), out);  // floats as their bit patterns
     case DType::i4:
-    case DType::u4: return copy_nibbles(proto, out);
-    default: return copy_bytes(proto, out);
+    case DType::u4:
+      return copy_nibbles(proto, out);
+    default:
+      return copy_bytes(proto, out);
   }
 }
 

@@ -6,7 +6,8 @@
 
 namespace polyphase::wire {
 
-// At most about `limit` characters; NUL, control characters and invalid UTF-8 appear as \xHH, the rest of a long text as "…(N bytes)".
+// At most about `limit` characters; NUL, control characters and invalid UTF-8 appear as \xHH, the rest of a long text
+// as "…(N bytes)".
 std::string printable(std::string_view text, std::size_t limit = 80);
 
 // The same in single quotes.

@@ -46,7 +46,8 @@ class Descriptor {
 
 Error outside(const std::string& relative, const std::string& why) {
   return Error{ErrorCode::invalid_model, "the external data path " + quoted_name(relative) + " " + why + ".",
-               "External data must be a plain file inside the model's own folder, named relative to it; save the model again with its "
+               "External data must be a plain file inside the model's own folder, named relative to it; save the model "
+               "again with its "
                "weights beside it, or with the weights inside the .onnx file."};
 }
 
@@ -83,7 +84,8 @@ Result<std::shared_ptr<RegularFile>> RegularFile::adopt(int descriptor, const st
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return io_error(name, "cannot be examined");
   if (!S_ISREG(status.st_mode)) {
-    return Error{ErrorCode::io, "'" + printable(name, 200) + "' is " + kind_of_file(status.st_mode) + ", not a file with data.",
+    return Error{ErrorCode::io,
+                 "'" + printable(name, 200) + "' is " + kind_of_file(status.st_mode) + ", not a file with data.",
                  "Give the path of a plain file."};
   }
   if (one_name_only && status.st_nlink > 1) {
@@ -99,14 +101,17 @@ Result<std::shared_ptr<RegularFile>> RegularFile::open(const std::filesystem::pa
   return adopt(descriptor, path.string(), false);
 }
 
-Result<std::shared_ptr<RegularFile>> RegularFile::open_below(const std::filesystem::path& folder, const std::string& relative) {
+Result<std::shared_ptr<RegularFile>> RegularFile::open_below(const std::filesystem::path& folder,
+                                                             const std::string& relative) {
   TRY(const std::vector<std::string> steps, steps_of(relative));
   const std::string start = folder.empty() ? "." : folder.string();
   Descriptor at(::open(start.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (at.get() < 0) return io_error(start, "cannot be opened as a folder");
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
     const int next = ::openat(at.get(), steps[i].c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (next < 0 && (errno == ELOOP || errno == ENOTDIR)) return outside(relative, "passes through '" + printable(steps[i]) + "', which is a symbolic link or not a folder");
+    if (next < 0 && (errno == ELOOP || errno == ENOTDIR))
+      return outside(relative,
+                     "passes through '" + printable(steps[i]) + "', which is a symbolic link or not a folder");
     if (next < 0) return io_error(relative, "with the weights cannot be opened");
     at.reset(next);
   }
@@ -121,7 +126,8 @@ Result<std::shared_ptr<Buffer>> RegularFile::read(std::int64_t offset, std::int6
   TRY(auto buffer, Buffer::allocate(static_cast<std::size_t>(length)));
   std::int64_t done = 0;
   while (done < length) {
-    const auto got = ::pread(descriptor_, buffer->data() + done, static_cast<std::size_t>(length - done), static_cast<off_t>(offset + done));
+    const auto got = ::pread(descriptor_, buffer->data() + done, static_cast<std::size_t>(length - done),
+                             static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return io_error(name_, "cannot be read");
     if (got == 0) {

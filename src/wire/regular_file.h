@@ -1,4 +1,5 @@
-// RegularFile: a plain file opened for reading, with its size; FIFOs, devices and directories are refused without waiting on them.
+// RegularFile: a plain file opened for reading, with its size; FIFOs, devices and directories are refused without
+// waiting on them.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +18,18 @@ class RegularFile {
  public:
   // Opens what the caller named himself: symbolic links are followed.
   static Result<std::shared_ptr<RegularFile>> open(const std::filesystem::path& path);
-  // Opens `relative` below `folder` for a file that may be hostile: no step may leave the folder, be a symbolic link, or end in a
-  // file that also has another name (hard link).
-  static Result<std::shared_ptr<RegularFile>> open_below(const std::filesystem::path& folder, const std::string& relative);
+  // Opens `relative` below `folder` for a file that may be hostile: no step may leave the folder, be a symbolic link,
+  // or end in a file that also has another name (hard link).
+  static Result<std::shared_ptr<RegularFile>> open_below(const std::filesystem::path& folder,
+                                                         const std::string& relative);
 
   ~RegularFile();
   RegularFile(const RegularFile&) = delete;
   RegularFile& operator=(const RegularFile&) = delete;
 
   std::int64_t size_bytes() const { return size_bytes_; }
-  // Reads exactly `length` bytes at `offset` into a new buffer. Reading, not mapping: a file that shrinks meanwhile is an Error, not
-  // a signal.
+  // Reads exactly `length` bytes at `offset` into a new buffer. Reading, not mapping: a file that shrinks meanwhile is
+  // an Error, not a signal.
   Result<std::shared_ptr<Buffer>> read(std::int64_t offset, std::int64_t length) const;
 
  private:

@@ -1,7 +1,7 @@
 // If: the branch taken in place where the condition is fixed, else an `if` node that owns both branches as graphs.
 //
-// Both graphs have the same inputs: every outer value that either of them uses. Constants and sizes are not passed in; each graph
-// makes its own.
+// Both graphs have the same inputs: every outer value that either of them uses. Constants and sizes are not passed in;
+// each graph makes its own.
 #include <algorithm>
 #include <unordered_set>
 
@@ -38,7 +38,8 @@ void for_each_graph(const onnx::GraphProto& root, F&& f) {
 }
 
 // Names used in the graph and not given there, in the order of their first use.
-void collect_free_names(const onnx::GraphProto& root, std::vector<std::string_view>& free, std::unordered_set<std::string_view>& known) {
+void collect_free_names(const onnx::GraphProto& root, std::vector<std::string_view>& free,
+                        std::unordered_set<std::string_view>& known) {
   std::unordered_set<std::string_view> given;
   for_each_graph(root, [&](const onnx::GraphProto& graph) {
     for (const auto& node : graph.node()) given.insert(node.output().begin(), node.output().end());
@@ -57,9 +58,11 @@ void collect_free_names(const onnx::GraphProto& root, std::vector<std::string_vi
 
 Result<void> check_branch(const onnx::NodeProto& node, const onnx::GraphProto* branch, const char* which) {
   if (branch == nullptr) return broken_rule(std::string("the attribute ") + which + " (a graph) is missing.");
-  if (branch->input_size() != 0) return broken_rule(std::string(which) + " has inputs of its own; the branches of If have none.");
+  if (branch->input_size() != 0)
+    return broken_rule(std::string(which) + " has inputs of its own; the branches of If have none.");
   if (branch->output_size() < node.output_size()) {
-    return broken_rule(std::string(which) + " gives " + std::to_string(branch->output_size()) + " results, the node has " + std::to_string(node.output_size()) + ".");
+    return broken_rule(std::string(which) + " gives " + std::to_string(branch->output_size()) +
+                       " results, the node has " + std::to_string(node.output_size()) + ".");
   }
   return {};
 }
@@ -71,8 +74,11 @@ void Importer::note_missing_below(const onnx::GraphProto& root, const Body& body
     for (const auto& node : graph.node()) {
       const std::string domain(domain_of(node.domain()));
       const auto opset = body.opsets->find(domain);
-      const bool is_known = functions_.find(node) != nullptr || table_.find(domain, node.op_type()) != nullptr || node.op_type() == "If";
-      if (!is_known) missing_.add(domain, node.op_type(), opset == body.opsets->end() ? 1 : opset->second, body.prefix + wire::printable(node.name()));
+      const bool is_known =
+          functions_.find(node) != nullptr || table_.find(domain, node.op_type()) != nullptr || node.op_type() == "If";
+      if (!is_known)
+        missing_.add(domain, node.op_type(), opset == body.opsets->end() ? 1 : opset->second,
+                     body.prefix + wire::printable(node.name()));
     }
   });
 }
@@ -80,7 +86,8 @@ void Importer::note_missing_below(const onnx::GraphProto& root, const Body& body
 Result<void> Importer::branch(onnx::NodeProto& node, const std::string& name, Scope& scope) {
   bool missing = false;
   TRY(const Values operands, operands_of(node, scope, missing));
-  if (operands.size() != 1) return broken_rule("If takes one operand, the condition; found " + std::to_string(operands.size()) + ".");
+  if (operands.size() != 1)
+    return broken_rule("If takes one operand, the condition; found " + std::to_string(operands.size()) + ".");
   onnx::GraphProto* then_graph = branch_of(node, "then_branch");
   onnx::GraphProto* else_graph = branch_of(node, "else_branch");
   TRY_VOID(check_branch(node, then_graph, "then_branch"));
@@ -115,14 +122,16 @@ Result<void> Importer::inline_branch(onnx::NodeProto& node, onnx::GraphProto& ta
     if (node.output(i).empty()) continue;
     Meaning meaning;
     TRY(meaning.value, value_of(taken.output(i).name(), inner, meaning.missing));
-    if (meaning.value == nullptr && !meaning.missing) return broken_rule("result " + std::to_string(i) + " of the branch taken has no name.");
+    if (meaning.value == nullptr && !meaning.missing)
+      return broken_rule("result " + std::to_string(i) + " of the branch taken has no name.");
     TRY_VOID(define(node.output(i), std::move(meaning), scope));
   }
   return {};
 }
 
-Result<std::unique_ptr<Graph>> Importer::make_region(onnx::GraphProto& graph, std::string region_name, const std::vector<Capture>& captures,
-                                                     const Scope& scope, bool& missing) {
+Result<std::unique_ptr<Graph>> Importer::make_region(onnx::GraphProto& graph, std::string region_name,
+                                                     const std::vector<Capture>& captures, const Scope& scope,
+                                                     bool& missing) {
   auto region = std::make_unique<Graph>(registry_);
   region->name = std::move(region_name);
   Scope inner{region.get(), scope.body, nullptr, {}};
@@ -131,8 +140,10 @@ Result<std::unique_ptr<Graph>> Importer::make_region(onnx::GraphProto& graph, st
     if (capture.as_input) {
       meaning.value = region->add_input(wire::printable(capture.name, 200), capture.meaning.value->type);
     } else if (meaning.value != nullptr) {
-      meaning.value = region->must_add("dims", Attributes({{"values", *capture.meaning.value->contents}, {"scalar", capture.meaning.value->type.shape.rank() == 0}}), {},
-                                       wire::printable(capture.name, 200));
+      meaning.value = region->must_add("dims",
+                                       Attributes({{"values", *capture.meaning.value->contents},
+                                                   {"scalar", capture.meaning.value->type.shape.rank() == 0}}),
+                                       {}, wire::printable(capture.name, 200));
     }
     TRY_VOID(define(capture.name, std::move(meaning), inner));
   }
@@ -146,14 +157,15 @@ Result<std::unique_ptr<Graph>> Importer::make_region(onnx::GraphProto& graph, st
   return region;
 }
 
-Result<void> Importer::make_branch(onnx::NodeProto& node, onnx::GraphProto& then_graph, onnx::GraphProto& else_graph, const std::string& name,
-                                   Value* condition, Scope& scope) {
+Result<void> Importer::make_branch(onnx::NodeProto& node, onnx::GraphProto& then_graph, onnx::GraphProto& else_graph,
+                                   const std::string& name, Value* condition, Scope& scope) {
   std::vector<std::string_view> free;
   std::unordered_set<std::string_view> known;
   collect_free_names(then_graph, free, known);
   collect_free_names(else_graph, free, known);
   if (condition->type.shape.rank() != 0) {
-    TRY(Node * scalar, scope.graph->add("reshape", Attributes({{"shape", std::vector<Dim>{}}}), {condition}, name + "/condition"));
+    TRY(Node * scalar,
+        scope.graph->add("reshape", Attributes({{"shape", std::vector<Dim>{}}}), {condition}, name + "/condition"));
     condition = scalar->output();
   }
   std::vector<Capture> captures;
@@ -166,7 +178,8 @@ Result<void> Importer::make_branch(onnx::NodeProto& node, onnx::GraphProto& then
       capture.meaning = {};
       capture.meaning.tensor = *value->producer->constant();
     } else if (value != nullptr) {
-      const bool is_sizes = value->contents.has_value() && value->type.dtype == DType::i64 && value->type.shape.rank() <= 1;
+      const bool is_sizes =
+          value->contents.has_value() && value->type.dtype == DType::i64 && value->type.shape.rank() <= 1;
       capture.as_input = !is_sizes;
       if (!is_sizes) operands.push_back(value);
     }

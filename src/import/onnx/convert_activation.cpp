@@ -14,13 +14,38 @@ Result<Values> single(Result<Value*> value) {
 
 // Operators that are one IR operator without attributes.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 32> plain = {{
-    {"Abs", "abs"},         {"Acos", "acos"},       {"Acosh", "acosh"},           {"Asin", "asin"},         {"Asinh", "asinh"},
-    {"Atan", "atan"},       {"Atanh", "atanh"},     {"BitwiseNot", "bitwise_not"}, {"Ceil", "ceil"},         {"Cos", "cos"},
-    {"Cosh", "cosh"},       {"Erf", "erf"},         {"Exp", "exp"},               {"Floor", "floor"},       {"HardSwish", "hard_swish"},
-    {"IsNaN", "is_nan"},    {"Log", "log"},         {"Mish", "mish"},             {"Neg", "neg"},           {"Not", "not"},
-    {"Reciprocal", "reciprocal"}, {"Relu", "relu"}, {"Round", "round"},           {"Sigmoid", "sigmoid"},   {"Sign", "sign"},
-    {"Sin", "sin"},         {"Sinh", "sinh"},       {"Softplus", "softplus"},     {"Softsign", "softsign"}, {"Sqrt", "sqrt"},
-    {"Tan", "tan"},         {"Tanh", "tanh"},      
+    {"Abs", "abs"},
+    {"Acos", "acos"},
+    {"Acosh", "acosh"},
+    {"Asin", "asin"},
+    {"Asinh", "asinh"},
+    {"Atan", "atan"},
+    {"Atanh", "atanh"},
+    {"BitwiseNot", "bitwise_not"},
+    {"Ceil", "ceil"},
+    {"Cos", "cos"},
+    {"Cosh", "cosh"},
+    {"Erf", "erf"},
+    {"Exp", "exp"},
+    {"Floor", "floor"},
+    {"HardSwish", "hard_swish"},
+    {"IsNaN", "is_nan"},
+    {"Log", "log"},
+    {"Mish", "mish"},
+    {"Neg", "neg"},
+    {"Not", "not"},
+    {"Reciprocal", "reciprocal"},
+    {"Relu", "relu"},
+    {"Round", "round"},
+    {"Sigmoid", "sigmoid"},
+    {"Sign", "sign"},
+    {"Sin", "sin"},
+    {"Sinh", "sinh"},
+    {"Softplus", "softplus"},
+    {"Softsign", "softsign"},
+    {"Sqrt", "sqrt"},
+    {"Tan", "tan"},
+    {"Tanh", "tanh"},
 }};
 
 Result<Values> convert_plain(NodeContext& node) {
@@ -57,7 +82,8 @@ Result<Values> convert_parametric(NodeContext& node) {
     if (parameter.op_type != node.op_type()) continue;
     Attributes attributes;
     attributes.set(std::string(parameter.attribute), node.real(parameter.attribute, parameter.otherwise));
-    if (!parameter.second.empty()) attributes.set(std::string(parameter.second), node.real(parameter.second, parameter.second_otherwise));
+    if (!parameter.second.empty())
+      attributes.set(std::string(parameter.second), node.real(parameter.second, parameter.second_otherwise));
     return single(node.emit(parameter.op_name, std::move(attributes), {node.input(0)}));
   }
   CHECK(false, "the table names an operator that the list lacks");
@@ -66,7 +92,8 @@ Result<Values> convert_parametric(NodeContext& node) {
 
 Result<Values> convert_gelu(NodeContext& node) {
   const std::string approximate = node.word("approximate", "none");
-  if (approximate != "none" && approximate != "tanh") return broken_rule("approximate is '" + approximate.substr(0, 40) + "'; it must be none or tanh.");
+  if (approximate != "none" && approximate != "tanh")
+    return broken_rule("approximate is '" + approximate.substr(0, 40) + "'; it must be none or tanh.");
   return single(node.emit("gelu", Attributes({{"approximate", approximate}}), {node.input(0)}));
 }
 
@@ -110,27 +137,39 @@ Result<Values> convert_clip(NodeContext& node) {
     const bool has_high = node.has_attribute("max");
     const double low = node.real("min", -infinity);
     const double high = node.real("max", infinity);
-    return single(node.emit("clip", Attributes({{"low", has_low ? low : -infinity}, {"high", has_high ? high : infinity}}), {node.input(0)}));
+    return single(node.emit("clip",
+                            Attributes({{"low", has_low ? low : -infinity}, {"high", has_high ? high : infinity}}),
+                            {node.input(0)}));
   }
   for (const std::size_t i : {1, 2}) {
     if (node.has(i) && node.type(i).dtype != node.type(0).dtype) {
-      return broken_rule("the bounds of Clip must have the operand's type, found " + node.type(0).text() + " and " + node.type(i).text() + ".");
+      return broken_rule("the bounds of Clip must have the operand's type, found " + node.type(0).text() + " and " +
+                         node.type(i).text() + ".");
     }
   }
   const auto low = fixed_bound(node, 1);
   const auto high = fixed_bound(node, 2);
   const bool are_fixed = (low.has_value() || !node.has(1)) && (high.has_value() || !node.has(2));
   if (are_fixed && is_float(node.type(0).dtype)) {
-    return single(node.emit("clip", Attributes({{"low", low.value_or(-infinity)}, {"high", high.value_or(infinity)}}), {node.input(0)}));
+    return single(node.emit("clip", Attributes({{"low", low.value_or(-infinity)}, {"high", high.value_or(infinity)}}),
+                            {node.input(0)}));
   }
   Value* value = node.input(0);
-  if (node.has(1)) TRY(value, node.emit("max", {}, {value, node.input(1)}));
-  if (node.has(2)) TRY(value, node.emit("min", {}, {value, node.input(2)}));
-  if (value == node.input(0)) TRY(value, node.emit("identity", {}, {value}));
+  if (node.has(1)) {
+    TRY(value, node.emit("max", {}, {value, node.input(1)}));
+  }
+  if (node.has(2)) {
+    TRY(value, node.emit("min", {}, {value, node.input(2)}));
+  }
+  if (value == node.input(0)) {
+    TRY(value, node.emit("identity", {}, {value}));
+  }
   return Values{value};
 }
 
-Result<Values> convert_prelu(NodeContext& node) { return single(node.emit("prelu", {}, {node.input(0), node.input(1)})); }
+Result<Values> convert_prelu(NodeContext& node) {
+  return single(node.emit("prelu", {}, {node.input(0), node.input(1)}));
+}
 
 // Dropout drops nothing at inference.
 Result<Values> convert_dropout(NodeContext& node) {
@@ -139,7 +178,8 @@ Result<Values> convert_dropout(NodeContext& node) {
   if (node.has(2)) {
     TRY(const auto training, node.fixed_reals(2, "training_mode"));
     if (!training.empty() && training[0] != 0) {
-      return lacking("training_mode is true: the result would be random.", "Export the model in evaluation mode (model.eval()).");
+      return lacking("training_mode is true: the result would be random.",
+                     "Export the model in evaluation mode (model.eval()).");
     }
   }
   return Values{node.input(0)};

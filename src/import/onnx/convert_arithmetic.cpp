@@ -13,15 +13,24 @@ Result<Values> single(Result<Value*> value) {
 }
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 19> binary = {{
-    {"Add", "add"},         {"Sub", "sub"},
-    {"Mul", "mul"},         {"Div", "div"},
-    {"And", "and"},         {"Or", "or"},
-    {"Xor", "xor"},         {"Equal", "equal"},
-    {"Less", "less"},       {"LessOrEqual", "less_equal"},
-    {"Greater", "greater"}, {"GreaterOrEqual", "greater_equal"},
-    {"BitwiseAnd", "bitwise_and"}, {"BitwiseOr", "bitwise_or"},
-    {"BitwiseXor", "bitwise_xor"}, {"Max", "max"},
-    {"Min", "min"},         {"Sum", "add"},
+    {"Add", "add"},
+    {"Sub", "sub"},
+    {"Mul", "mul"},
+    {"Div", "div"},
+    {"And", "and"},
+    {"Or", "or"},
+    {"Xor", "xor"},
+    {"Equal", "equal"},
+    {"Less", "less"},
+    {"LessOrEqual", "less_equal"},
+    {"Greater", "greater"},
+    {"GreaterOrEqual", "greater_equal"},
+    {"BitwiseAnd", "bitwise_and"},
+    {"BitwiseOr", "bitwise_or"},
+    {"BitwiseXor", "bitwise_xor"},
+    {"Max", "max"},
+    {"Min", "min"},
+    {"Sum", "add"},
     {"Mean", "add"},
 }};
 
@@ -33,7 +42,9 @@ std::string_view binary_name(const NodeContext& node) {
   return {};
 }
 
-Result<Values> convert_binary(NodeContext& node) { return single(node.emit(binary_name(node), {}, {node.input(0), node.input(1)})); }
+Result<Values> convert_binary(NodeContext& node) {
+  return single(node.emit(binary_name(node), {}, {node.input(0), node.input(1)}));
+}
 
 // Max, Min, Sum: any number of operands, from the left.
 Result<Values> convert_variadic(NodeContext& node) {
@@ -42,7 +53,9 @@ Result<Values> convert_variadic(NodeContext& node) {
     if (!node.has(i)) return broken_rule("operand " + std::to_string(i) + " is missing.");
     TRY(value, node.emit(binary_name(node), {}, {value, node.input(i)}));
   }
-  if (node.input_count() == 1) TRY(value, node.emit("identity", {}, {value}));
+  if (node.input_count() == 1) {
+    TRY(value, node.emit("identity", {}, {value}));
+  }
   if (node.op_type() == "Mean" && node.input_count() > 1) {
     TRY(value, node.emit("div", {}, {value, node.scalar(value->type.dtype, static_cast<double>(node.input_count()))}));
   }
@@ -75,11 +88,14 @@ Result<Values> convert_mod(NodeContext& node) {
 
 Result<Values> convert_bit_shift(NodeContext& node) {
   const std::string direction = node.word("direction", "");
-  if (direction != "LEFT" && direction != "RIGHT") return broken_rule("direction is '" + direction.substr(0, 40) + "'; it must be LEFT or RIGHT.");
+  if (direction != "LEFT" && direction != "RIGHT")
+    return broken_rule("direction is '" + direction.substr(0, 40) + "'; it must be LEFT or RIGHT.");
   return single(node.emit(direction == "LEFT" ? "shift_left" : "shift_right", {}, {node.input(0), node.input(1)}));
 }
 
-Result<Values> convert_where(NodeContext& node) { return single(node.emit("where", {}, {node.input(0), node.input(1), node.input(2)})); }
+Result<Values> convert_where(NodeContext& node) {
+  return single(node.emit("where", {}, {node.input(0), node.input(1), node.input(2)}));
+}
 
 // Casts to 8-bit floats saturate unless the model says otherwise; the IR's cast turns what overflows into NaN.
 Result<Value*> cast(NodeContext& node, DType to, bool saturate) {

@@ -8,12 +8,15 @@ namespace {
 
 Result<Values> convert_constant(NodeContext& node) {
   const auto count = [](const auto& list) { return std::vector<std::int64_t>{static_cast<std::int64_t>(list.size())}; };
-  const std::size_t before = node.has_attribute("value") + node.has_attribute("sparse_value") + node.has_attribute("value_float") +
-                             node.has_attribute("value_floats") + node.has_attribute("value_int") + node.has_attribute("value_ints");
+  const std::size_t before = node.has_attribute("value") + node.has_attribute("sparse_value") +
+                             node.has_attribute("value_float") + node.has_attribute("value_floats") +
+                             node.has_attribute("value_int") + node.has_attribute("value_ints");
   if (node.has_attribute("value_string") || node.has_attribute("value_strings")) {
     return lacking("the constant is text.", "Take text processing out of the model; feed numbers.");
   }
-  if (before != 1) return broken_rule("a Constant needs exactly one of value, sparse_value, value_float(s) and value_int(s); found " + std::to_string(before) + ".");
+  if (before != 1)
+    return broken_rule("a Constant needs exactly one of value, sparse_value, value_float(s) and value_int(s); found " +
+                       std::to_string(before) + ".");
   if (node.has_attribute("value")) {
     TRY(Tensor tensor, node.tensor("value"));
     return Values{node.graph().add_constant(std::move(tensor), node.name())};
@@ -23,8 +26,10 @@ Result<Values> convert_constant(NodeContext& node) {
     return Values{node.graph().add_constant(std::move(tensor), node.name())};
   }
   Tensor tensor;
-  if (node.has_attribute("value_float")) tensor = Tensor::from_values(DType::f32, {}, std::vector<double>{node.real("value_float", 0)});
-  if (node.has_attribute("value_int")) tensor = Tensor::from_integers(DType::i64, {}, std::vector<std::int64_t>{node.integer("value_int", 0)});
+  if (node.has_attribute("value_float"))
+    tensor = Tensor::from_values(DType::f32, {}, std::vector<double>{node.real("value_float", 0)});
+  if (node.has_attribute("value_int"))
+    tensor = Tensor::from_integers(DType::i64, {}, std::vector<std::int64_t>{node.integer("value_int", 0)});
   if (node.has_attribute("value_floats")) {
     const auto reals = node.reals("value_floats").value_or(std::vector<double>{});
     tensor = Tensor::from_values(DType::f32, count(reals), reals);
@@ -41,10 +46,12 @@ Result<Values> convert_constant_of_shape(NodeContext& node) {
   Tensor element = Tensor::from_values(DType::f32, {}, std::vector<double>{0.0});
   if (node.has_attribute("value")) {
     TRY(element, node.tensor("value"));
-    if (element.view().element_count() != 1) return broken_rule("value must hold one element, found " + element.type().text() + ".");
+    if (element.view().element_count() != 1)
+      return broken_rule("value must hold one element, found " + element.type().text() + ".");
     element = Tensor(element.buffer(), TensorView(TensorDesc::row_major(element.dtype(), {}), element.view().data));
   }
-  TRY(Value * value, node.emit("expand", Attributes({{"shape", std::move(sizes)}}), {node.constant(std::move(element))}));
+  TRY(Value * value,
+      node.emit("expand", Attributes({{"shape", std::move(sizes)}}), {node.constant(std::move(element))}));
   return Values{value};
 }
 
@@ -56,9 +63,12 @@ Result<Values> fixed_range(NodeContext& node, const Tensor& start, const Tensor&
   const double step = load_double(delta.view().data, dtype);
   if (step == 0 || std::isnan(first + last + step)) return broken_rule("delta is 0 or an operand is not a number.");
   const double count = std::max(0.0, std::ceil((last - first) / step));
-  if (!(count <= 1e6)) return lacking("the range has " + std::to_string(count) + " elements.", "Fixed ranges of floats have at most 1000000 elements.");
+  if (!(count <= 1e6))
+    return lacking("the range has " + std::to_string(count) + " elements.",
+                   "Fixed ranges of floats have at most 1000000 elements.");
   std::vector<double> numbers;
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i) numbers.push_back(first + static_cast<double>(i) * step);
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i)
+    numbers.push_back(first + static_cast<double>(i) * step);
   const std::vector<std::int64_t> sizes{static_cast<std::int64_t>(numbers.size())};
   return Values{node.graph().add_constant(Tensor::from_values(dtype, sizes, numbers), node.name())};
 }
@@ -67,14 +77,16 @@ Result<Values> convert_range(NodeContext& node) {
   const DType dtype = node.type(0).dtype;
   node.ignore("stash_type");
   for (const std::size_t i : {0, 1, 2}) {
-    if (node.type(i).dtype != dtype || !(node.shape(i).element_count() == 1)) return broken_rule("start, limit and delta must be single numbers of one type.");
+    if (node.type(i).dtype != dtype || !(node.shape(i).element_count() == 1))
+      return broken_rule("start, limit and delta must be single numbers of one type.");
   }
   const auto start = node.fixed(0);
   const auto limit = node.fixed(1);
   const auto delta = node.fixed(2);
   if (is_float(dtype)) {
     if (start.has_value() && limit.has_value() && delta.has_value()) return fixed_range(node, *start, *limit, *delta);
-    return lacking("a range of floats is computed from the model's inputs.", "Compute it on integers and cast the result: torch.arange(n).float().");
+    return lacking("a range of floats is computed from the model's inputs.",
+                   "Compute it on integers and cast the result: torch.arange(n).float().");
   }
   TRY(const auto step, node.fixed_integers(2, "delta"));
   if (step[0] == 0) return broken_rule("delta is 0; the range would never end.");
@@ -84,7 +96,9 @@ Result<Values> convert_range(NodeContext& node) {
   const Dim span = step[0] > 0 ? last[0] - first[0] : first[0] - last[0];
   const Dim count = max(Dim(0), ceil_div(span, Dim(step[0] > 0 ? step[0] : -step[0])));
   TRY(Value * value, node.emit("range", Attributes({{"start", first[0]}, {"count", count}, {"step", step[0]}}), {}));
-  if (dtype != DType::i64) TRY(value, node.emit("cast", Attributes({{"to", dtype}}), {value}));
+  if (dtype != DType::i64) {
+    TRY(value, node.emit("cast", Attributes({{"to", dtype}}), {value}));
+  }
   return Values{value};
 }
 

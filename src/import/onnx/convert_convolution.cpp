@@ -16,15 +16,19 @@ Result<Sizes> read_kernel(NodeContext& node) {
   TRY(const std::size_t axes, spatial_axes(node));
   const Shape& weight = node.shape(1);
   if (weight.rank() != node.rank(0)) {
-    return broken_rule("operand and weight must have equal ranks, found " + node.type(0).text() + " and " + node.type(1).text() + ".");
+    return broken_rule("operand and weight must have equal ranks, found " + node.type(0).text() + " and " +
+                       node.type(1).text() + ".");
   }
   const Sizes kernel(weight.begin() + 2, weight.end());
   const auto given = node.integers("kernel_shape");
   if (!given.has_value() || given->empty()) return kernel;
-  if (given->size() != axes) return broken_rule("kernel_shape has " + std::to_string(given->size()) + " entries, but the operand has " + std::to_string(axes) + " spatial axes.");
+  if (given->size() != axes)
+    return broken_rule("kernel_shape has " + std::to_string(given->size()) + " entries, but the operand has " +
+                       std::to_string(axes) + " spatial axes.");
   for (std::size_t i = 0; i < axes; ++i) {
     if (surely_different(kernel[i], Dim((*given)[i]))) {
-      return broken_rule("kernel_shape is " + std::to_string((*given)[i]) + " on spatial axis " + std::to_string(i) + ", but the weight is " + node.type(1).text() + ".");
+      return broken_rule("kernel_shape is " + std::to_string((*given)[i]) + " on spatial axis " + std::to_string(i) +
+                         ", but the weight is " + node.type(1).text() + ".");
     }
   }
   return kernel;
@@ -32,7 +36,8 @@ Result<Sizes> read_kernel(NodeContext& node) {
 
 Result<std::int64_t> read_groups(NodeContext& node) {
   const std::int64_t groups = node.integer("group", 1);
-  if (groups < 1 || groups >= INT32_MAX) return broken_rule("group is " + std::to_string(groups) + "; it must be at least 1.");
+  if (groups < 1 || groups >= INT32_MAX)
+    return broken_rule("group is " + std::to_string(groups) + "; it must be at least 1.");
   return groups;
 }
 
@@ -48,7 +53,11 @@ Result<Value*> import_convolution(NodeContext& node) {
   TRY(const std::int64_t groups, read_groups(node));
   TRY(OnnxWindow window, read_window(node, kernel));
   return node.emit("conv",
-                   Attributes({{"stride", window.stride}, {"dilation", window.dilation}, {"groups", groups}, {"pre", window.pre}, {"post", window.post}}),
+                   Attributes({{"stride", window.stride},
+                               {"dilation", window.dilation},
+                               {"groups", groups},
+                               {"pre", window.pre},
+                               {"post", window.post}}),
                    {node.input(0), node.input(1), node.input(2)});
 }
 
@@ -77,32 +86,43 @@ Result<Values> convert_conv_transpose(NodeContext& node) {
   const std::string auto_pad = node.word("auto_pad", "NOTSET");
   const bool is_same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (!is_same && auto_pad != "NOTSET" && auto_pad != "VALID" && !auto_pad.empty()) {
-    return broken_rule("auto_pad is '" + auto_pad.substr(0, 40) + "'; it must be NOTSET, SAME_UPPER, SAME_LOWER or VALID.");
+    return broken_rule("auto_pad is '" + auto_pad.substr(0, 40) +
+                       "'; it must be NOTSET, SAME_UPPER, SAME_LOWER or VALID.");
   }
   Sizes pads(2 * axes, Dim(0));
-  if (pads_are_operand && node.has(2)) TRY(pads, node.sizes(2));
-  if (!pads_are_operand) {
-    if (const auto given = node.integers("pads"); given.has_value() && !given->empty()) pads.assign(given->begin(), given->end());
+  if (pads_are_operand && node.has(2)) {
+    TRY(pads, node.sizes(2));
   }
-  if (pads.size() != 2 * axes) return broken_rule("pads has " + std::to_string(pads.size()) + " entries; " + std::to_string(axes) + " spatial axes need " + std::to_string(2 * axes) + ", all beginnings, then all ends.");
+  if (!pads_are_operand) {
+    if (const auto given = node.integers("pads"); given.has_value() && !given->empty())
+      pads.assign(given->begin(), given->end());
+  }
+  if (pads.size() != 2 * axes)
+    return broken_rule("pads has " + std::to_string(pads.size()) + " entries; " + std::to_string(axes) +
+                       " spatial axes need " + std::to_string(2 * axes) + ", all beginnings, then all ends.");
   auto output_shape = node.integers("output_shape").value_or(std::vector<std::int64_t>{});
   if (output_shape.size() == axes + 2) {
     node.warn("output_shape has the batch and the channels too; only its spatial sizes are used");
     output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
   }
-  if (!output_shape.empty() && output_shape.size() != axes) return broken_rule("output_shape has " + std::to_string(output_shape.size()) + " entries, but the operand has " + std::to_string(axes) + " spatial axes.");
+  if (!output_shape.empty() && output_shape.size() != axes)
+    return broken_rule("output_shape has " + std::to_string(output_shape.size()) + " entries, but the operand has " +
+                       std::to_string(axes) + " spatial axes.");
   Sizes pre;
   Sizes post;
   for (std::size_t i = 0; i < axes; ++i) {
     if (padding[i] >= std::max(stride[i], dilation[i])) {
-      return broken_rule("output_padding is " + std::to_string(padding[i]) + " on spatial axis " + std::to_string(i) + "; it must be less than the stride, " +
-                         std::to_string(stride[i]) + ", or the dilation, " + std::to_string(dilation[i]) + ".");
+      return broken_rule("output_padding is " + std::to_string(padding[i]) + " on spatial axis " + std::to_string(i) +
+                         "; it must be less than the stride, " + std::to_string(stride[i]) + ", or the dilation, " +
+                         std::to_string(dilation[i]) + ".");
     }
     const Dim extent = node.shape(0)[static_cast<int>(i) + 2];
     const Dim natural = (extent - 1) * Dim(stride[i]) + (kernel[i] - 1) * Dim(dilation[i]) + 1 + Dim(padding[i]);
     Crop crop{pads[i], pads[i + axes]};
     if (!output_shape.empty()) {
-      if (output_shape[i] < 1) return broken_rule("output_shape has the entry " + std::to_string(output_shape[i]) + "; it must be at least 1.");
+      if (output_shape[i] < 1)
+        return broken_rule("output_shape has the entry " + std::to_string(output_shape[i]) +
+                           "; it must be at least 1.");
       crop = split_crop(natural - Dim(output_shape[i]), auto_pad == "SAME_UPPER");
     } else if (is_same) {
       crop = split_crop(natural - extent * Dim(stride[i]), auto_pad == "SAME_UPPER");
@@ -111,8 +131,11 @@ Result<Values> convert_conv_transpose(NodeContext& node) {
     post.push_back(crop.post - Dim(padding[i]));
   }
   Value* bias = node.input(pads_are_operand ? 3 : 2);
-  TRY(Value * value, node.emit("conv_transpose", Attributes({{"stride", stride}, {"dilation", dilation}, {"groups", groups}, {"pre", pre}, {"post", post}}),
-                               {node.input(0), node.input(1), bias}));
+  TRY(Value * value,
+      node.emit(
+          "conv_transpose",
+          Attributes({{"stride", stride}, {"dilation", dilation}, {"groups", groups}, {"pre", pre}, {"post", post}}),
+          {node.input(0), node.input(1), bias}));
   return Values{value};
 }
 

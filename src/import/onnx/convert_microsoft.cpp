@@ -16,15 +16,20 @@ Result<Values> single(Result<Value*> value) {
 }
 
 // activation_params are those of the ONNX operator of that name.
-Result<Value*> activated(NodeContext& node, Value* value, const std::string& activation, const std::vector<double>& parameters) {
-  const auto parameter = [&](std::size_t i, double otherwise) { return i < parameters.size() ? parameters[i] : otherwise; };
+Result<Value*> activated(NodeContext& node, Value* value, const std::string& activation,
+                         const std::vector<double>& parameters) {
+  const auto parameter = [&](std::size_t i, double otherwise) {
+    return i < parameters.size() ? parameters[i] : otherwise;
+  };
   if (activation.empty()) return value;
   if (activation == "Relu") return node.emit("relu", {}, {value});
   if (activation == "Tanh") return node.emit("tanh", {}, {value});
   if (activation == "Sigmoid") return node.emit("sigmoid", {}, {value});
   if (activation == "LeakyRelu") return node.emit("leaky_relu", Attributes({{"alpha", parameter(0, 0.01)}}), {value});
-  if (activation == "Clip") return node.emit("clip", Attributes({{"low", parameter(0, -INFINITY)}, {"high", parameter(1, INFINITY)}}), {value});
-  if (activation == "HardSigmoid") return node.emit("hard_sigmoid", Attributes({{"alpha", parameter(0, 0.2)}, {"beta", parameter(1, 0.5)}}), {value});
+  if (activation == "Clip")
+    return node.emit("clip", Attributes({{"low", parameter(0, -INFINITY)}, {"high", parameter(1, INFINITY)}}), {value});
+  if (activation == "HardSigmoid")
+    return node.emit("hard_sigmoid", Attributes({{"alpha", parameter(0, 0.2)}, {"beta", parameter(1, 0.5)}}), {value});
   return lacking("activation is '" + activation.substr(0, 40) + "'.", "Export without ONNX Runtime's optimiser.");
 }
 
@@ -33,7 +38,9 @@ Result<Values> convert_fused_conv(NodeContext& node) {
   TRY(Value * value, import_convolution(node));
   const std::string activation = node.word("activation", "");
   const auto parameters = node.reals("activation_params").value_or(std::vector<double>{});
-  if (node.has(3)) TRY(value, node.emit("add", {}, {value, node.input(3)}));
+  if (node.has(3)) {
+    TRY(value, node.emit("add", {}, {value, node.input(3)}));
+  }
   return single(activated(node, value, activation, parameters));
 }
 
@@ -69,13 +76,19 @@ Result<Values> convert_fused_matmul(NodeContext& node) {
   const double alpha = node.real("alpha", 1.0);
   Value* a = node.input(0);
   Value* b = node.input(1);
-  if (node.flag("transA", false)) TRY(a, with_last_axes_swapped(node, a));
-  if (node.flag("transB", false)) TRY(b, with_last_axes_swapped(node, b));
+  if (node.flag("transA", false)) {
+    TRY(a, with_last_axes_swapped(node, a));
+  }
+  if (node.flag("transB", false)) {
+    TRY(b, with_last_axes_swapped(node, b));
+  }
   if (node.flag("transBatchA", false) || node.flag("transBatchB", false)) {
     return lacking("transBatchA or transBatchB is set.", "Export without ONNX Runtime's optimiser.");
   }
   TRY(Value * value, node.emit("matmul", {}, {a, b}));
-  if (alpha != 1.0) TRY(value, node.emit("mul", {}, {value, node.scalar(value->type.dtype, alpha)}));
+  if (alpha != 1.0) {
+    TRY(value, node.emit("mul", {}, {value, node.scalar(value->type.dtype, alpha)}));
+  }
   return Values{value};
 }
 

@@ -22,9 +22,11 @@ Result<Value*> cast(NodeContext& node, Value* value, DType to) {
 Result<Values> convert_batch_norm(NodeContext& node) {
   const double epsilon = node.real("epsilon", default_epsilon);
   node.ignore("momentum");
-  if (node.version() < 9 && node.integer("spatial", 1) != 1) return lacking("spatial=0 (statistics per element) is not supported.", "Export with opset 9 or later.");
+  if (node.version() < 9 && node.integer("spatial", 1) != 1)
+    return lacking("spatial=0 (statistics per element) is not supported.", "Export with opset 9 or later.");
   if (node.version() >= 14 && node.flag("training_mode", false)) {
-    return lacking("training_mode is 1: the statistics would come from the batch.", "Export the model in evaluation mode (model.eval()).");
+    return lacking("training_mode is 1: the statistics would come from the batch.",
+                   "Export the model in evaluation mode (model.eval()).");
   }
   // From opset 14 on the statistics may be wider than the data: compute in the wider type.
   const DType own = node.type(0).dtype;
@@ -43,20 +45,23 @@ Result<Values> convert_batch_norm(NodeContext& node) {
 
 Result<Values> convert_instance_norm(NodeContext& node) {
   const double epsilon = node.real("epsilon", default_epsilon);
-  return single(node.emit("instance_norm", Attributes({{"epsilon", epsilon}}), {node.input(0), node.input(1), node.input(2)}));
+  return single(
+      node.emit("instance_norm", Attributes({{"epsilon", epsilon}}), {node.input(0), node.input(1), node.input(2)}));
 }
 
 Result<Values> convert_layer_norm(NodeContext& node) {
   const double epsilon = node.real("epsilon", default_epsilon);
   node.ignore("stash_type");  // the precision of the intermediate result; ours is never lower
   TRY(const std::int64_t axis, node.axis(node.integer("axis", -1), node.rank(0)));
-  return single(node.emit("layer_norm", Attributes({{"axis", axis}, {"epsilon", epsilon}}), {node.input(0), node.input(1), node.input(2)}));
+  return single(node.emit("layer_norm", Attributes({{"axis", axis}, {"epsilon", epsilon}}),
+                          {node.input(0), node.input(1), node.input(2)}));
 }
 
 // One number per group → one per channel.
 Result<Value*> per_channel(NodeContext& node, Value* value, std::int64_t groups, const Dim& channels) {
   TRY(Value * column, node.emit("reshape", Attributes({{"shape", Sizes{Dim(groups), Dim(1)}}}), {value}));
-  TRY(Value * table, node.emit("expand", Attributes({{"shape", Sizes{Dim(groups), floor_div(channels, Dim(groups))}}}), {column}));
+  TRY(Value * table,
+      node.emit("expand", Attributes({{"shape", Sizes{Dim(groups), floor_div(channels, Dim(groups))}}}), {column}));
   return node.emit("reshape", Attributes({{"shape", Sizes{channels}}}), {table});
 }
 
@@ -68,13 +73,15 @@ Result<Values> convert_group_norm(NodeContext& node) {
   if (node.rank(0) < 2) return broken_rule("the operand must be (N, C, …), found " + node.type(0).text() + ".");
   const Dim channels = node.shape(0)[1];
   if (groups < 1 || (channels.is_constant() && channels.value() % groups != 0)) {
-    return broken_rule("num_groups is " + std::to_string(groups) + "; it must be at least 1 and divide the channels, " + channels.text() + ".");
+    return broken_rule("num_groups is " + std::to_string(groups) + "; it must be at least 1 and divide the channels, " +
+                       channels.text() + ".");
   }
   Value* scale = node.input(1);
   Value* bias = node.input(2);
   if (node.version() < 21) {
     for (Value** parameter : {&scale, &bias}) {
-      if ((*parameter)->type.shape.rank() != 1) return broken_rule("scale and bias must be lists, found " + (*parameter)->type.text() + ".");
+      if ((*parameter)->type.shape.rank() != 1)
+        return broken_rule("scale and bias must be lists, found " + (*parameter)->type.text() + ".");
       if ((*parameter)->type.shape[0] == channels && !(channels == groups)) {
         node.warn("scale and bias have one number per channel, as from opset 21 on; taken so");
       } else {
@@ -82,7 +89,8 @@ Result<Values> convert_group_norm(NodeContext& node) {
       }
     }
   }
-  return single(node.emit("group_norm", Attributes({{"groups", groups}, {"epsilon", epsilon}}), {node.input(0), scale, bias}));
+  return single(
+      node.emit("group_norm", Attributes({{"groups", groups}, {"epsilon", epsilon}}), {node.input(0), scale, bias}));
 }
 
 // x / sqrt(mean(x²) + epsilon) * scale over the axes from `axis` on.

@@ -19,12 +19,14 @@ Result<Values> convert_pad(NodeContext& node) {
   const std::string mode = node.word("mode", "constant");
   const bool has_wrap = node.version() >= 19;
   if (mode != "constant" && mode != "reflect" && mode != "edge" && !(mode == "wrap" && has_wrap)) {
-    return broken_rule("mode is '" + mode.substr(0, 40) + "'; it must be constant, reflect or edge" + (has_wrap ? ", or wrap." : " (wrap from opset 19 on)."));
+    return broken_rule("mode is '" + mode.substr(0, 40) + "'; it must be constant, reflect or edge" +
+                       (has_wrap ? ", or wrap." : " (wrap from opset 19 on)."));
   }
   Sizes pads;
   if (node.version() < 11) {
     const auto given = node.integers("pads");
-    if (!given.has_value() || node.input_count() > 1) return broken_rule("Pad before opset 11 has the attribute pads, and one operand.");
+    if (!given.has_value() || node.input_count() > 1)
+      return broken_rule("Pad before opset 11 has the attribute pads, and one operand.");
     pads.assign(given->begin(), given->end());
   } else {
     if (!node.has(1)) return broken_rule("the operand pads is missing.");
@@ -40,8 +42,8 @@ Result<Values> convert_pad(NodeContext& node) {
     TRY(axes, node.axes(given, node.rank(0)));
   }
   if (pads.size() != 2 * axes.size()) {
-    return broken_rule("pads has " + std::to_string(pads.size()) + " entries; " + std::to_string(axes.size()) + " axes need " + std::to_string(2 * axes.size()) +
-                       ", all beginnings, then all ends.");
+    return broken_rule("pads has " + std::to_string(pads.size()) + " entries; " + std::to_string(axes.size()) +
+                       " axes need " + std::to_string(2 * axes.size()) + ", all beginnings, then all ends.");
   }
   Sizes pre(rank, Dim(0));
   Sizes post(rank, Dim(0));
@@ -49,7 +51,10 @@ Result<Values> convert_pad(NodeContext& node) {
     pre[static_cast<std::size_t>(axes[i])] = pads[i];
     post[static_cast<std::size_t>(axes[i])] = pads[i + axes.size()];
   }
-  Attributes attributes({{"pre", std::move(pre)}, {"post", std::move(post)}, {"mode", mode}, {"value", mode == "constant" ? value : 0.0}});
+  Attributes attributes({{"pre", std::move(pre)},
+                         {"post", std::move(post)},
+                         {"mode", mode},
+                         {"value", mode == "constant" ? value : 0.0}});
   TRY(Value * result, node.emit("pad", std::move(attributes), {node.input(0)}));
   return Values{result};
 }

@@ -30,7 +30,9 @@ Result<Values> convert_reduce(NodeContext& node) {
   const bool noop = axes_are_operand && node.flag("noop_with_empty_axes", false);
   std::vector<std::int64_t> given;
   if (axes_are_operand) {
-    if (node.has(1)) TRY(given, node.fixed_integers(1, "axes"));
+    if (node.has(1)) {
+      TRY(given, node.fixed_integers(1, "axes"));
+    }
   } else {
     if (node.has(1)) return broken_rule("axes is an operand only from a later opset on; here it is an attribute.");
     given = node.integers("axes").value_or(std::vector<std::int64_t>{});
@@ -43,9 +45,13 @@ Result<Values> convert_reduce(NodeContext& node) {
     std::iota(axes.begin(), axes.end(), 0);
   }
   const bool is_bool = x->type.dtype == DType::boolean;
-  if (is_bool) TRY(x, node.emit("cast", Attributes({{"to", DType::u8}}), {x}));
+  if (is_bool) {
+    TRY(x, node.emit("cast", Attributes({{"to", DType::u8}}), {x}));
+  }
   TRY(Value * value, node.emit(op_name, Attributes({{"axes", std::move(axes)}, {"keep", keep}}), {x}));
-  if (is_bool) TRY(value, node.emit("cast", Attributes({{"to", DType::boolean}}), {value}));
+  if (is_bool) {
+    TRY(value, node.emit("cast", Attributes({{"to", DType::boolean}}), {value}));
+  }
   return Values{value};
 }
 

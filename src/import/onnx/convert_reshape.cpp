@@ -1,5 +1,5 @@
-// Operators that change the shape and keep the elements: Reshape and its relatives, Transpose, Expand, Tile, Concat, Split,
-// DepthToSpace.
+// Operators that change the shape and keep the elements: Reshape and its relatives, Transpose, Expand, Tile, Concat,
+// Split, DepthToSpace.
 #include <algorithm>
 #include <numeric>
 
@@ -16,9 +16,12 @@ Result<Values> single(Result<Value*> value) {
   return Values{*value};
 }
 
-Result<Values> reshaped(NodeContext& node, Sizes sizes) { return single(node.emit("reshape", Attributes({{"shape", std::move(sizes)}}), {node.input(0)})); }
+Result<Values> reshaped(NodeContext& node, Sizes sizes) {
+  return single(node.emit("reshape", Attributes({{"shape", std::move(sizes)}}), {node.input(0)}));
+}
 
-// product(all) / product(known), with equal factors crossed out first, so that (N·C·H·W) / (N·C) is H·W and not a floor.
+// product(all) / product(known), with equal factors crossed out first, so that (N·C·H·W) / (N·C) is H·W and not a
+// floor.
 Dim remaining_size(Sizes all, const Sizes& known) {
   Dim divisor(1);
   for (const Dim& size : known) {
@@ -53,7 +56,8 @@ Result<Values> convert_reshape(NodeContext& node) {
     Dim& size = sizes[i];
     if (size == 0 && !allow_zero) {
       if (i >= static_cast<std::size_t>(shape.rank())) {
-        return broken_rule("the shape has a 0 (copy this size) at place " + std::to_string(i) + ", but the operand is " + node.type(0).text() + ".");
+        return broken_rule("the shape has a 0 (copy this size) at place " + std::to_string(i) +
+                           ", but the operand is " + node.type(0).text() + ".");
       }
       size = shape[static_cast<int>(i)];
     }
@@ -62,11 +66,13 @@ Result<Values> convert_reshape(NodeContext& node) {
       open = i;
       continue;
     }
-    if (size.range().high < 0) return broken_rule("the shape has the size " + size.text() + "; only -1 may be negative.");
+    if (size.range().high < 0)
+      return broken_rule("the shape has the size " + size.text() + "; only -1 may be negative.");
     known.push_back(size);
   }
   if (open.has_value()) {
-    if (std::find(known.begin(), known.end(), Dim(0)) != known.end() && allow_zero) return broken_rule("with allowzero the shape cannot have both 0 and -1.");
+    if (std::find(known.begin(), known.end(), Dim(0)) != known.end() && allow_zero)
+      return broken_rule("with allowzero the shape cannot have both 0 and -1.");
     const Dim rest = remaining_size(shape.dims(), known);
     if (rest.overflowed()) return broken_rule("the size for -1 cannot be inferred: the other sizes multiply to 0.");
     sizes[*open] = rest;
@@ -77,7 +83,9 @@ Result<Values> convert_reshape(NodeContext& node) {
 Result<Values> convert_flatten(NodeContext& node) {
   const std::int64_t rank = node.rank(0);
   const std::int64_t given = node.integer("axis", 1);
-  if (given < -rank || given > rank) return broken_rule("axis is " + std::to_string(given) + "; for rank " + std::to_string(rank) + " it must lie in [-" + std::to_string(rank) + ", " + std::to_string(rank) + "].");
+  if (given < -rank || given > rank)
+    return broken_rule("axis is " + std::to_string(given) + "; for rank " + std::to_string(rank) +
+                       " it must lie in [-" + std::to_string(rank) + ", " + std::to_string(rank) + "].");
   const std::int64_t axis = given < 0 ? given + rank : given;
   Dim rows(1);
   Dim columns(1);
@@ -106,7 +114,8 @@ Result<Values> convert_squeeze(NodeContext& node) {
     for (int i = 0; i < shape.rank(); ++i) {
       if (shape[i] == 1) axes.push_back(i);
       if (!shape[i].is_constant()) {
-        node.warn("Squeeze without axes keeps axis " + std::to_string(i) + ", whose size " + shape[i].text() + " is not fixed at 1");
+        node.warn("Squeeze without axes keeps axis " + std::to_string(i) + ", whose size " + shape[i].text() +
+                  " is not fixed at 1");
       }
     }
   }
@@ -114,7 +123,9 @@ Result<Values> convert_squeeze(NodeContext& node) {
   for (int i = 0; i < shape.rank(); ++i) {
     const bool goes = std::find(axes.begin(), axes.end(), i) != axes.end();
     if (!goes) sizes.push_back(shape[i]);
-    if (goes && surely_different(shape[i], Dim(1))) return broken_rule("axis " + std::to_string(i) + " has size " + shape[i].text() + "; only axes of size 1 can be removed.");
+    if (goes && surely_different(shape[i], Dim(1)))
+      return broken_rule("axis " + std::to_string(i) + " has size " + shape[i].text() +
+                         "; only axes of size 1 can be removed.");
   }
   return reshaped(node, std::move(sizes));
 }
@@ -124,11 +135,15 @@ Result<Values> convert_unsqueeze(NodeContext& node) {
   if (!given.has_value()) return broken_rule("axes is missing.");
   const Shape& shape = node.shape(0);
   const std::int64_t rank = shape.rank() + static_cast<std::int64_t>(given->size());
-  if (rank > max_rank) return lacking("the result would have rank " + std::to_string(rank) + "; the highest rank is " + std::to_string(max_rank) + ".", "Use fewer axes.");
+  if (rank > max_rank)
+    return lacking("the result would have rank " + std::to_string(rank) + "; the highest rank is " +
+                       std::to_string(max_rank) + ".",
+                   "Use fewer axes.");
   TRY(const Integers axes, node.axes(*given, rank));
   Sizes sizes;
   int next = 0;
-  for (std::int64_t i = 0; i < rank; ++i) sizes.push_back(std::find(axes.begin(), axes.end(), i) != axes.end() ? Dim(1) : shape[next++]);
+  for (std::int64_t i = 0; i < rank; ++i)
+    sizes.push_back(std::find(axes.begin(), axes.end(), i) != axes.end() ? Dim(1) : shape[next++]);
   return reshaped(node, std::move(sizes));
 }
 
@@ -137,7 +152,9 @@ Result<Values> convert_transpose(NodeContext& node) {
   std::iota(order.rbegin(), order.rend(), 0);
   if (auto given = node.integers("perm"); given.has_value()) {
     TRY(order, node.axes(*given, node.rank(0)));
-    if (static_cast<int>(order.size()) != node.rank(0)) return broken_rule("perm lists " + std::to_string(order.size()) + " axes of " + std::to_string(node.rank(0)) + ".");
+    if (static_cast<int>(order.size()) != node.rank(0))
+      return broken_rule("perm lists " + std::to_string(order.size()) + " axes of " + std::to_string(node.rank(0)) +
+                         ".");
   }
   return single(node.emit("transpose", Attributes({{"order", std::move(order)}}), {node.input(0)}));
 }
@@ -159,7 +176,8 @@ Result<Values> convert_expand(NodeContext& node) {
       size = surely_different(a, Dim(1)) ? a : max(a, b);
     }
     if (a.is_constant() && b.is_constant() && !(size == a && b == 1) && !(size == b && (a == 1 || a == b))) {
-      return broken_rule("the operand " + node.type(0).text() + " does not broadcast to the shape " + Shape(wanted).text() + ".");
+      return broken_rule("the operand " + node.type(0).text() + " does not broadcast to the shape " +
+                         Shape(wanted).text() + ".");
     }
   }
   return single(node.emit("expand", Attributes({{"shape", std::move(sizes)}}), {node.input(0)}));
@@ -168,7 +186,8 @@ Result<Values> convert_expand(NodeContext& node) {
 Result<Values> convert_tile(NodeContext& node) {
   TRY(Sizes repeats, node.sizes(1));
   if (static_cast<int>(repeats.size()) != node.rank(0)) {
-    return broken_rule("repeats has " + std::to_string(repeats.size()) + " entries; the operand " + node.type(0).text() + " needs one per axis.");
+    return broken_rule("repeats has " + std::to_string(repeats.size()) + " entries; the operand " +
+                       node.type(0).text() + " needs one per axis.");
   }
   return single(node.emit("tile", Attributes({{"repeats", std::move(repeats)}}), {node.input(0)}));
 }
@@ -188,7 +207,8 @@ Result<Sizes> split_sizes(NodeContext& node, const Dim& total) {
   Sizes parts;
   if (node.version() < 13) {
     if (node.has(1)) return broken_rule("split is an operand from opset 13 on; here it is an attribute.");
-    if (const auto given = node.integers("split"); given.has_value() && !given->empty()) parts.assign(given->begin(), given->end());
+    if (const auto given = node.integers("split"); given.has_value() && !given->empty())
+      parts.assign(given->begin(), given->end());
   } else if (node.has(1)) {
     TRY(parts, node.sizes(1));
   }
@@ -197,19 +217,25 @@ Result<Sizes> split_sizes(NodeContext& node, const Dim& total) {
   if (has_count) {
     const std::int64_t given = node.integer("num_outputs", count);
     if (!parts.empty()) return broken_rule("both split and num_outputs are given.");
-    if (given < count || given > 65536) return broken_rule("num_outputs is " + std::to_string(given) + ", but the node has " + std::to_string(count) + " results.");
+    if (given < count || given > 65536)
+      return broken_rule("num_outputs is " + std::to_string(given) + ", but the node has " + std::to_string(count) +
+                         " results.");
     count = given;
   }
   if (!parts.empty()) {
-    if (static_cast<std::int64_t>(parts.size()) < count) return broken_rule("split has " + std::to_string(parts.size()) + " entries, but the node has " + std::to_string(count) + " results.");
+    if (static_cast<std::int64_t>(parts.size()) < count)
+      return broken_rule("split has " + std::to_string(parts.size()) + " entries, but the node has " +
+                         std::to_string(count) + " results.");
     Dim sum(0);
     for (const Dim& part : parts) sum += part;
-    if (surely_different(sum, total)) return broken_rule("split adds up to " + sum.text() + ", but the axis has size " + total.text() + ".");
+    if (surely_different(sum, total))
+      return broken_rule("split adds up to " + sum.text() + ", but the axis has size " + total.text() + ".");
     return parts;
   }
   if (count == 0) return broken_rule("the node has no results.");
   if (!has_count && total.is_constant() && total.value() % count != 0) {
-    return broken_rule("the axis of size " + total.text() + " does not divide into " + std::to_string(count) + " equal parts.");
+    return broken_rule("the axis of size " + total.text() + " does not divide into " + std::to_string(count) +
+                       " equal parts.");
   }
   const Dim part = has_count ? ceil_div(total, Dim(count)) : floor_div(total, Dim(count));
   parts.assign(static_cast<std::size_t>(count), part);
@@ -228,7 +254,8 @@ Result<Values> convert_split(NodeContext& node) {
   for (std::size_t i = 0; i < node.output_count(); ++i) {
     Sizes size = shape.dims();
     size[static_cast<std::size_t>(axis)] = parts[i];
-    TRY(Value * part, node.emit("slice", Attributes({{"start", start}, {"size", std::move(size)}, {"step", step}}), {node.input(0)}));
+    TRY(Value * part,
+        node.emit("slice", Attributes({{"start", start}, {"size", std::move(size)}, {"step", step}}), {node.input(0)}));
     results.push_back(part);
     at += parts[i];
   }
@@ -237,21 +264,25 @@ Result<Values> convert_split(NodeContext& node) {
 
 Result<std::int64_t> block_size(NodeContext& node) {
   const std::int64_t block = node.integer("blocksize", 0);
-  if (block < 1 || block > 65536) return broken_rule("blocksize is " + std::to_string(block) + "; it must be at least 1.");
+  if (block < 1 || block > 65536)
+    return broken_rule("blocksize is " + std::to_string(block) + "; it must be at least 1.");
   if (node.rank(0) != 4) return broken_rule("the operand must be (N, C, H, W), found " + node.type(0).text() + ".");
   return block;
 }
 
 Result<std::string> block_mode(NodeContext& node) {
   const std::string mode = node.word("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") return broken_rule("mode is '" + mode.substr(0, 40) + "'; it must be DCR or CRD.");
+  if (mode != "DCR" && mode != "CRD")
+    return broken_rule("mode is '" + mode.substr(0, 40) + "'; it must be DCR or CRD.");
   return std::string(mode == "DCR" ? "dcr" : "crd");
 }
 
 Result<Values> convert_depth_to_space(NodeContext& node) {
   TRY(const std::int64_t block, block_size(node));
   std::string mode = "dcr";
-  if (node.version() >= 11) TRY(mode, block_mode(node));
+  if (node.version() >= 11) {
+    TRY(mode, block_mode(node));
+  }
   return single(node.emit("depth_to_space", Attributes({{"block", block}, {"mode", mode}}), {node.input(0)}));
 }
 
@@ -259,15 +290,19 @@ Result<Values> convert_depth_to_space(NodeContext& node) {
 Result<Values> convert_space_to_depth(NodeContext& node) {
   TRY(const std::int64_t block, block_size(node));
   std::string mode = "dcr";
-  if (node.version() >= 28) TRY(mode, block_mode(node));
+  if (node.version() >= 28) {
+    TRY(mode, block_mode(node));
+  }
   if (mode == "dcr") return single(node.emit("space_to_depth", Attributes({{"block", block}}), {node.input(0)}));
   const Shape shape = node.shape(0);
   const Dim b(block);
   const Dim height = floor_div(shape[2], b);
   const Dim width = floor_div(shape[3], b);
-  TRY(Value * blocks, node.emit("reshape", Attributes({{"shape", Sizes{shape[0], shape[1], height, b, width, b}}}), {node.input(0)}));
+  TRY(Value * blocks,
+      node.emit("reshape", Attributes({{"shape", Sizes{shape[0], shape[1], height, b, width, b}}}), {node.input(0)}));
   TRY(Value * moved, node.emit("transpose", Attributes({{"order", Integers{0, 1, 3, 5, 2, 4}}}), {blocks}));
-  return single(node.emit("reshape", Attributes({{"shape", Sizes{shape[0], shape[1] * b * b, height, width}}}), {moved}));
+  return single(
+      node.emit("reshape", Attributes({{"shape", Sizes{shape[0], shape[1] * b * b, height, width}}}), {moved}));
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ using Reals = std::vector<double>;
 std::pair<std::int64_t, std::int64_t> fraction_of(double scale) {
   for (std::int64_t q = 1; q <= 4096; ++q) {
     const auto p = static_cast<std::int64_t>(std::llround(scale * static_cast<double>(q)));
-    if (p > 0 && static_cast<float>(static_cast<double>(p) / static_cast<double>(q)) == static_cast<float>(scale)) return {p, q};
+    if (p > 0 && static_cast<float>(static_cast<double>(p) / static_cast<double>(q)) == static_cast<float>(scale))
+      return {p, q};
   }
   return {static_cast<std::int64_t>(std::llround(scale * 1048576.0)), 1048576};
 }
@@ -41,16 +42,19 @@ struct Target {
 
 Result<void> check_scales(const Reals& scales) {
   for (const double scale : scales) {
-    if (!(scale > 0) || !(scale < 1e9)) return broken_rule("scales has the entry " + std::to_string(scale) + "; it must be greater than 0.");
+    if (!(scale > 0) || !(scale < 1e9))
+      return broken_rule("scales has the entry " + std::to_string(scale) + "; it must be greater than 0.");
   }
   return {};
 }
 
 // Spreads per-axis entries given for `axes` over all axes.
 template <typename T>
-Result<std::vector<T>> spread(const std::vector<T>& given, const Integers& axes, std::vector<T> otherwise, const char* what) {
+Result<std::vector<T>> spread(const std::vector<T>& given, const Integers& axes, std::vector<T> otherwise,
+                              const char* what) {
   if (given.size() != axes.size()) {
-    return broken_rule(std::string(what) + " has " + std::to_string(given.size()) + " entries; it needs " + std::to_string(axes.size()) + ", one per axis.");
+    return broken_rule(std::string(what) + " has " + std::to_string(given.size()) + " entries; it needs " +
+                       std::to_string(axes.size()) + ", one per axis.");
   }
   for (std::size_t i = 0; i < axes.size(); ++i) otherwise[static_cast<std::size_t>(axes[i])] = given[i];
   return otherwise;
@@ -59,14 +63,16 @@ Result<std::vector<T>> spread(const std::vector<T>& given, const Integers& axes,
 // A computed float list may be sizes over sizes: then nothing is fixed, and only `sizes` helps.
 Result<Reals> read_scales(NodeContext& node, std::size_t i) {
   if (node.fixed(i).has_value()) return node.fixed_reals(i, "scales");
-  return lacking("scales is computed from the model's inputs.",
-                 "Export with a fixed scale_factor, or with size= computed from the input's sizes (then the model has `sizes`).");
+  return lacking(
+      "scales is computed from the model's inputs.",
+      "Export with a fixed scale_factor, or with size= computed from the input's sizes (then the model has `sizes`).");
 }
 
 Result<Target> from_scales(NodeContext& node, Reals scales) {
   TRY_VOID(check_scales(scales));
   Target target;
-  for (int axis = 0; axis < node.rank(0); ++axis) target.sizes.push_back(scaled_size(node.shape(0)[axis], scales[static_cast<std::size_t>(axis)]));
+  for (int axis = 0; axis < node.rank(0); ++axis)
+    target.sizes.push_back(scaled_size(node.shape(0)[axis], scales[static_cast<std::size_t>(axis)]));
   target.scales = std::move(scales);
   return target;
 }
@@ -74,7 +80,8 @@ Result<Target> from_scales(NodeContext& node, Reals scales) {
 Result<Values> emit_resize(NodeContext& node, Target target, Attributes attributes) {
   bool is_same = target.roi.empty();
   for (std::size_t i = 0; i < target.sizes.size(); ++i) {
-    is_same = is_same && target.sizes[i] == node.shape(0)[static_cast<int>(i)] && (target.scales.empty() || target.scales[i] == 1.0);
+    is_same = is_same && target.sizes[i] == node.shape(0)[static_cast<int>(i)] &&
+              (target.scales.empty() || target.scales[i] == 1.0);
   }
   if (is_same) return Values{node.input(0)};
   attributes.set("sizes", std::move(target.sizes));
@@ -88,13 +95,15 @@ Result<std::string> read_mode(NodeContext& node, bool has_cubic) {
   const std::string mode = node.word("mode", "nearest");
   if (mode == "nearest" || mode == "linear" || (mode == "cubic" && has_cubic)) return mode;
   if (mode == "bilinear") return std::string("linear");
-  return broken_rule("mode is '" + mode.substr(0, 40) + "'; it must be nearest, linear" + (has_cubic ? " or cubic." : "."));
+  return broken_rule("mode is '" + mode.substr(0, 40) + "'; it must be nearest, linear" +
+                     (has_cubic ? " or cubic." : "."));
 }
 
 // Upsample and Resize 10.
 Result<Values> convert_asymmetric(NodeContext& node) {
   if (node.op_type() == "Upsample" && node.version() == 10) {
-    return lacking("Upsample was taken out of ONNX with opset 10.", "Use Resize: onnx.version_converter.convert_version(model, 13).");
+    return lacking("Upsample was taken out of ONNX with opset 10.",
+                   "Use Resize: onnx.version_converter.convert_version(model, 13).");
   }
   TRY(const std::string mode, read_mode(node, false));
   Reals scales;
@@ -105,23 +114,28 @@ Result<Values> convert_asymmetric(NodeContext& node) {
     TRY(scales, read_scales(node, 1));
   }
   if (static_cast<int>(scales.size()) != node.rank(0)) {
-    return broken_rule("scales has " + std::to_string(scales.size()) + " entries; the operand " + node.type(0).text() + " needs one per axis.");
+    return broken_rule("scales has " + std::to_string(scales.size()) + " entries; the operand " + node.type(0).text() +
+                       " needs one per axis.");
   }
   TRY(Target target, from_scales(node, std::move(scales)));
-  return emit_resize(node, std::move(target), Attributes({{"mode", mode}, {"coordinate", std::string("asymmetric")}, {"nearest", std::string("floor")}}));
+  return emit_resize(
+      node, std::move(target),
+      Attributes({{"mode", mode}, {"coordinate", std::string("asymmetric")}, {"nearest", std::string("floor")}}));
 }
 
 // keep_aspect_ratio_policy: one scale for all axes, the least or the greatest that the sizes ask for.
 Result<Sizes> keep_ratio(NodeContext& node, const Sizes& sizes, const Integers& axes, const std::string& policy) {
   if (policy != "not_larger" && policy != "not_smaller") {
-    return broken_rule("keep_aspect_ratio_policy is '" + policy.substr(0, 40) + "'; it must be stretch, not_larger or not_smaller.");
+    return broken_rule("keep_aspect_ratio_policy is '" + policy.substr(0, 40) +
+                       "'; it must be stretch, not_larger or not_smaller.");
   }
   double scale = policy == "not_larger" ? INFINITY : 0.0;
   for (const std::int64_t axis : axes) {
     const Dim& own = node.shape(0)[static_cast<int>(axis)];
     const Dim& wanted = sizes[static_cast<std::size_t>(axis)];
     if (!own.is_constant() || !wanted.is_constant() || own.value() < 1) {
-      return lacking("keep_aspect_ratio_policy=" + policy + " with a size that is not fixed.", "Fix the sizes (--dim NAME=NUMBER), or use the policy stretch.");
+      return lacking("keep_aspect_ratio_policy=" + policy + " with a size that is not fixed.",
+                     "Fix the sizes (--dim NAME=NUMBER), or use the policy stretch.");
     }
     const double ratio = static_cast<double>(wanted.value()) / static_cast<double>(own.value());
     scale = policy == "not_larger" ? std::min(scale, ratio) : std::max(scale, ratio);
@@ -149,7 +163,9 @@ Result<Reals> read_roi(NodeContext& node, const Integers& axes) {
   if (!has_entries(node, 1)) return broken_rule("tf_crop_and_resize needs the operand roi.");
   TRY(const Reals given, node.fixed_reals(1, "roi"));
   const std::size_t count = axes.size();
-  if (given.size() != 2 * count) return broken_rule("roi has " + std::to_string(given.size()) + " entries; it needs " + std::to_string(2 * count) + ", all starts, then all ends.");
+  if (given.size() != 2 * count)
+    return broken_rule("roi has " + std::to_string(given.size()) + " entries; it needs " + std::to_string(2 * count) +
+                       ", all starts, then all ends.");
   const auto rank = static_cast<std::size_t>(node.rank(0));
   Reals roi(2 * rank, 0.0);
   std::fill(roi.begin() + static_cast<std::ptrdiff_t>(rank), roi.end(), 1.0);
@@ -167,16 +183,21 @@ Result<Target> read_target(NodeContext& node, bool crops) {
   const bool has_scales = has_entries(node, 2);
   const bool has_sizes = has_entries(node, 3);
   if (has_scales == has_sizes) {
-    return broken_rule(has_scales ? "both scales and sizes are given; ONNX allows only one of them." : "neither scales nor sizes is given.");
+    return broken_rule(has_scales ? "both scales and sizes are given; ONNX allows only one of them."
+                                  : "neither scales nor sizes is given.");
   }
   Target target;
   const std::vector<Dim>& own = node.shape(0).dims();
   Reals roi;
-  if (crops) TRY(roi, read_roi(node, axes));
+  if (crops) {
+    TRY(roi, read_roi(node, axes));
+  }
   if (has_sizes) {
     TRY(const Sizes given, node.sizes(3));
     TRY(target.sizes, spread(given, axes, own, "sizes"));
-    if (policy != "stretch") TRY(target.sizes, keep_ratio(node, target.sizes, axes, policy));
+    if (policy != "stretch") {
+      TRY(target.sizes, keep_ratio(node, target.sizes, axes, policy));
+    }
   } else {
     TRY(const Reals given, read_scales(node, 2));
     TRY(Reals scales, spread(given, axes, Reals(own.size(), 1.0), "scales"));

@@ -17,7 +17,9 @@ Result<Values> convert_shape(NodeContext& node) {
   return Values{node.sizes_as_data(std::move(asked))};
 }
 
-Result<Values> convert_size(NodeContext& node) { return Values{node.sizes_as_data({node.shape(0).element_count()}, true)}; }
+Result<Values> convert_size(NodeContext& node) {
+  return Values{node.sizes_as_data({node.shape(0).element_count()}, true)};
+}
 
 }  // namespace
 

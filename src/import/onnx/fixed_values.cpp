@@ -24,8 +24,9 @@ bool is_foldable(const Node& node) {
   for (const auto& output : node.outputs()) {
     if (!is_small(output->type, max_result_elements)) return false;
   }
-  return std::all_of(node.inputs().begin(), node.inputs().end(),
-                     [](const Value* input) { return input == nullptr || is_small(input->type, max_operand_elements); });
+  return std::all_of(node.inputs().begin(), node.inputs().end(), [](const Value* input) {
+    return input == nullptr || is_small(input->type, max_operand_elements);
+  });
 }
 
 }  // namespace
@@ -68,7 +69,8 @@ std::optional<Tensor> FixedValues::of(const Value* wanted) {
       path.pop_back();
       continue;
     }
-    if (auto tensor = known(value); tensor.has_value() || value->producer == nullptr || !is_foldable(*value->producer)) {
+    if (auto tensor = known(value);
+        tensor.has_value() || value->producer == nullptr || !is_foldable(*value->producer)) {
       found_[value] = std::move(tensor);
       path.pop_back();
       continue;

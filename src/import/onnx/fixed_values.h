@@ -1,4 +1,5 @@
-// FixedValues: the elements of values that the model fixes: constants and what small computations make of constants alone.
+// FixedValues: the elements of values that the model fixes: constants and what small computations make of constants
+// alone.
 #pragma once
 
 #include <optional>

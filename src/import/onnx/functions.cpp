@@ -1,7 +1,7 @@
 // The call graph of a model's functions, walked without recursion.
 //
-//   size(f) = sum over the nodes of f, subgraphs included, of 1 + size(callee)      saturating, so a doubling chain is seen as huge
-//   depth(f) = 1 + max depth(callee)
+//   size(f) = sum over the nodes of f, subgraphs included, of 1 + size(callee)      saturating, so a doubling chain is
+//   seen as huge depth(f) = 1 + max depth(callee)
 #include "import/onnx/functions.h"
 
 #include <algorithm>
@@ -36,10 +36,10 @@ void for_each_node(const Nodes& nodes, F&& f) {
 }
 
 struct Measure {
-  std::int64_t own = 0;                 // nodes
+  std::int64_t own = 0;                           // nodes
   std::vector<const onnx::FunctionProto*> calls;  // one entry per call
-  std::size_t next = 0;                 // calls walked so far
-  bool open = false;                    // on the path now
+  std::size_t next = 0;                           // calls walked so far
+  bool open = false;                              // on the path now
   bool done = false;
   std::int64_t size = 0;
   int depth = 1;
@@ -48,7 +48,8 @@ struct Measure {
 std::string called(const onnx::FunctionProto& function) { return wire::quoted_name(function.name()); }
 
 Error too_many(std::int64_t max_nodes) {
-  return Error{ErrorCode::unsupported, "the model has more than " + std::to_string(max_nodes) + " nodes once its functions are inlined.",
+  return Error{ErrorCode::unsupported,
+               "the model has more than " + std::to_string(max_nodes) + " nodes once its functions are inlined.",
                "Export it without functions, or take nested calls apart."};
 }
 
@@ -75,7 +76,8 @@ class CallGraph {
       const onnx::FunctionProto* callee = here.calls[here.next++];
       Measure& below = measure(callee);
       if (below.open) {
-        return Error{ErrorCode::invalid_model, "the function " + called(*callee) + " calls itself, directly or through others.",
+        return Error{ErrorCode::invalid_model,
+                     "the function " + called(*callee) + " calls itself, directly or through others.",
                      "ONNX functions cannot be recursive: export the model again."};
       }
       if (below.done) {
@@ -93,7 +95,8 @@ class CallGraph {
 
  private:
   static Error too_deep() {
-    return Error{ErrorCode::unsupported, "functions call functions more than " + std::to_string(max_call_depth) + " deep.",
+    return Error{ErrorCode::unsupported,
+                 "functions call functions more than " + std::to_string(max_call_depth) + " deep.",
                  "Inline them first: onnx.inliner.inline_local_functions(model)."};
   }
 
@@ -122,15 +125,17 @@ class CallGraph {
 
 Result<FunctionTable> FunctionTable::of(onnx::ModelProto& model, std::int64_t max_nodes) {
   if (model.functions_size() > max_functions) {
-    return Error{ErrorCode::unsupported, "the model has " + std::to_string(model.functions_size()) + " functions; at most " +
-                                             std::to_string(max_functions) + " are taken.",
+    return Error{ErrorCode::unsupported,
+                 "the model has " + std::to_string(model.functions_size()) + " functions; at most " +
+                     std::to_string(max_functions) + " are taken.",
                  "Inline them first: onnx.inliner.inline_local_functions(model)."};
   }
   FunctionTable table;
   for (auto& function : *model.mutable_functions()) {
     const auto key = std::make_tuple(std::string(domain_of(function.domain())), function.name(), function.overload());
     if (!table.functions_.emplace(key, &function).second) {
-      return Error{ErrorCode::invalid_model, "two functions have the name " + called(function) + ".", "Export the model again."};
+      return Error{ErrorCode::invalid_model, "two functions have the name " + called(function) + ".",
+                   "Export the model again."};
     }
   }
   CallGraph calls(table);
@@ -146,7 +151,8 @@ Result<FunctionTable> FunctionTable::of(onnx::ModelProto& model, std::int64_t ma
 
 onnx::FunctionProto* FunctionTable::find(const onnx::NodeProto& node) const {
   if (functions_.empty()) return nullptr;
-  const auto found = functions_.find(std::make_tuple(std::string(domain_of(node.domain())), node.op_type(), node.overload()));
+  const auto found =
+      functions_.find(std::make_tuple(std::string(domain_of(node.domain())), node.op_type(), node.overload()));
   return found == functions_.end() ? nullptr : found->second;
 }
 

@@ -12,17 +12,19 @@ Result<ImportedModel> import_onnx(wire::ModelPointer model, const Registry& regi
   try {
     return Importer(*model, registry, options, folder).run();
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::out_of_memory, "there is not enough memory to import the model.", "Use a machine with more memory."};
+    return Error{ErrorCode::out_of_memory, "there is not enough memory to import the model.",
+                 "Use a machine with more memory."};
   }
 }
 
-Result<ImportedModel> import_onnx(std::span<const std::byte> bytes, const Registry& registry, const ImportOptions& options,
-                                  const std::optional<std::filesystem::path>& folder) {
+Result<ImportedModel> import_onnx(std::span<const std::byte> bytes, const Registry& registry,
+                                  const ImportOptions& options, const std::optional<std::filesystem::path>& folder) {
   TRY(auto model, wire::parse_model(bytes));
   return import_onnx(std::move(model), registry, options, folder);
 }
 
-Result<ImportedModel> import_onnx(const std::filesystem::path& path, const Registry& registry, const ImportOptions& options) {
+Result<ImportedModel> import_onnx(const std::filesystem::path& path, const Registry& registry,
+                                  const ImportOptions& options) {
   const std::string step = "while reading " + path.string();
   auto model = wire::read_model(path);
   if (!model.ok()) return std::move(model).error().within(step);

@@ -40,11 +40,13 @@ struct ImportedModel {
   std::vector<std::string> warnings;
 };
 
-// Errors: io and corrupt (the file), invalid_model (it breaks ONNX's rules), unsupported (we lack something: the message lists
-// everything that is missing, not only the first), invalid_argument (options that do not fit the model).
-Result<ImportedModel> import_onnx(const std::filesystem::path& path, const Registry& registry, const ImportOptions& options = {});
+// Errors: io and corrupt (the file), invalid_model (it breaks ONNX's rules), unsupported (we lack something: the
+// message lists everything that is missing, not only the first), invalid_argument (options that do not fit the model).
+Result<ImportedModel> import_onnx(const std::filesystem::path& path, const Registry& registry,
+                                  const ImportOptions& options = {});
 // From memory; tensors in files beside the model are looked for in `folder` and refused without one.
-Result<ImportedModel> import_onnx(std::span<const std::byte> bytes, const Registry& registry, const ImportOptions& options = {},
+Result<ImportedModel> import_onnx(std::span<const std::byte> bytes, const Registry& registry,
+                                  const ImportOptions& options = {},
                                   const std::optional<std::filesystem::path>& folder = std::nullopt);
 // From a parsed model, which is consumed.
 Result<ImportedModel> import_onnx(wire::ModelPointer model, const Registry& registry, const ImportOptions& options = {},

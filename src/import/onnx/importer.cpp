@@ -29,16 +29,22 @@ Result<ImportedModel> Importer::run() {
 Result<void> Importer::read_versions(ImportedModel& imported) {
   const std::int64_t ir_version = model_.ir_version();
   if (ir_version < 1) {
-    return Error{ErrorCode::invalid_model, "the model's ir_version is " + (model_.has_ir_version() ? std::to_string(ir_version) : std::string("missing")) + ", so it is not a sound ONNX model.",
+    return Error{ErrorCode::invalid_model,
+                 "the model's ir_version is " +
+                     (model_.has_ir_version() ? std::to_string(ir_version) : std::string("missing")) +
+                     ", so it is not a sound ONNX model.",
                  "Export it again."};
   }
   if (ir_version > newest_onnx_ir_version) {
-    return Error{ErrorCode::unsupported, "the model's ir_version is " + std::to_string(ir_version) + "; Polyphase knows up to " + std::to_string(newest_onnx_ir_version) + ".",
+    return Error{ErrorCode::unsupported,
+                 "the model's ir_version is " + std::to_string(ir_version) + "; Polyphase knows up to " +
+                     std::to_string(newest_onnx_ir_version) + ".",
                  "Export it with an older onnx package, or set model.ir_version and save it again."};
   }
   TRY(opsets_, opsets_of(model_));
   imported.name = model_.graph().name();
-  imported.producer = model_.producer_name() + (model_.producer_version().empty() ? "" : " " + model_.producer_version());
+  imported.producer =
+      model_.producer_name() + (model_.producer_version().empty() ? "" : " " + model_.producer_version());
   imported.opset = opsets_.at("");
   if (model_.training_info_size() != 0) warn("the model carries training information, which is not used");
   return {};
@@ -46,7 +52,8 @@ Result<void> Importer::read_versions(ImportedModel& imported) {
 
 Result<void> Importer::add_initializers(onnx::GraphProto& graph, Scope& scope) {
   const auto add = [&](const std::string& name, Result<Tensor> tensor, const char* kind) -> Result<void> {
-    if (name.empty()) return Error{ErrorCode::invalid_model, std::string(kind) + " has no name.", "Export the model again."};
+    if (name.empty())
+      return Error{ErrorCode::invalid_model, std::string(kind) + " has no name.", "Export the model again."};
     Meaning meaning;
     if (tensor.ok()) {
       meaning.tensor = std::move(tensor).value();
@@ -58,7 +65,8 @@ Result<void> Importer::add_initializers(onnx::GraphProto& graph, Scope& scope) {
     return define(name, std::move(meaning), scope);
   };
   for (auto& proto : *graph.mutable_initializer()) TRY_VOID(add(proto.name(), take(proto), "initializer"));
-  for (auto& proto : *graph.mutable_sparse_initializer()) TRY_VOID(add(proto.values().name(), take(proto), "sparse initializer"));
+  for (auto& proto : *graph.mutable_sparse_initializer())
+    TRY_VOID(add(proto.values().name(), take(proto), "sparse initializer"));
   return {};
 }
 
@@ -66,9 +74,12 @@ Result<void> Importer::add_inputs(Scope& scope) {
   std::vector<const onnx::ValueInfoProto*> inputs;
   std::set<std::string_view> seen;
   for (const auto& input : model_.graph().input()) {
-    if (input.name().empty()) return Error{ErrorCode::invalid_model, "an input of the model has no name.", "Export the model again."};
+    if (input.name().empty())
+      return Error{ErrorCode::invalid_model, "an input of the model has no name.", "Export the model again."};
     if (!seen.insert(input.name()).second) {
-      return Error{ErrorCode::invalid_model, "two inputs of the model are named " + wire::quoted_name(input.name()) + ".", "Export the model again."};
+      return Error{ErrorCode::invalid_model,
+                   "two inputs of the model are named " + wire::quoted_name(input.name()) + ".",
+                   "Export the model again."};
     }
     if (scope.names.count(input.name()) == 0) inputs.push_back(&input);  // else an initialiser gives its value
   }
@@ -84,9 +95,11 @@ Result<void> Importer::add_inputs(Scope& scope) {
 void Importer::compare_declared_type(const onnx::ValueInfoProto& declared, const Value& value) {
   if (!declared.type().has_tensor_type()) return;
   const auto& type = declared.type().tensor_type();
-  const std::string what = "output '" + wire::printable(declared.name()) + "' is " + value.type.text() + ", but the model declares ";
+  const std::string what =
+      "output '" + wire::printable(declared.name()) + "' is " + value.type.text() + ", but the model declares ";
   const auto dtype = wire::dtype_from_onnx(type.elem_type());
-  if (dtype.ok() && *dtype != value.type.dtype) warn(what + "elements of type " + wire::onnx_type_name(type.elem_type()));
+  if (dtype.ok() && *dtype != value.type.dtype)
+    warn(what + "elements of type " + wire::onnx_type_name(type.elem_type()));
   if (!type.has_shape()) return;
   if (type.shape().dim_size() != value.type.shape.rank()) {
     warn(what + "rank " + std::to_string(type.shape().dim_size()));
@@ -94,7 +107,8 @@ void Importer::compare_declared_type(const onnx::ValueInfoProto& declared, const
   }
   for (int axis = 0; axis < value.type.shape.rank(); ++axis) {
     const auto& dimension = type.shape().dim(axis);
-    if (dimension.has_dim_value() && dimension.dim_value() >= 0 && surely_different(value.type.shape[axis], Dim(dimension.dim_value()))) {
+    if (dimension.has_dim_value() && dimension.dim_value() >= 0 &&
+        surely_different(value.type.shape[axis], Dim(dimension.dim_value()))) {
       warn(what + "the size " + std::to_string(dimension.dim_value()) + " on axis " + std::to_string(axis));
     }
   }
@@ -107,12 +121,15 @@ Result<void> Importer::add_outputs(Scope& scope) {
   std::set<std::string_view> seen;
   for (const auto& output : model_.graph().output()) {
     if (!seen.insert(output.name()).second) {
-      return Error{ErrorCode::invalid_model, "two outputs of the model are named " + wire::quoted_name(output.name()) + ".", "Export the model again."};
+      return Error{ErrorCode::invalid_model,
+                   "two outputs of the model are named " + wire::quoted_name(output.name()) + ".",
+                   "Export the model again."};
     }
     bool missing = false;
     auto value = value_of(output.name(), scope, missing);
     if (!value.ok()) return std::move(value).error().within("as output of the model");
-    if (*value == nullptr) return Error{ErrorCode::invalid_model, "an output of the model has no name.", "Export the model again."};
+    if (*value == nullptr)
+      return Error{ErrorCode::invalid_model, "an output of the model has no name.", "Export the model again."};
     compare_declared_type(output, **value);
     graph_->add_output(*value, output.name());
   }

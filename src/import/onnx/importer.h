@@ -69,14 +69,15 @@ class Importer {
   Result<void> translate_graph(onnx::GraphProto& graph, Scope& scope);
   Result<void> translate_body(onnx::FunctionProto& function, Scope& scope);
   Result<void> translate_node(onnx::NodeProto& node, Scope& scope, std::size_t index);
-  Result<void> convert(onnx::NodeProto& node, const Converter& converter, int version, const std::string& name, Scope& scope);
+  Result<void> convert(onnx::NodeProto& node, const Converter& converter, int version, const std::string& name,
+                       Scope& scope);
   Result<void> call(onnx::NodeProto& node, onnx::FunctionProto& function, const std::string& name, Scope& scope);
   Result<void> branch(onnx::NodeProto& node, const std::string& name, Scope& scope);
   Result<void> inline_branch(onnx::NodeProto& node, onnx::GraphProto& taken, Scope& scope);
-  Result<void> make_branch(onnx::NodeProto& node, onnx::GraphProto& then_graph, onnx::GraphProto& else_graph, const std::string& name,
-                           Value* condition, Scope& scope);
-  Result<std::unique_ptr<Graph>> make_region(onnx::GraphProto& graph, std::string region_name, const std::vector<Capture>& captures,
-                                             const Scope& scope, bool& missing);
+  Result<void> make_branch(onnx::NodeProto& node, onnx::GraphProto& then_graph, onnx::GraphProto& else_graph,
+                           const std::string& name, Value* condition, Scope& scope);
+  Result<std::unique_ptr<Graph>> make_region(onnx::GraphProto& graph, std::string region_name,
+                                             const std::vector<Capture>& captures, const Scope& scope, bool& missing);
   void note_missing_below(const onnx::GraphProto& graph, const Body& body);
   Result<std::vector<NamedAttribute>> attributes_of(onnx::NodeProto& node, const Scope& scope) const;
   Result<Values> operands_of(const onnx::NodeProto& node, Scope& scope, bool& missing);

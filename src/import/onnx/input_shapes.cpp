@@ -30,7 +30,9 @@ std::string unique_symbol(std::string_view wish, std::set<std::string, std::less
 
 namespace {
 
-Error option_error(std::string message, std::string hint) { return Error{ErrorCode::invalid_argument, std::move(message), std::move(hint)}; }
+Error option_error(std::string message, std::string hint) {
+  return Error{ErrorCode::invalid_argument, std::move(message), std::move(hint)};
+}
 
 // One axis as the model has it.
 struct ModelSize {
@@ -45,17 +47,21 @@ struct ModelInput {
   std::vector<ModelSize> sizes;
 };
 
-Result<ModelSize> model_size(const onnx::TensorShapeProto::Dimension& dimension, const std::string& input, std::vector<std::string>& warnings) {
+Result<ModelSize> model_size(const onnx::TensorShapeProto::Dimension& dimension, const std::string& input,
+                             std::vector<std::string>& warnings) {
   ModelSize size;
   if (dimension.has_dim_param()) size.parameter = dimension.dim_param();
   if (!dimension.has_dim_value()) return size;
   if (dimension.dim_value() >= 0) {
     size.number = dimension.dim_value();
   } else if (dimension.dim_value() == -1) {
-    warnings.push_back("input '" + wire::printable(input) + "' has the size -1; taken as a size that is known at run time");
+    warnings.push_back("input '" + wire::printable(input) +
+                       "' has the size -1; taken as a size that is known at run time");
   } else {
-    return Error{ErrorCode::invalid_model, "input '" + wire::printable(input) + "' has the negative size " + std::to_string(dimension.dim_value()) + ".",
-                 "Give its shape: --shape NAME=1x3xHxW."};
+    return Error{
+        ErrorCode::invalid_model,
+        "input '" + wire::printable(input) + "' has the negative size " + std::to_string(dimension.dim_value()) + ".",
+        "Give its shape: --shape NAME=1x3xHxW."};
   }
   return size;
 }
@@ -79,7 +85,8 @@ Result<ModelInput> model_input(const onnx::ValueInfoProto& info, std::vector<std
   input.has_shape = info.type().tensor_type().has_shape();
   const auto& shape = info.type().tensor_type().shape();
   if (shape.dim_size() > max_rank) {
-    return Error{ErrorCode::unsupported, quoted + " has rank " + std::to_string(shape.dim_size()) + "; the highest rank is " + std::to_string(max_rank) + "."};
+    return Error{ErrorCode::unsupported, quoted + " has rank " + std::to_string(shape.dim_size()) +
+                                             "; the highest rank is " + std::to_string(max_rank) + "."};
   }
   for (const auto& dimension : shape.dim()) {
     TRY(ModelSize size, model_size(dimension, info.name(), warnings));
@@ -98,8 +105,10 @@ class Sizes {
     if (given == options_.shapes.end()) return {};
     const std::vector<Dim>& sizes = given->second;
     if (input.has_shape && sizes.size() != input.sizes.size()) {
-      return option_error("the shape given for input '" + wire::printable(input.name) + "' has " + std::to_string(sizes.size()) + " sizes, but the model's has " +
-                              std::to_string(input.sizes.size()) + ".", "Give one size per axis: numbers, or names for sizes that stay open.");
+      return option_error("the shape given for input '" + wire::printable(input.name) + "' has " +
+                              std::to_string(sizes.size()) + " sizes, but the model's has " +
+                              std::to_string(input.sizes.size()) + ".",
+                          "Give one size per axis: numbers, or names for sizes that stay open.");
     }
     for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
       std::map<std::string, DimRange, std::less<>> symbols;
@@ -108,14 +117,17 @@ class Sizes {
       if (!input.has_shape) continue;
       const ModelSize& model = input.sizes[axis];
       if (model.number.has_value() && sizes[axis] != Dim(*model.number)) {
-        return option_error("the shape given for input '" + wire::printable(input.name) + "' has " + sizes[axis].text() + " on axis " + std::to_string(axis) +
+        return option_error("the shape given for input '" + wire::printable(input.name) + "' has " +
+                                sizes[axis].text() + " on axis " + std::to_string(axis) +
                                 ", but the model fixes it at " + std::to_string(*model.number) + ".",
-                            "Export the model with this axis dynamic (dynamic_axes or dynamic_shapes), or give " + std::to_string(*model.number) + ".");
+                            "Export the model with this axis dynamic (dynamic_axes or dynamic_shapes), or give " +
+                                std::to_string(*model.number) + ".");
       }
       if (model.parameter.empty() || model.number.has_value()) continue;
       const auto [found, fresh] = named_.try_emplace(model.parameter, sizes[axis]);
       if (!fresh && !(found->second == sizes[axis])) {
-        return option_error("the model's size '" + wire::printable(model.parameter) + "' is given as " + found->second.text() + " and as " + sizes[axis].text() + ".",
+        return option_error("the model's size '" + wire::printable(model.parameter) + "' is given as " +
+                                found->second.text() + " and as " + sizes[axis].text() + ".",
                             "It is one size: give one value for it.");
       }
     }
@@ -161,7 +173,9 @@ class Sizes {
 
  private:
   static bool is_plain(const std::string& text) {
-    return std::all_of(text.begin(), text.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; }) &&
+    return std::all_of(
+               text.begin(), text.end(),
+               [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; }) &&
            std::isdigit(static_cast<unsigned char>(text.front())) == 0;
   }
 
@@ -194,10 +208,13 @@ class Sizes {
       const auto given = options_.dims.find(name);
       if (given == options_.dims.end()) continue;
       if (given->second.low < 0 || given->second.low > given->second.high) {
-        return option_error("the range " + std::to_string(given->second.low) + ".." + std::to_string(given->second.high) + " for the size '" + name + "' is empty or negative.",
+        return option_error("the range " + std::to_string(given->second.low) + ".." +
+                                std::to_string(given->second.high) + " for the size '" + name +
+                                "' is empty or negative.",
                             "Write it as NAME=LOW..HIGH or NAME=NUMBER.");
       }
-      replacements.emplace(name, given->second.low == given->second.high ? Dim(given->second.low) : Dim::symbol(name, given->second));
+      replacements.emplace(
+          name, given->second.low == given->second.high ? Dim(given->second.low) : Dim::symbol(name, given->second));
     }
     return size.substitute(replacements);
   }
@@ -210,8 +227,9 @@ class Sizes {
 
 }  // namespace
 
-Result<std::vector<Type>> input_types(const std::vector<const onnx::ValueInfoProto*>& inputs, const ImportOptions& options,
-                                      std::set<std::string, std::less<>>& used, std::vector<std::string>& warnings) {
+Result<std::vector<Type>> input_types(const std::vector<const onnx::ValueInfoProto*>& inputs,
+                                      const ImportOptions& options, std::set<std::string, std::less<>>& used,
+                                      std::vector<std::string>& warnings) {
   std::vector<ModelInput> models;
   std::string names;
   for (const onnx::ValueInfoProto* info : inputs) {
@@ -221,7 +239,8 @@ Result<std::vector<Type>> input_types(const std::vector<const onnx::ValueInfoPro
   }
   for (const auto& [name, sizes] : options.shapes) {
     if (std::none_of(models.begin(), models.end(), [&](const ModelInput& model) { return model.name == name; })) {
-      return option_error("the model has no input '" + wire::printable(name) + "' to give a shape to.", "Its inputs are: " + names + ".");
+      return option_error("the model has no input '" + wire::printable(name) + "' to give a shape to.",
+                          "Its inputs are: " + names + ".");
     }
   }
   Sizes sizes(options, used);
@@ -231,8 +250,9 @@ Result<std::vector<Type>> input_types(const std::vector<const onnx::ValueInfoPro
   for (const ModelInput& model : models) {
     const auto given = options.shapes.find(model.name);
     if (!model.has_shape && given == options.shapes.end()) {
-      return Error{ErrorCode::unsupported, "input '" + wire::printable(model.name) + "' has no shape, not even a rank.",
-                   "Give one: --shape " + wire::printable(model.name) + "=1x3xHxW, with a name for each size that stays open."};
+      return Error{
+          ErrorCode::unsupported, "input '" + wire::printable(model.name) + "' has no shape, not even a rank.",
+          "Give one: --shape " + wire::printable(model.name) + "=1x3xHxW, with a name for each size that stays open."};
     }
     Type type{model.dtype, {}};
     const std::size_t rank = given != options.shapes.end() ? given->second.size() : model.sizes.size();
@@ -240,7 +260,9 @@ Result<std::vector<Type>> input_types(const std::vector<const onnx::ValueInfoPro
       TRY(Dim size, sizes.size_of(model, axis));
       type.shape.push_back(std::move(size));
     }
-    if (type.shape.rank() > max_rank) return option_error("the shape given for input '" + wire::printable(model.name) + "' has too many axes.", "The highest rank is 8.");
+    if (type.shape.rank() > max_rank)
+      return option_error("the shape given for input '" + wire::printable(model.name) + "' has too many axes.",
+                          "The highest rank is 8.");
     types.push_back(std::move(type));
   }
   TRY_VOID(sizes.check_all_used());

@@ -1,4 +1,5 @@
-// The sizes of a model's inputs: numbers, the model's named sizes, unnamed dynamic ones, and what the caller says about them.
+// The sizes of a model's inputs: numbers, the model's named sizes, unnamed dynamic ones, and what the caller says about
+// them.
 #pragma once
 
 #include <map>
@@ -21,7 +22,8 @@ namespace polyphase {
 std::string unique_symbol(std::string_view wish, std::set<std::string, std::less<>>& used);
 
 // The types of these inputs, in order; `used` collects the symbols.
-Result<std::vector<Type>> input_types(const std::vector<const onnx::ValueInfoProto*>& inputs, const ImportOptions& options,
-                                      std::set<std::string, std::less<>>& used, std::vector<std::string>& warnings);
+Result<std::vector<Type>> input_types(const std::vector<const onnx::ValueInfoProto*>& inputs,
+                                      const ImportOptions& options, std::set<std::string, std::less<>>& used,
+                                      std::vector<std::string>& warnings);
 
 }  // namespace polyphase

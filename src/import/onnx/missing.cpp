@@ -15,7 +15,8 @@ struct Alternative {
 };
 
 constexpr std::array alternatives = {
-    Alternative{"Attention", "write attention as MatMul, Softmax, MatMul (torch: sdpa with the math kernel, or opset 22 and below)"},
+    Alternative{"Attention",
+                "write attention as MatMul, Softmax, MatMul (torch: sdpa with the math kernel, or opset 22 and below)"},
     Alternative{"AffineGrid", "compute the grid outside of the model and feed it as an input"},
     Alternative{"Bernoulli", "draw the random numbers outside and feed them as an input"},
     Alternative{"Col2Im", "torch.nn.functional.fold is a ConvTranspose with a fixed one-hot kernel: write it so"},
@@ -68,14 +69,16 @@ constexpr std::array alternatives = {
 }  // namespace
 
 std::string nearest_alternative(std::string_view domain, std::string_view op_type) {
-  const auto found = std::find_if(alternatives.begin(), alternatives.end(), [&](const Alternative& a) { return a.op_type == op_type; });
+  const auto found = std::find_if(alternatives.begin(), alternatives.end(),
+                                  [&](const Alternative& a) { return a.op_type == op_type; });
   if (domain.empty() && found != alternatives.end()) return std::string(found->advice);
   if (domain == "com.microsoft") return "export without ONNX Runtime's optimiser, so that the standard operators stay";
   if (!domain.empty()) return "give the operator as a model-local function made of standard operators";
   return "write it with the operators listed in docs/operators.md";
 }
 
-void MissingOperators::add(std::string_view domain, std::string_view op_type, std::int64_t opset, std::string_view node, std::string why) {
+void MissingOperators::add(std::string_view domain, std::string_view op_type, std::int64_t opset, std::string_view node,
+                           std::string why) {
   Entry& entry = entries_[{std::string(domain), std::string(op_type)}];
   if (entry.count++ == 0) {
     entry.opset = opset;
@@ -86,8 +89,10 @@ void MissingOperators::add(std::string_view domain, std::string_view op_type, st
 
 Error MissingOperators::error() const {
   constexpr std::size_t shown = 40;
-  std::string message = "the model needs " + std::string(entries_.size() == 1 ? "an operator" : std::to_string(entries_.size()) + " operators") +
-                        " that Polyphase does not have:";
+  std::string message =
+      "the model needs " +
+      std::string(entries_.size() == 1 ? "an operator" : std::to_string(entries_.size()) + " operators") +
+      " that Polyphase does not have:";
   std::size_t number = 0;
   for (const auto& [key, entry] : entries_) {
     if (number++ == shown) {
@@ -95,8 +100,9 @@ Error MissingOperators::error() const {
       break;
     }
     const auto& [domain, op_type] = key;
-    message += "\n  " + (domain.empty() ? "" : wire::printable(domain) + ".") + wire::printable(op_type) + " (opset " + std::to_string(entry.opset) + "), " +
-               std::to_string(entry.count) + (entry.count == 1 ? " node" : " nodes") + ", the first '" + entry.first_node + "'";
+    message += "\n  " + (domain.empty() ? "" : wire::printable(domain) + ".") + wire::printable(op_type) + " (opset " +
+               std::to_string(entry.opset) + "), " + std::to_string(entry.count) +
+               (entry.count == 1 ? " node" : " nodes") + ", the first '" + entry.first_node + "'";
     if (!entry.why.empty()) message += ": " + entry.why;
     message += "; instead: " + nearest_alternative(domain, op_type);
   }

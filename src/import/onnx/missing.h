@@ -13,7 +13,8 @@ namespace polyphase {
 class MissingOperators {
  public:
   // `opset` of the node's domain; `why` empty: the operator is unknown to us.
-  void add(std::string_view domain, std::string_view op_type, std::int64_t opset, std::string_view node, std::string why = {});
+  void add(std::string_view domain, std::string_view op_type, std::int64_t opset, std::string_view node,
+           std::string why = {});
   bool empty() const { return entries_.empty(); }
   Error error() const;
 

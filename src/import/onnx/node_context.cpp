@@ -10,14 +10,19 @@
 namespace polyphase {
 
 Error broken_rule(std::string message, std::string hint) {
-  if (hint.empty()) hint = "The model breaks ONNX's rules: check it with onnx.checker.check_model(model, full_check=True) and export it again.";
+  if (hint.empty())
+    hint =
+        "The model breaks ONNX's rules: check it with onnx.checker.check_model(model, full_check=True) and export it "
+        "again.";
   return Error{ErrorCode::invalid_model, std::move(message), std::move(hint)};
 }
 
-Error lacking(std::string message, std::string hint) { return Error{ErrorCode::unsupported, std::move(message), std::move(hint)}; }
+Error lacking(std::string message, std::string hint) {
+  return Error{ErrorCode::unsupported, std::move(message), std::move(hint)};
+}
 
-NodeContext::NodeContext(Importer& importer, Graph& graph, const Converter& converter, int version, std::string name, Values inputs,
-                         std::size_t output_count, std::vector<NamedAttribute> attributes)
+NodeContext::NodeContext(Importer& importer, Graph& graph, const Converter& converter, int version, std::string name,
+                         Values inputs, std::size_t output_count, std::vector<NamedAttribute> attributes)
     : importer_(importer),
       graph_(graph),
       converter_(converter),
@@ -53,8 +58,9 @@ int type_of(const onnx::AttributeProto& attribute) {
 }
 
 std::string_view name_of_type(int type) {
-  constexpr std::string_view names[] = {"UNDEFINED", "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "FLOATS", "INTS", "STRINGS",
-                                        "TENSORS", "GRAPHS", "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"};
+  constexpr std::string_view names[] = {
+      "UNDEFINED", "FLOAT",   "INT",    "STRING",        "TENSOR",         "GRAPH",      "FLOATS",     "INTS",
+      "STRINGS",   "TENSORS", "GRAPHS", "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"};
   return type >= 0 && type < 15 ? names[type] : "unknown";
 }
 
@@ -64,10 +70,12 @@ onnx::AttributeProto* NodeContext::find(std::string_view attribute_name, int wan
   onnx::AttributeProto* attribute = find(attribute_name);
   if (attribute == nullptr) return nullptr;
   const int type = type_of(*attribute);
-  const bool empty_list = type == onnx::AttributeProto::UNDEFINED && (wanted_type == onnx::AttributeProto::INTS || wanted_type == onnx::AttributeProto::FLOATS);
+  const bool empty_list = type == onnx::AttributeProto::UNDEFINED &&
+                          (wanted_type == onnx::AttributeProto::INTS || wanted_type == onnx::AttributeProto::FLOATS);
   if (type == wanted_type || empty_list) return attribute;
-  refuse_later(broken_rule("attribute '" + std::string(attribute_name) + "' has the type " + std::string(name_of_type(type)) + "; it must be " +
-                           std::string(name_of_type(wanted_type)) + "."));
+  refuse_later(broken_rule("attribute '" + std::string(attribute_name) + "' has the type " +
+                           std::string(name_of_type(type)) + "; it must be " + std::string(name_of_type(wanted_type)) +
+                           "."));
   return nullptr;
 }
 
@@ -106,13 +114,15 @@ std::optional<std::vector<double>> NodeContext::reals(std::string_view attribute
 
 Result<Tensor> NodeContext::tensor(std::string_view attribute_name) {
   auto* attribute = find(attribute_name, onnx::AttributeProto::TENSOR);
-  if (attribute == nullptr) return broken_rule("attribute '" + std::string(attribute_name) + "' (a tensor) is missing.");
+  if (attribute == nullptr)
+    return broken_rule("attribute '" + std::string(attribute_name) + "' (a tensor) is missing.");
   return importer_.take(*attribute->mutable_t());
 }
 
 Result<Tensor> NodeContext::sparse_tensor(std::string_view attribute_name) {
   auto* attribute = find(attribute_name, onnx::AttributeProto::SPARSE_TENSOR);
-  if (attribute == nullptr) return broken_rule("attribute '" + std::string(attribute_name) + "' (a sparse tensor) is missing.");
+  if (attribute == nullptr)
+    return broken_rule("attribute '" + std::string(attribute_name) + "' (a sparse tensor) is missing.");
   return importer_.take(*attribute->mutable_sparse_tensor());
 }
 
@@ -123,7 +133,9 @@ Result<Value*> NodeContext::emit(std::string_view op_name, Attributes attributes
 
 Value* NodeContext::constant(Tensor tensor) { return graph_.add_constant(std::move(tensor), name_ + "/constant"); }
 
-Value* NodeContext::scalar(DType dtype, double value) { return constant(Tensor::from_values(dtype, {}, std::vector<double>{value})); }
+Value* NodeContext::scalar(DType dtype, double value) {
+  return constant(Tensor::from_values(dtype, {}, std::vector<double>{value}));
+}
 
 Value* NodeContext::sizes_as_data(std::vector<Dim> sizes, bool scalar) {
   CHECK(!scalar || sizes.size() == 1);
@@ -144,20 +156,26 @@ Result<std::vector<Dim>> NodeContext::sizes_of(Value* value, std::string_view ro
     return lacking(who + " is computed from data, and even its length is not known before the run.",
                    "Export the model so that this list has a fixed length.");
   }
-  if (*length > max_rank * 2) return lacking(who + " holds " + std::to_string(*length) + " numbers that are computed from data.", "Fix them at export.");
+  if (*length > max_rank * 2)
+    return lacking(who + " holds " + std::to_string(*length) + " numbers that are computed from data.",
+                   "Fix them at export.");
   if (const auto tensor = importer_.fixed().of(value); tensor.has_value()) {
     std::vector<Dim> out;
     for (std::int64_t k = 0; k < *length; ++k) {
-      out.emplace_back(load_integer(tensor->view().data + k * static_cast<std::int64_t>(size_bytes(tensor->dtype())), tensor->dtype()));
+      out.emplace_back(load_integer(tensor->view().data + k * static_cast<std::int64_t>(size_bytes(tensor->dtype())),
+                                    tensor->dtype()));
     }
     return out;
   }
   Value*& bound = importer_.bound(value);
   if (bound == nullptr) {
     std::vector<Dim> symbols;
-    for (std::int64_t k = 0; k < *length; ++k) symbols.push_back(Dim::symbol(importer_.fresh_symbol(value->name), range));
+    for (std::int64_t k = 0; k < *length; ++k)
+      symbols.push_back(Dim::symbol(importer_.fresh_symbol(value->name), range));
     Value* integers = value;
-    if (value->type.dtype != DType::i64 && value->type.dtype != DType::i32) TRY(integers, emit("cast", Attributes({{"to", DType::i64}}), {value}));
+    if (value->type.dtype != DType::i64 && value->type.dtype != DType::i32) {
+      TRY(integers, emit("cast", Attributes({{"to", DType::i64}}), {value}));
+    }
     TRY(Node * node, graph_.add("bind", Attributes({{"symbols", symbols}}), {integers}, name_ + "/bind"));
     bound = node->output();
     if (!bound->contents.has_value()) bound->contents = symbols;
@@ -165,12 +183,15 @@ Result<std::vector<Dim>> NodeContext::sizes_of(Value* value, std::string_view ro
   return *bound->contents;
 }
 
-std::optional<Tensor> NodeContext::fixed(std::size_t i) { return has(i) ? importer_.fixed().of(input(i)) : std::nullopt; }
+std::optional<Tensor> NodeContext::fixed(std::size_t i) {
+  return has(i) ? importer_.fixed().of(input(i)) : std::nullopt;
+}
 
 namespace {
 
 Error not_fixed(const Value& value, std::string_view role) {
-  return lacking(std::string(role) + " (" + wire::quoted_name(value.name) + ", " + value.type.text() + ") is computed from the model's inputs; it must be fixed in the model.",
+  return lacking(std::string(role) + " (" + wire::quoted_name(value.name) + ", " + value.type.text() +
+                     ") is computed from the model's inputs; it must be fixed in the model.",
                  "Make it a constant before the export.");
 }
 
@@ -179,10 +200,12 @@ Error not_fixed(const Value& value, std::string_view role) {
 Result<std::vector<std::int64_t>> NodeContext::fixed_integers(std::size_t i, std::string_view role) {
   const auto tensor = fixed(i);
   if (!tensor.has_value()) return not_fixed(*input(i), role);
-  if (!is_integer(tensor->dtype()) || tensor->view().rank > 1) return broken_rule(std::string(role) + " must be a list of integers, found " + tensor->type().text() + ".");
+  if (!is_integer(tensor->dtype()) || tensor->view().rank > 1)
+    return broken_rule(std::string(role) + " must be a list of integers, found " + tensor->type().text() + ".");
   std::vector<std::int64_t> out;
   for (std::int64_t k = 0; k < tensor->view().element_count(); ++k) {
-    out.push_back(load_integer(tensor->view().data + k * static_cast<std::int64_t>(size_bytes(tensor->dtype())), tensor->dtype()));
+    out.push_back(load_integer(tensor->view().data + k * static_cast<std::int64_t>(size_bytes(tensor->dtype())),
+                               tensor->dtype()));
   }
   return out;
 }
@@ -192,25 +215,28 @@ Result<std::vector<double>> NodeContext::fixed_reals(std::size_t i, std::string_
   if (!tensor.has_value()) return not_fixed(*input(i), role);
   std::vector<double> out;
   for (std::int64_t k = 0; k < tensor->view().element_count(); ++k) {
-    out.push_back(load_double(tensor->view().data + k * static_cast<std::int64_t>(size_bytes(tensor->dtype())), tensor->dtype()));
+    out.push_back(
+        load_double(tensor->view().data + k * static_cast<std::int64_t>(size_bytes(tensor->dtype())), tensor->dtype()));
   }
   return out;
 }
 
 Result<std::int64_t> NodeContext::axis(std::int64_t given, std::int64_t of_rank, std::string_view role) {
   if (given >= -of_rank && given < of_rank) return given < 0 ? given + of_rank : given;
-  return broken_rule(std::string(role) + " is " + std::to_string(given) + "; for rank " + std::to_string(of_rank) + " it must lie in [-" +
-                     std::to_string(of_rank) + ", " + std::to_string(of_rank) + ").");
+  return broken_rule(std::string(role) + " is " + std::to_string(given) + "; for rank " + std::to_string(of_rank) +
+                     " it must lie in [-" + std::to_string(of_rank) + ", " + std::to_string(of_rank) + ").");
 }
 
 Result<std::vector<std::int64_t>> NodeContext::axes(const std::vector<std::int64_t>& given, std::int64_t of_rank) {
   std::vector<std::int64_t> out;
   if (static_cast<std::int64_t>(given.size()) > of_rank) {
-    return broken_rule("axes lists " + std::to_string(given.size()) + " axes of a tensor of rank " + std::to_string(of_rank) + ".");
+    return broken_rule("axes lists " + std::to_string(given.size()) + " axes of a tensor of rank " +
+                       std::to_string(of_rank) + ".");
   }
   for (const std::int64_t one : given) {
     TRY(const std::int64_t normal, axis(one, of_rank, "an entry of axes"));
-    if (std::find(out.begin(), out.end(), normal) != out.end()) return broken_rule("axes names axis " + std::to_string(normal) + " twice.");
+    if (std::find(out.begin(), out.end(), normal) != out.end())
+      return broken_rule("axes names axis " + std::to_string(normal) + " twice.");
     out.push_back(normal);
   }
   return out;
@@ -222,8 +248,8 @@ Result<void> NodeContext::finish() const {
   if (refusal_ != nullptr) return Error(*refusal_);
   for (const NamedAttribute& attribute : attributes_) {
     if (asked_.count(attribute.name) == 0) {
-      return broken_rule("attribute " + wire::quoted_name(attribute.name) + " does not belong to " + std::string(op_type()) + ", version " +
-                         std::to_string(version_) + ".");
+      return broken_rule("attribute " + wire::quoted_name(attribute.name) + " does not belong to " +
+                         std::string(op_type()) + ", version " + std::to_string(version_) + ".");
     }
   }
   return {};

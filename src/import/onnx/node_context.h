@@ -26,8 +26,8 @@ class Importer;
 
 class NodeContext {
  public:
-  NodeContext(Importer& importer, Graph& graph, const Converter& converter, int version, std::string name, Values inputs,
-              std::size_t output_count, std::vector<NamedAttribute> attributes);
+  NodeContext(Importer& importer, Graph& graph, const Converter& converter, int version, std::string name,
+              Values inputs, std::size_t output_count, std::vector<NamedAttribute> attributes);
 
   int version() const { return version_; }
   const std::string& name() const { return name_; }
@@ -45,8 +45,8 @@ class NodeContext {
   // Results that the node names, trailing absent ones not counted.
   std::size_t output_count() const { return output_count_; }
 
-  // Attributes, or the default if the node does not have them. An attribute of the wrong type makes the whole node fail after the
-  // converter returns; the default is given meanwhile. What no converter asked for is refused.
+  // Attributes, or the default if the node does not have them. An attribute of the wrong type makes the whole node fail
+  // after the converter returns; the default is given meanwhile. What no converter asked for is refused.
   bool has_attribute(std::string_view attribute_name);
   std::int64_t integer(std::string_view attribute_name, std::int64_t otherwise);
   bool flag(std::string_view attribute_name, bool otherwise) { return integer(attribute_name, otherwise ? 1 : 0) != 0; }
@@ -65,7 +65,8 @@ class NodeContext {
   Value* scalar(DType dtype, double value);
   Value* sizes_as_data(std::vector<Dim> sizes, bool scalar = false);
 
-  // Operand i's elements as sizes. Where they come from data, a bind node gives them names; its length must be known then.
+  // Operand i's elements as sizes. Where they come from data, a bind node gives them names; its length must be known
+  // then.
   Result<std::vector<Dim>> sizes(std::size_t i, DimRange range = {});
   Result<std::vector<Dim>> sizes_of(Value* value, std::string_view role, DimRange range = {});
   // Operand i's elements if the model fixes them: constants, and small tensors computed from constants alone.

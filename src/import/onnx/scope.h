@@ -30,17 +30,17 @@ using Opsets = std::map<std::string, std::int64_t, std::less<>>;
 
 // What one name stands for.
 struct Meaning {
-  Value* value = nullptr;           // null while an initialiser waits for its first use, and for an absent optional operand
-  std::optional<Tensor> tensor;     // an initialiser
-  std::shared_ptr<Error> problem;   // an initialiser that we cannot store: told only if it is used
-  bool missing = false;             // the result of an operator that we lack
+  Value* value = nullptr;  // null while an initialiser waits for its first use, and for an absent optional operand
+  std::optional<Tensor> tensor;    // an initialiser
+  std::shared_ptr<Error> problem;  // an initialiser that we cannot store: told only if it is used
+  bool missing = false;            // the result of an operator that we lack
 };
 
 // Where the nodes of one body belong: its opsets, the attributes that its function was called with, the path to it.
 struct Body {
   const Opsets* opsets = nullptr;
   const std::map<std::string_view, onnx::AttributeProto*>* attributes = nullptr;  // null: not a function
-  std::string prefix;  // "call1/call2/", for node names
+  std::string prefix;                                                             // "call1/call2/", for node names
 };
 
 struct Scope {

@@ -21,7 +21,8 @@ std::string name_of(const onnx::NodeProto& node, std::size_t index, const Body& 
 
 std::string described(const onnx::NodeProto& node, int version) {
   const std::string_view domain = domain_of(node.domain());
-  return (domain.empty() ? "" : wire::printable(domain) + ".") + wire::printable(node.op_type()) + (version > 0 ? ", version " + std::to_string(version) : "");
+  return (domain.empty() ? "" : wire::printable(domain) + ".") + wire::printable(node.op_type()) +
+         (version > 0 ? ", version " + std::to_string(version) : "");
 }
 
 // Operands up to the last that is there.
@@ -41,7 +42,8 @@ int result_count(const onnx::NodeProto& node) {
 
 Result<void> Importer::define(std::string_view name, Meaning meaning, Scope& scope) {
   if (scope.names.emplace(name, std::move(meaning)).second) return {};
-  return broken_rule("the name " + wire::quoted_name(name) + " is given to two values; every value needs a name of its own.");
+  return broken_rule("the name " + wire::quoted_name(name) +
+                     " is given to two values; every value needs a name of its own.");
 }
 
 Result<Meaning*> Importer::look_up(std::string_view name, Scope& scope) {
@@ -49,9 +51,10 @@ Result<Meaning*> Importer::look_up(std::string_view name, Scope& scope) {
     const auto found = at->names.find(name);
     if (found != at->names.end()) return &found->second;
   }
-  return broken_rule("the value " + wire::quoted_name(name) + " is used, but no input, initializer or earlier node gives it.",
-                     "Nodes must stand in an order in which every value comes before its use, without cycles: check the model with "
-                     "onnx.checker.check_model.");
+  return broken_rule(
+      "the value " + wire::quoted_name(name) + " is used, but no input, initializer or earlier node gives it.",
+      "Nodes must stand in an order in which every value comes before its use, without cycles: check the model with "
+      "onnx.checker.check_model.");
 }
 
 Result<Value*> Importer::value_of(std::string_view name, Scope& scope, bool& missing) {
@@ -80,7 +83,8 @@ Result<std::vector<NamedAttribute>> Importer::attributes_of(onnx::NodeProto& nod
   std::vector<NamedAttribute> attributes;
   std::set<std::string_view> seen;
   for (auto& attribute : *node.mutable_attribute()) {
-    if (!seen.insert(attribute.name()).second) return broken_rule("the attribute " + wire::quoted_name(attribute.name()) + " is there twice.");
+    if (!seen.insert(attribute.name()).second)
+      return broken_rule("the attribute " + wire::quoted_name(attribute.name()) + " is there twice.");
     if (attribute.ref_attr_name().empty()) {
       attributes.push_back({attribute.name(), &attribute});
       continue;
@@ -119,16 +123,24 @@ Result<void> Importer::translate_body(onnx::FunctionProto& function, Scope& scop
 
 Result<void> Importer::translate_node(onnx::NodeProto& node, Scope& scope, std::size_t index) {
   const std::string name = name_of(node, index, *scope.body);
-  const auto located = [&](Error&& error, int version) { return std::move(std::move(error).at_node(name)).within("operator " + described(node, version)); };
-  if (depth_ >= max_body_depth) return located(lacking("functions and subgraphs lie more than " + std::to_string(max_body_depth) + " deep.", "Flatten the model."), 0);
+  const auto located = [&](Error&& error, int version) {
+    return std::move(std::move(error).at_node(name)).within("operator " + described(node, version));
+  };
+  if (depth_ >= max_body_depth)
+    return located(lacking("functions and subgraphs lie more than " + std::to_string(max_body_depth) + " deep.",
+                           "Flatten the model."),
+                   0);
   const std::string domain(domain_of(node.domain()));
   if (onnx::FunctionProto* function = functions_.find(node); function != nullptr) {
     auto done = call(node, *function, name, scope);
-    if (!done.ok()) return std::move(done).error().within("in function " + wire::quoted_name(function->name()) + ", called by '" + name + "'");
+    if (!done.ok())
+      return std::move(done).error().within("in function " + wire::quoted_name(function->name()) + ", called by '" +
+                                            name + "'");
     return {};
   }
   const auto opset = scope.body->opsets->find(domain);
-  if (opset == scope.body->opsets->end() && domain.empty()) return located(broken_rule("the opset of this node's domain is not imported."), 0);
+  if (opset == scope.body->opsets->end() && domain.empty())
+    return located(broken_rule("the opset of this node's domain is not imported."), 0);
   const std::int64_t domain_version = opset == scope.body->opsets->end() ? 1 : opset->second;
   if (domain.empty() && node.op_type() == "If") {
     auto done = branch(node, name, scope);
@@ -140,7 +152,9 @@ Result<void> Importer::translate_node(onnx::NodeProto& node, Scope& scope, std::
   if (converter == nullptr || version == 0) {
     const bool too_early = converter != nullptr;
     missing_.add(domain, node.op_type(), domain_version, name,
-                 too_early ? "it exists from opset " + std::to_string(converter->versions.front()) + " on; export with that" : "");
+                 too_early
+                     ? "it exists from opset " + std::to_string(converter->versions.front()) + " on; export with that"
+                     : "");
     return define_missing(node, scope);
   }
   auto done = convert(node, *converter, version, name, scope);
@@ -148,22 +162,26 @@ Result<void> Importer::translate_node(onnx::NodeProto& node, Scope& scope, std::
   return {};
 }
 
-Result<void> Importer::convert(onnx::NodeProto& node, const Converter& converter, int version, const std::string& name, Scope& scope) {
+Result<void> Importer::convert(onnx::NodeProto& node, const Converter& converter, int version, const std::string& name,
+                               Scope& scope) {
   bool missing = false;
   TRY(Values operands, operands_of(node, scope, missing));
   if (missing) return define_missing(node, scope);
   const auto count = static_cast<int>(operands.size());
   for (int i = 0; i < converter.min_inputs; ++i) {
     if (i >= count || operands[static_cast<std::size_t>(i)] == nullptr) {
-      return broken_rule("operand " + std::to_string(i) + " is missing; the operator needs " + std::to_string(converter.min_inputs) + ".");
+      return broken_rule("operand " + std::to_string(i) + " is missing; the operator needs " +
+                         std::to_string(converter.min_inputs) + ".");
     }
   }
   if (count > converter.max_inputs) {
-    return broken_rule("the node has " + std::to_string(count) + " operands; the operator takes at most " + std::to_string(converter.max_inputs) + ".");
+    return broken_rule("the node has " + std::to_string(count) + " operands; the operator takes at most " +
+                       std::to_string(converter.max_inputs) + ".");
   }
   TRY(std::vector<NamedAttribute> attributes, attributes_of(node, scope));
   const auto wanted = static_cast<std::size_t>(result_count(node));
-  NodeContext context(*this, *scope.graph, converter, version, name, std::move(operands), wanted, std::move(attributes));
+  NodeContext context(*this, *scope.graph, converter, version, name, std::move(operands), wanted,
+                      std::move(attributes));
   auto results = converter.convert(context);
   TRY_VOID(context.finish());
   if (!results.ok()) return std::move(results).error();
@@ -174,23 +192,26 @@ Result<void> Importer::convert(onnx::NodeProto& node, const Converter& converter
     if (i < results->size() && (*results)[i] != nullptr) {
       meaning.value = (*results)[i];
     } else {
-      meaning.problem = std::make_shared<Error>(
-          lacking("result " + std::to_string(i) + " (" + wire::quoted_name(output) + ") of this operator is not computed, but something uses it.",
-                  "Export the model so that only result 0 is used.")
-              .at_node(name));
+      meaning.problem =
+          std::make_shared<Error>(lacking("result " + std::to_string(i) + " (" + wire::quoted_name(output) +
+                                              ") of this operator is not computed, but something uses it.",
+                                          "Export the model so that only result 0 is used.")
+                                      .at_node(name));
     }
     TRY_VOID(define(output, std::move(meaning), scope));
   }
   return {};
 }
 
-Result<void> Importer::call(onnx::NodeProto& node, onnx::FunctionProto& function, const std::string& name, Scope& scope) {
+Result<void> Importer::call(onnx::NodeProto& node, onnx::FunctionProto& function, const std::string& name,
+                            Scope& scope) {
   TRY(const std::vector<NamedAttribute> given, attributes_of(node, scope));
   std::map<std::string_view, onnx::AttributeProto*> attributes;
   for (auto& attribute : *function.mutable_attribute_proto()) attributes[attribute.name()] = &attribute;
   for (const NamedAttribute& attribute : given) attributes[attribute.name] = attribute.proto;
   for (const std::string& required : function.attribute()) {
-    if (attributes.count(required) == 0) return broken_rule("the function's attribute " + wire::quoted_name(required) + " is not given.").at_node(name);
+    if (attributes.count(required) == 0)
+      return broken_rule("the function's attribute " + wire::quoted_name(required) + " is not given.").at_node(name);
   }
   TRY(const Opsets opsets, opsets_of(function, opsets_));
   const Body body{&opsets, &attributes, name + "/"};
@@ -199,7 +220,9 @@ Result<void> Importer::call(onnx::NodeProto& node, onnx::FunctionProto& function
   auto operands = operands_of(node, scope, missing);
   if (!operands.ok()) return std::move(operands).error().at_node(name);
   if (static_cast<int>(operands->size()) > function.input_size()) {
-    return broken_rule("the node has " + std::to_string(operands->size()) + " operands; the function takes " + std::to_string(function.input_size()) + ".").at_node(name);
+    return broken_rule("the node has " + std::to_string(operands->size()) + " operands; the function takes " +
+                       std::to_string(function.input_size()) + ".")
+        .at_node(name);
   }
   for (int i = 0; i < function.input_size(); ++i) {
     Meaning meaning;
@@ -211,7 +234,9 @@ Result<void> Importer::call(onnx::NodeProto& node, onnx::FunctionProto& function
     TRY_VOID(define(function.input(i), std::move(meaning), inner));
   }
   if (node.output_size() > function.output_size()) {
-    return broken_rule("the node has " + std::to_string(node.output_size()) + " results; the function gives " + std::to_string(function.output_size()) + ".").at_node(name);
+    return broken_rule("the node has " + std::to_string(node.output_size()) + " results; the function gives " +
+                       std::to_string(function.output_size()) + ".")
+        .at_node(name);
   }
   ++depth_;
   TRY_VOID(translate_body(function, inner));
@@ -222,7 +247,8 @@ Result<void> Importer::call(onnx::NodeProto& node, onnx::FunctionProto& function
     Meaning meaning;
     TRY(meaning.value, value_of(function.output(i), inner, result_missing));
     meaning.missing = result_missing;
-    if (meaning.value == nullptr && !result_missing) return broken_rule("the function's result " + std::to_string(i) + " has no name or no value.").at_node(name);
+    if (meaning.value == nullptr && !result_missing)
+      return broken_rule("the function's result " + std::to_string(i) + " has no name or no value.").at_node(name);
     TRY_VOID(define(node.output(i), std::move(meaning), scope));
   }
   return {};

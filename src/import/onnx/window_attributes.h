@@ -19,8 +19,8 @@ struct OnnxWindow {
 };
 
 // The attribute's entries, one per spatial axis and in [least, 2^31); `otherwise` where it is absent.
-Result<std::vector<std::int64_t>> spatial_attribute(NodeContext& node, std::string_view attribute_name, std::size_t axes, std::int64_t least,
-                                                    std::int64_t otherwise);
+Result<std::vector<std::int64_t>> spatial_attribute(NodeContext& node, std::string_view attribute_name,
+                                                    std::size_t axes, std::int64_t least, std::int64_t otherwise);
 
 // Spatial axes of operand 0, (N, C, spatial…): one to three.
 Result<std::size_t> spatial_axes(NodeContext& node);
