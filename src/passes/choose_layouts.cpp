@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "kernel/catalogue.h"
 #include "kernel/concrete.h"
 #include "passes/describe.h"
 #include "passes/passes.h"
@@ -160,9 +159,22 @@ class Chooser {
     return 0;
   }
 
+  // What it costs to bring a per-axis node into the order that its only kernels take.
+  double detour_of(const Node& node) {
+    if (node.op().layout != LayoutRule::per_axis || node.outputs().size() != 1 || is_mover(node)) return 0;
+    const auto key = std::pair(&node, order_.at(&node));
+    if (const auto known = detours_.find(key); known != detours_.end()) return known->second;
+    double& cost = detours_[key];
+    if (cost_of_rows(node).has_value()) return cost;
+    order_[&node] = other(key.second);
+    if (cost_of_rows(node).has_value()) cost = bytes(*node.input(0)) + bytes(*node.output());
+    order_[&node] = key.second;
+    return cost;
+  }
+
   // Everything that depends on this node's order.
-  double cost_around(const Node& node) const {
-    double cost = moves_of(node);
+  double cost_around(const Node& node) {
+    double cost = moves_of(node) + detour_of(node);
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
       if (node.input(i) != nullptr) cost += copies_of(*node.input(i));
     }
@@ -242,7 +254,7 @@ class Chooser {
 
   // ---- first and last kernels ----
 
-  // The cheapest row, reference loops aside, that takes the node so; nothing if there is none.
+  // The cheapest kernel that takes the node so.
   std::optional<double> cost_of_rows(const Node& node) const {
     std::vector<Layout> inputs(node.inputs().size());
     std::vector<Layout> outputs;
@@ -250,14 +262,7 @@ class Chooser {
       if (node.input(i) != nullptr) inputs[i] = layout_of(needed(node, i), node.input(i)->type.shape.rank());
     }
     for (const auto& output : node.outputs()) outputs.push_back(layout_of(made(*output), output->type.shape.rank()));
-    const StepDesc desc = describe(node, inputs, outputs);
-    const auto likely = evaluate(desc, likely_);
-    std::optional<double> best;
-    for (const RowAnswer& answer : target_.catalogue->ask(desc, likely.has_value() ? *likely : desc, target_)) {
-      if (!answer.refusal.empty() || answer.row->reference) continue;
-      if (!best.has_value() || answer.cost_seconds < *best) best = answer.cost_seconds;
-    }
-    return best;
+    return cost_of_kernels(describe(node, inputs, outputs), target_, likely_);
   }
 
   // Where a spatial node meets the other order, and a row takes it as it is for less than the copy costs.
@@ -350,7 +355,8 @@ class Chooser {
   std::vector<const Node*> free_;
   std::unordered_map<const Node*, Order> order_;
   std::map<std::pair<const Node*, std::size_t>, Order> reads_;  // operands that a row reads in the other order
-  std::unordered_map<const Node*, Order> writes_;               // results that a row writes in the other order
+  std::map<std::pair<const Node*, Order>, double> detours_;
+  std::unordered_map<const Node*, Order> writes_;  // results that a row writes in the other order
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 // From a node to the description that kernel rows judge.
 #include "passes/describe.h"
 
+#include "kernel/catalogue.h"
+#include "kernel/concrete.h"
 #include "passes/rewrite.h"
 
 namespace polyphase {
@@ -30,6 +32,45 @@ StepDesc describe(const Node& node, const std::vector<Layout>& inputs, const std
     desc.outputs.push_back(std::move(result));
   }
   return desc;
+}
+
+StepDesc describe(const Node& node) {
+  const bool spatial = node.op().layout == LayoutRule::spatial;
+  const auto usual = [&](const Value& value, bool is_table) {
+    const int rank = value.type.shape.rank();
+    return spatial && !is_table ? Layout::channels_last(rank) : Layout::row_major(rank);
+  };
+  std::vector<Layout> inputs(node.inputs().size());
+  std::vector<Layout> outputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (node.input(i) != nullptr) inputs[i] = usual(*node.input(i), is_constant(node.input(i)));
+  }
+  for (const auto& output : node.outputs()) outputs.push_back(usual(*output, false));
+  return describe(node, inputs, outputs);
+}
+
+std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target, const DimBindings& likely) {
+  if (target.catalogue == nullptr) return std::nullopt;
+  const auto concrete = evaluate(step, likely);
+  std::optional<double> best;
+  for (const RowAnswer& answer : target.catalogue->ask(step, concrete.has_value() ? *concrete : step, target)) {
+    if (!answer.refusal.empty() || answer.row->reference) continue;
+    if (!best.has_value() || answer.cost_seconds < *best) best = answer.cost_seconds;
+  }
+  return best;
+}
+
+std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target) {
+  std::map<std::string, DimRange, std::less<>> symbols;
+  const auto collect = [&](const std::vector<OperandDesc>& operands) {
+    for (const OperandDesc& operand : operands) {
+      for (const Dim& dim : operand.type.shape) dim.collect_symbols(symbols);
+    }
+  };
+  collect(step.inputs);
+  collect(step.outputs);
+  for (const Part& part : step.parts) part.attributes.collect_symbols(symbols);
+  return cost_of_kernels(step, target, likely_sizes(symbols));
 }
 
 }  // namespace polyphase

@@ -1,14 +1,25 @@
-// A node as the rows of a catalogue see it, while layouts are being chosen.
+// A node as the rows of a catalogue see it, and whether any kernel takes it.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "graph/graph.h"
 #include "kernel/step_desc.h"
+#include "kernel/target.h"
 
 namespace polyphase {
 
 // The step that computes `node` with its operands and results lying dense in these layouts (absent operands: unset).
 StepDesc describe(const Node& node, const std::vector<Layout>& inputs, const std::vector<Layout>& outputs);
+// The same in the layouts that choose_layouts will most likely give: channels-last around spatial operators, row-major
+// elsewhere.
+StepDesc describe(const Node& node);
+
+// The cost of the cheapest row, reference loops aside, that takes the step; nothing if there is none. `likely` are the
+// sizes to estimate with.
+std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target, const DimBindings& likely);
+// Likely sizes of the symbols in the step, where nothing better is known.
+std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target);
 
 }  // namespace polyphase

@@ -1,60 +1,70 @@
-// fuse_beginnings: an activation that only a convolution reads joins it, and is applied to what the convolution loads.
+// fuse_beginnings: what only a convolution reads joins it, and is applied to what the convolution loads.
 //
 //   %a = leaky_relu(%x) alpha=0.1       %y = leaky_relu(%x) alpha=0.1 then conv_transpose!(_, %w)
 //   %y = conv_transpose(%a, %w) →
 //
-// Condition: the activation is one node with one user, the data operand of a convolution that has no beginning yet.
-// Runs after fuse_endings, where an activation costs less. What no kernel takes in one piece `lower` splits.
+// So do pads of spatial axes of any mode, read in place. Condition: one user, the data operand of a convolution that
+// has no beginning yet, and a kernel that takes both in one. Runs after fuse_endings, where an activation costs less.
 #include <algorithm>
 #include <array>
 
+#include "passes/describe.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace polyphase {
 namespace {
 
-constexpr std::array activations = {"relu", "leaky_relu", "prelu", "elu", "silu", "clip", "tanh", "gelu"};
+constexpr std::array beginnings = {"relu", "leaky_relu", "prelu", "elu", "silu", "clip", "tanh", "gelu", "pad"};
 
-bool fuse(Graph& graph) {
+bool may_begin(const Node& before, const Value& data) {
+  if (before.fused() || std::find(beginnings.begin(), beginnings.end(), before.op().name) == beginnings.end())
+    return false;
+  if (!is_float(data.type.dtype)) return false;
+  if (!before.is("pad")) return before.input(0)->type == data.type;
+  const auto& pre = before.attributes().get<std::vector<Dim>>("pre");
+  const auto& post = before.attributes().get<std::vector<Dim>>("post");
+  return pre[0] == 0 && pre[1] == 0 && post[0] == 0 && post[1] == 0;
+}
+
+// The parts of both, over the operands of both but the value between.
+Value* joined(Rewrite& rewrite, const Node& before, const Node& node, const Value* between) {
+  std::vector<Value*> inputs = before.inputs();
+  std::vector<Part> parts = before.parts();
+  std::vector<int> number(node.inputs().size(), Part::running);
+  for (std::size_t i = 0; i < node.inputs().size(); ++i) {
+    if (node.input(i) == between || node.input(i) == nullptr) continue;
+    number[i] = static_cast<int>(inputs.size());
+    inputs.push_back(node.input(i));
+  }
+  for (Part part : node.parts()) {
+    for (int& operand : part.operands) {
+      if (operand >= 0) operand = number[static_cast<std::size_t>(operand)];
+    }
+    parts.push_back(std::move(part));
+  }
+  return rewrite.add_parts(std::move(parts), before.parts().size(), std::move(inputs));
+}
+
+bool fuse(Graph& graph, const Target& target) {
   bool changed = false;
   for (Node* node : graph.node_list()) {
     if (!(node->anchors("conv") || node->anchors("conv_transpose")) || node->anchor() != 0) continue;
     const Value* data = node->anchor_input(0);
-    if (data == nullptr || data->producer == nullptr || data->producer->fused() || !graph.has_one_user(data)) continue;
-    const Node& before = *data->producer;
-    if (std::find(activations.begin(), activations.end(), before.op().name) == activations.end()) continue;
-    if (!is_float(data->type.dtype) || !(before.input(0)->type == data->type)) continue;
-
-    std::vector<Value*> inputs = before.inputs();
-    std::vector<Part> parts = before.parts();
-    const int shift = static_cast<int>(inputs.size());
-    for (Part part : node->parts()) {
-      for (int& operand : part.operands) {
-        if (operand >= 0)
-          operand = node->input(static_cast<std::size_t>(operand)) == data ? Part::running : operand + shift;
-      }
-      parts.push_back(std::move(part));
-    }
-    // The operand that ran through stays out of the list; what stood behind it moves up.
-    for (std::size_t i = 0; i < node->inputs().size(); ++i) {
-      if (node->input(i) == data) continue;
-      const int number = static_cast<int>(i) + shift;
-      const int moved = static_cast<int>(inputs.size());
-      inputs.push_back(node->input(i));
-      for (std::size_t p = before.parts().size(); p < parts.size(); ++p)
-        std::replace(parts[p].operands.begin(), parts[p].operands.end(), number, moved);
-    }
+    if (data == nullptr || data->producer == nullptr || !graph.has_one_user(data)) continue;
+    if (!may_begin(*data->producer, *data)) continue;
     Rewrite rewrite(graph, node);
-    changed =
-        rewrite.commit(node->output(), rewrite.add_parts(std::move(parts), before.parts().size(), std::move(inputs))) ||
-        changed;
+    Value* result = joined(rewrite, *data->producer, *node, data);
+    if (!rewrite.ok() || !cost_of_kernels(describe(*result->producer), target).has_value()) continue;
+    changed = rewrite.commit(node->output(), result) || changed;
   }
   return changed;
 }
 
 }  // namespace
 
-bool fuse_beginnings(Graph& graph, const Target&) { return in_every_graph(graph, fuse); }
+bool fuse_beginnings(Graph& graph, const Target& target) {
+  return in_every_graph(graph, [&](Graph& each) { return fuse(each, target); });
+}
 
 }  // namespace polyphase

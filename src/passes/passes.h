@@ -8,6 +8,7 @@
 namespace polyphase {
 
 bool choose_layouts(Graph& graph, const Target& target);
+bool choose_precision(Graph& graph, const Target& target);
 bool find_depthwise(Graph& graph, const Target& target);
 bool fold_batch_norm(Graph& graph, const Target& target);
 bool fold_constants(Graph& graph, const Target& target);

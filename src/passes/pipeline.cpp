@@ -33,6 +33,10 @@ constexpr Pass table[] = {
     {"find_depthwise", find_depthwise, "on final weights", true},
     {"remove_dead_nodes", remove_dead_nodes, "the weights that were folded into others"},
     {"fuse_endings", fuse_endings, "after every rewrite that needs to see the single operators"},
+    {"choose_precision", choose_precision, "fused chains round once; kernels are asked about whole steps"},
+    {"fold_constants", fold_constants, "the casts of weights", true},
+    {"merge_equal_nodes", merge_equal_nodes, "the casts of values with several readers"},
+    {"fuse_endings", fuse_endings, "the casts of results"},
     {"fuse_beginnings", fuse_beginnings, "what could not end the node before begins the one behind"},
     {"choose_layouts", choose_layouts, "last: fused nodes are what kernels are asked about"},
 };

@@ -150,6 +150,14 @@ Value* per_channel_table(Rewrite& rewrite, Value* operand, const Shape& image) {
   return rewrite.add("expand", Attributes({{"shape", std::vector<Dim>{image[1]}}}), {table});
 }
 
+// Kernels want the tables of a layer_norm in full.
+Value* whole_table(Rewrite& rewrite, Value* table, const Shape& image, int axis) {
+  if (table == nullptr || !rewrite.ok()) return nullptr;
+  const Shape whole(std::vector<Dim>(image.begin() + axis, image.end()));
+  if (table->type.shape == whole || !whole.is_static()) return table;
+  return rewrite.add("expand", Attributes({{"shape", whole.dims()}}), {table});
+}
+
 bool join_affine(Graph& graph, Node* node) {
   const std::size_t slot = node->is("mul") ? 1 : 2;
   for (std::size_t side = 0; side < 2; ++side) {
@@ -172,10 +180,10 @@ bool join_affine(Graph& graph, Node* node) {
       const bool channels_came_last = layers && attributes.get<std::int64_t>("axis") == image.rank() - 1 &&
                                       back->attributes().get<Axes>("order")[1] == image.rank() - 1;
       if (!channels_came_last) continue;
-      table = table_along(rewrite, other, image, 1, 2);
+      table = per_channel_table(rewrite, other, image);
     } else if (layers) {
       const auto axis = static_cast<int>(attributes.get<std::int64_t>("axis"));
-      table = table_along(rewrite, other, image, axis, image.rank());
+      table = whole_table(rewrite, table_along(rewrite, other, image, axis, image.rank()), image, axis);
       if (table == nullptr && axis == 2 && norm->input(1) == nullptr) {  // per channel: it was an instance norm
         table = per_channel_table(rewrite, other, image);
         op = "instance_norm";

@@ -15,9 +15,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "kernel/catalogue.h"
 #include "passes/passes.h"
 #include "passes/pipeline.h"
+#include "passes/plain_rows.h"
 #include "passes/random_data.h"
 
 namespace polyphase {
@@ -129,7 +129,7 @@ void compare_runs(const Case& each, const Graph& before, const Graph& result) {
 void run_case(PassFunction pass, Case& each, bool update) {
   const auto before = parsed(each.before, "before");
   if (before == nullptr) return;
-  const Catalogue catalogue({}, registry());
+  const Catalogue& catalogue = plain_catalogue(registry());
   Target target;
   target.catalogue = &catalogue;
   const auto result = clone(*before);

@@ -17,6 +17,11 @@ class Grower {
     exact_ = pick(3) != 0;
     dtype_ = pick(2) == 0 ? DType::f32 : DType::f64;
     limit_ = dtype_ == DType::f32 ? 1 << 16 : 1e10;
+    if (exact_ && pick(6) == 0) {
+      dtype_ = DType::f16;
+      limit_ = 1 << 10;
+      fraction_ = 2;
+    }
   }
 
   RandomGraph run() {
@@ -169,7 +174,7 @@ class Grower {
     const double bound = bound_.at(x);
     constexpr const char* exact[] = {"relu", "neg", "abs", "identity", "floor", "relu"};
     constexpr const char* inexact[] = {"sigmoid", "tanh", "silu", "softplus"};
-    if (pick(5) == 0) return keep(add("leaky_relu", Attributes({{"alpha", 0.5}}), {x}, bound));
+    if (pick(5) == 0) return keep(add("leaky_relu", Attributes({{"alpha", fraction_}}), {x}, bound * 2));
     if (!exact_ && pick(2) == 0) return keep(add(inexact[pick(4)], {}, {x}, bound + 1));
     keep(add(exact[pick(6)], {}, {x}, bound));
   }
@@ -184,6 +189,7 @@ class Grower {
     }
     constexpr const char* ops[] = {"add", "sub", "mul", "div", "max"};
     const char* op = ops[pick(5)];
+    if (fraction_ > 1 && op[0] == 'd') return;
     const bool neutral = pick(4) == 0;
     const bool divides = std::string_view(op) == "div";
     const std::int64_t element = divides || op[0] == 'm' ? 1 : 0;
@@ -288,7 +294,7 @@ class Grower {
     Value* x = recent();
     if (!is_image(x)) return;
     const auto spatial = static_cast<std::size_t>(x->type.shape.rank() - 2);
-    const bool averages = pick(2) == 0;
+    const bool averages = fraction_ < 1 && pick(2) == 0;
     Attributes attributes({{"kernel", Integers(spatial, 2)},
                            {"stride", Integers(spatial, between(1, 2))},
                            {"dilation", Integers(spatial, 1)},
@@ -336,11 +342,11 @@ class Grower {
   void choose() {
     Value* x = recent();
     Value* zero = constant({}, 0, 0);
-    Value* half = graph_->must_add("constant",
-                                   Attributes({{"value", Tensor::from_values(dtype_, {}, std::array{0.5})}}), {}, "v");
+    Value* half = graph_->must_add(
+        "constant", Attributes({{"value", Tensor::from_values(dtype_, {}, std::array{fraction_})}}), {}, "v");
     Value* condition = graph_->must_add("greater", {}, {x, zero}, "v");
     Value* scaled = graph_->must_add("mul", {}, {x, half}, "v");
-    keep(add("where", {}, {condition, x, scaled}, bound_.at(x)));
+    keep(add("where", {}, {condition, x, scaled}, bound_.at(x) * 2));
   }
 
   void resize() {
@@ -398,7 +404,8 @@ class Grower {
   std::unique_ptr<Graph> graph_;
   bool exact_ = true;
   DType dtype_ = DType::f32;
-  double limit_ = 0;  // beyond this, sums of products may round
+  double limit_ = 0;       // beyond this, sums of products may round
+  double fraction_ = 0.5;  // of what is scaled down; f16 has no digits to spare for it
   std::vector<Value*> values_;
   std::unordered_map<const Value*, double> bound_;
 };

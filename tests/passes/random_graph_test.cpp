@@ -6,8 +6,8 @@
 
 #include <cstdlib>
 
-#include "kernel/catalogue.h"
 #include "passes/pipeline.h"
+#include "passes/plain_rows.h"
 
 namespace polyphase {
 namespace {
@@ -76,7 +76,7 @@ TEST(Passes, KeepWhatRandomGraphsCompute) {
   const char* wanted = std::getenv("POLYPHASE_RANDOM_GRAPHS");
   const std::uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 1;
   const std::uint64_t count = only != nullptr ? 1 : wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 150;
-  const Catalogue catalogue({}, registry());
+  const Catalogue& catalogue = plain_catalogue(registry());
   Target target;
   target.catalogue = &catalogue;
   std::uint64_t legal = 0;

@@ -1,0 +1,39 @@
+// Rows that only answer questions.
+#include "passes/plain_rows.h"
+
+namespace polyphase {
+namespace {
+
+std::string accepts(const StepDesc& desc, const Target&) {
+  for (const OperandDesc& input : desc.inputs) {
+    if (input.present && input.type.dtype != DType::f32) return "takes f32";
+  }
+  for (const Part& part : desc.beginnings()) {
+    const bool reflects = part.op->name == "pad" && part.attributes.get<std::string>("mode") == "reflect";
+    if (part.op->name != "leaky_relu" && !reflects) return "does not begin with " + part.op->name;
+  }
+  const OperandDesc& result = desc.outputs.front();
+  if (result.type.dtype != DType::f32) return "gives f32";
+  return result.layout == Layout::channels_last(result.type.shape.rank()) ? "" : "gives channels-last";
+}
+
+Row plain_row(std::string_view op) {
+  Row row;
+  row.name = "plain";
+  row.op = op;
+  row.doc = "answers questions";
+  row.accepts = accepts;
+  row.cost = [](const StepDesc&, const Target&) { return 1e-6; };
+  return row;
+}
+
+}  // namespace
+
+const Catalogue& plain_catalogue(const Registry& registry) {
+  static const Row conv = plain_row("conv");
+  static const Row conv_transpose = plain_row("conv_transpose");
+  static const Catalogue catalogue({&conv, &conv_transpose}, registry);
+  return catalogue;
+}
+
+}  // namespace polyphase
