@@ -75,7 +75,7 @@ TEST(Passes, KeepWhatRandomGraphsCompute) {
   const char* only = std::getenv("POLYPHASE_RANDOM_SEED");
   const char* wanted = std::getenv("POLYPHASE_RANDOM_GRAPHS");
   const std::uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 1;
-  const std::uint64_t count = only != nullptr ? 1 : wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 150;
+  const std::uint64_t count = only != nullptr ? 1 : wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 400;
   const Catalogue& catalogue = plain_catalogue(registry());
   Target target;
   target.catalogue = &catalogue;
