@@ -18,6 +18,10 @@ set(POLYPHASE_ISA_avx512_fp16 ${isa_avx512} -mavx512fp16)
 set(POLYPHASE_ISA_amx ${isa_avx512} -mavx512vnni -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16)
 
 set(POLYPHASE_ISA_COMMON -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Static locals of inline functions would be "unique" symbols, which objcopy cannot make local.
+  list(APPEND POLYPHASE_ISA_COMMON -fno-gnu-unique)
+endif()
 if(NOT POLYPHASE_SANITIZE)
   list(APPEND POLYPHASE_ISA_COMMON -U_GLIBCXX_ASSERTIONS)
 endif()

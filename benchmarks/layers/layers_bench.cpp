@@ -2,7 +2,8 @@
 //
 //   layers_bench suite.cases [--threads N] [--cluster avx512] [--filter TEXT] [--layout planar|last] [--seconds S]
 //                [--kernel NAME] [--no-check]
-// Prints one line per layer and kernel: name kernel median_ms min_ms GFLOP/s percent-of-measured-peak relative-RMS-error.
+// Prints one line per layer and kernel: name kernel median_ms min_ms GFLOP/s percent-of-measured-peak
+// relative-RMS-error.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -22,9 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Workers that wait for the next phase by spinning: the cheapest barrier for steps of microseconds.
 class Team {
@@ -55,7 +54,8 @@ class Team {
 
  private:
   void take_tiles(int worker) {
-    for (int64_t tile = next_.fetch_add(1); tile < tiles_; tile = next_.fetch_add(1)) kernel_->run(phase_, tile, worker);
+    for (int64_t tile = next_.fetch_add(1); tile < tiles_; tile = next_.fetch_add(1))
+      kernel_->run(phase_, tile, worker);
   }
   void work(int worker) {
     for (int seen = 0;;) {
@@ -150,16 +150,26 @@ int run(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const bool last = i + 1 >= argc;
-    if (word == "--no-check") options.check = false;
-    else if (word.rfind("--", 0) != 0) options.file = word;
-    else if (last) return std::fprintf(stderr, "%s needs a value\n", word.c_str()), 2;
-    else if (word == "--threads") options.threads = std::atoi(argv[++i]);
-    else if (word == "--cluster") options.cluster = argv[++i];
-    else if (word == "--filter") options.filter = argv[++i];
-    else if (word == "--kernel") options.kernel = argv[++i];
-    else if (word == "--seconds") options.seconds = std::atof(argv[++i]);
-    else if (word == "--layout") options.planar = std::strcmp(argv[++i], "last") != 0;
-    else return std::fprintf(stderr, "unknown option %s\n", word.c_str()), 2;
+    if (word == "--no-check")
+      options.check = false;
+    else if (word.rfind("--", 0) != 0)
+      options.file = word;
+    else if (last)
+      return std::fprintf(stderr, "%s needs a value\n", word.c_str()), 2;
+    else if (word == "--threads")
+      options.threads = std::atoi(argv[++i]);
+    else if (word == "--cluster")
+      options.cluster = argv[++i];
+    else if (word == "--filter")
+      options.filter = argv[++i];
+    else if (word == "--kernel")
+      options.kernel = argv[++i];
+    else if (word == "--seconds")
+      options.seconds = std::atof(argv[++i]);
+    else if (word == "--layout")
+      options.planar = std::strcmp(argv[++i], "last") != 0;
+    else
+      return std::fprintf(stderr, "unknown option %s\n", word.c_str()), 2;
   }
   std::ifstream in(options.file);
   if (!in) return std::fprintf(stderr, "cannot read the cases file '%s'\n", options.file.c_str()), 2;
@@ -176,6 +186,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace polyphase::cpu::testing
 
-int main(int argc, char** argv) {
-  return polyphase::cpu::testing::run(argc, argv);
-}
+int main(int argc, char** argv) { return polyphase::cpu::testing::run(argc, argv); }

@@ -139,7 +139,7 @@ double softplus(double x) { return std::fmax(x, 0.0) + std::log1p(std::exp(-std:
 double gelu(double x, const Settings& settings) {
   if (settings[0] == 0) return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
   const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-  return 0.5 * x * (1 + std::tanh(inner));
+  return x / (1 + std::exp(-2 * inner));  // x/2 * (1 + tanh(inner)) without its cancellation
 }
 
 // A real limit as the nearest integer inside it.

@@ -6,24 +6,12 @@
 namespace polyphase::cpu {
 namespace {
 
-const ClusterKernels& kernels_of(Cluster cluster) {
-  switch (cluster) {
-    case Cluster::avx512:
-      return polyphase_cpu_rows_avx512;
-    case Cluster::avx2:
-      return polyphase_cpu_rows_avx2;
-    case Cluster::scalar:
-      break;
-  }
-  return polyphase_cpu_rows_scalar;
-}
-
 class ClusterRows {
  public:
   explicit ClusterRows(Cluster cluster) {
     constexpr void (*families[])(const ClusterKernels&, RowList&) = {
-        add_move_rows,   add_elementwise_rows, add_pool_rows,     add_normalize_rows,
-        add_reduce_rows, add_softmax_rows,     add_resample_rows,
+        add_conv_rows,      add_move_rows,   add_elementwise_rows, add_pool_rows,
+        add_normalize_rows, add_reduce_rows, add_softmax_rows,     add_resample_rows,
     };
     for (const auto family : families) family(kernels_of(cluster), rows_);
     for (const Row& row : rows_) pointers_.push_back(&row);

@@ -86,7 +86,7 @@ Fault resample(const Plan& plan, const Pointers& pointers, int, int64_t tile, st
 #define POLYPHASE_ENTRY(name) polyphase::cpu::POLYPHASE_CLUSTER::name
 
 extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
-    .vector_width = POLYPHASE_ENTRY(kVecWidth),
+    .vector_width = POLYPHASE_ENTRY(vec_width),
     .conv_gemm = POLYPHASE_ENTRY(run_conv_gemm),
     .conv_depthwise = POLYPHASE_ENTRY(run_conv_depthwise),
     .conv_pixels = POLYPHASE_ENTRY(run_conv_pixels),

@@ -50,7 +50,8 @@ std::string ConvCase::text() const {
   for (int a = 0; a < 3; ++a) {  // any post that gives the same extent
     ConvShape s = shape;
     post[a] = output_extent(s, a, 0) - shape.out[a];
-    if (!shape.transposed) post[a] = (shape.out[a] - 1) * s.stride[a] + (s.kernel[a] - 1) * s.dilation[a] + 1 - s.in[a] - s.pre[a];
+    if (!shape.transposed)
+      post[a] = (shape.out[a] - 1) * s.stride[a] + (s.kernel[a] - 1) * s.dilation[a] + 1 - s.in[a] - s.pre[a];
   }
   std::ostringstream out;
   out << name << (shape.transposed ? " conv_transpose" : " conv") << " n" << shape.batch << " g" << shape.groups << " c"
@@ -71,17 +72,28 @@ std::optional<ConvCase> parse_conv_case(const std::string& line) {
   std::vector<int64_t> extent, kernel, stride, dilation, pre, post, channels;
   c.shape.batch = c.shape.groups = 1;
   for (std::string word; in >> word;) {
-    if (word == "bias") c.bias = true;
-    else if (word.starts_with("pre")) pre = numbers(word.substr(3), 'x');
-    else if (word.starts_with("post")) post = numbers(word.substr(4), 'x');
-    else if (word.starts_with("in")) extent = numbers(word.substr(2), 'x');
-    else if (word[0] == 'n') c.shape.batch = std::stoll(word.substr(1));
-    else if (word[0] == 'g') c.shape.groups = std::stoll(word.substr(1));
-    else if (word[0] == 'c') channels = numbers(word.substr(1), ':');
-    else if (word[0] == 'k') kernel = numbers(word.substr(1), 'x');
-    else if (word[0] == 's') stride = numbers(word.substr(1), 'x');
-    else if (word[0] == 'd') dilation = numbers(word.substr(1), 'x');
-    else fail(line, "unknown word '" + word + "'");
+    if (word == "bias")
+      c.bias = true;
+    else if (word.starts_with("pre"))
+      pre = numbers(word.substr(3), 'x');
+    else if (word.starts_with("post"))
+      post = numbers(word.substr(4), 'x');
+    else if (word.starts_with("in"))
+      extent = numbers(word.substr(2), 'x');
+    else if (word[0] == 'n')
+      c.shape.batch = std::stoll(word.substr(1));
+    else if (word[0] == 'g')
+      c.shape.groups = std::stoll(word.substr(1));
+    else if (word[0] == 'c')
+      channels = numbers(word.substr(1), ':');
+    else if (word[0] == 'k')
+      kernel = numbers(word.substr(1), 'x');
+    else if (word[0] == 's')
+      stride = numbers(word.substr(1), 'x');
+    else if (word[0] == 'd')
+      dilation = numbers(word.substr(1), 'x');
+    else
+      fail(line, "unknown word '" + word + "'");
   }
   if (channels.size() != 2 || extent.empty() || kernel.size() != extent.size()) fail(line, "missing sizes");
   c.rank = static_cast<int>(extent.size());
@@ -131,12 +143,14 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data) {
       std::fill_n(image, out_points, start);
       for (int64_t i = 0; i < s.in_channels; ++i) {
         const float* from = data.in.data() + (n * s.in_channels + i) * in_points;
-        const int64_t w = s.transposed ? (g * s.in_channels + i) * s.out_channels + o : (g * s.out_channels + o) * s.in_channels + i;
+        const int64_t w =
+            s.transposed ? (g * s.in_channels + i) * s.out_channels + o : (g * s.out_channels + o) * s.in_channels + i;
         const float* weight = data.weights.data() + w * s.kernel_points();
         for (int64_t k = 0; k < s.kernel_points(); ++k) {
           const int64_t t[3] = {k / (s.kernel[1] * s.kernel[2]), k / s.kernel[2] % s.kernel[1], k % s.kernel[2]};
           const double v = static_cast<double>(weight[k]);
-          // Walks the smaller grid of the pair: positions p of the strided side, p*stride + t*dilation - pre of the other.
+          // Walks the smaller grid of the pair: positions p of the strided side, p*stride + t*dilation - pre of the
+          // other.
           const int64_t* walk = s.transposed ? s.in : s.out;
           const int64_t* other = s.transposed ? s.out : s.in;
           for (int64_t a = 0; a < walk[0]; ++a) {
@@ -180,12 +194,13 @@ const std::vector<std::string>& runnable_clusters() {
   return names;
 }
 
-ImageStrides image_strides(int64_t channels, const int64_t (&extent)[3], bool planar, int64_t extra_channels) {
-  if (planar) {
-    const int64_t points = extent[0] * extent[1] * extent[2];
-    return {points * channels, points, {extent[1] * extent[2], extent[2], 1}};
+ImageStrides image_strides(int64_t channels, const int64_t (&extent)[3], bool planar, int64_t extra) {
+  if (planar) {  // cut out of a wider image
+    const int64_t line = extent[2] + extra;
+    const int64_t points = extent[0] * extent[1] * line;
+    return {points * channels, points, {extent[1] * line, line, 1}};
   }
-  const int64_t pitch = channels + extra_channels;
+  const int64_t pitch = channels + extra;
   return {extent[0] * extent[1] * extent[2] * pitch, 1, {extent[1] * extent[2] * pitch, extent[2] * pitch, pitch}};
 }
 

@@ -1,4 +1,5 @@
-// A convolution geometry as one line of text, its double-precision reference, and a way to run a kernel of any cluster on it.
+// A convolution geometry as one line of text, its double-precision reference, and a way to run a kernel of any cluster
+// on it.
 #pragma once
 
 #include <array>
@@ -12,7 +13,8 @@
 
 namespace polyphase::cpu::testing {
 
-// `name conv_transpose n1 g1 c256:128 in64x64 k3x3 s2x2 d1x1 pre1x1 post0x0 bias` ; 1 to 3 axes; `conv` has pads for crops.
+// `name conv_transpose n1 g1 c256:128 in64x64 k3x3 s2x2 d1x1 pre1x1 post0x0 bias` ; 1 to 3 axes; `conv` has pads for
+// crops.
 struct ConvCase {
   std::string name;
   ConvShape shape;
@@ -42,12 +44,12 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data);
 struct Layouts {
   bool in_planar = true;
   bool out_planar = true;
-  int64_t extra_channels = 0;  // channels-last only: pixels lie this many elements further apart
+  int64_t extra = 0;  // pixels (channels-last) or lines (channels-first) lie this many elements further apart
 };
 
 const ClusterKernels& cluster_kernels(const std::string& name);
 const std::vector<std::string>& runnable_clusters();
 
-ImageStrides image_strides(int64_t channels, const int64_t (&extent)[3], bool planar, int64_t extra_channels);
+ImageStrides image_strides(int64_t channels, const int64_t (&extent)[3], bool planar, int64_t extra);
 
 }  // namespace polyphase::cpu::testing

@@ -1,4 +1,5 @@
-// Random convolution geometries with integer data, bit for bit against the double reference, on every kernel and cluster.
+// Random convolution geometries with integer data, bit for bit against the double reference, on every kernel and
+// cluster.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +14,9 @@ namespace {
 
 // A geometry with at most `work` multiply-adds, often with tails, borders, holes and crops beyond the kernel.
 ConvCase random_case(std::mt19937_64& random, int64_t work) {
-  const auto pick = [&](int64_t lo, int64_t hi) { return lo + static_cast<int64_t>(random() % static_cast<uint64_t>(hi - lo + 1)); };
+  const auto pick = [&](int64_t lo, int64_t hi) {
+    return lo + static_cast<int64_t>(random() % static_cast<uint64_t>(hi - lo + 1));
+  };
   for (;;) {
     ConvCase c;
     ConvShape& s = c.shape;
@@ -66,8 +69,9 @@ TEST(ConvKernels, RandomGeometriesAreExact) {
         for (size_t j = 0; j < got.size(); ++j) {
           ASSERT_EQ(static_cast<double>(got[j]), want[j])
               << kernel << " on " << cluster << ", element " << j << " of " << got.size() << ", in_planar "
-              << layouts.in_planar << " out_planar " << layouts.out_planar << " extra " << layouts.extra_channels
-              << ", case " << i << " seed " << seed << "\n" << c.text();
+              << layouts.in_planar << " out_planar " << layouts.out_planar << " extra " << layouts.extra << ", case "
+              << i << " seed " << seed << "\n"
+              << c.text();
         }
       }
     }

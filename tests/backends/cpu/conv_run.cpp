@@ -8,11 +8,12 @@
 namespace polyphase::cpu::testing {
 namespace {
 
-constexpr float kUntouched = -12345.75F;
+constexpr float untouched = -12345.75F;
 
 // 64-byte aligned memory of exactly the size asked for, so that a sanitizer sees one element too many.
 struct AlignedBytes {
-  explicit AlignedBytes(int64_t size) : bytes(static_cast<std::byte*>(std::aligned_alloc(64, static_cast<size_t>((size + 63) / 64 * 64 + 64)))) {
+  explicit AlignedBytes(int64_t size)
+      : bytes(static_cast<std::byte*>(std::aligned_alloc(64, static_cast<size_t>((size + 63) / 64 * 64 + 64)))) {
     std::memset(bytes.get(), 0x7f, static_cast<size_t>((size + 63) / 64 * 64));
   }
   struct Free {
@@ -30,7 +31,8 @@ void each_element(int64_t batch, int64_t channels, const int64_t (&extent)[3], c
       for (int64_t d = 0; d < extent[0]; ++d) {
         for (int64_t h = 0; h < extent[1]; ++h) {
           for (int64_t w = 0; w < extent[2]; ++w) {
-            f(i++, n * strides.batch + c * strides.channel + d * strides.axis[0] + h * strides.axis[1] + w * strides.axis[2]);
+            f(i++, n * strides.batch + c * strides.channel + d * strides.axis[0] + h * strides.axis[1] +
+                       w * strides.axis[2]);
           }
         }
       }
@@ -47,13 +49,15 @@ int64_t span_of(int64_t batch, int64_t channels, const int64_t (&extent)[3], con
 class Bound : public BoundKernel {
  public:
   Bound(const ConvCase& c, const ConvData& data, const Layouts& layouts)
-      : shape_(c.shape), in_channels_(shape_.groups * shape_.in_channels), out_channels_(shape_.groups * shape_.out_channels) {
-    in_strides_ = image_strides(in_channels_, shape_.in, layouts.in_planar, layouts.extra_channels);
-    out_strides_ = image_strides(out_channels_, shape_.out, layouts.out_planar, layouts.extra_channels);
+      : shape_(c.shape),
+        in_channels_(shape_.groups * shape_.in_channels),
+        out_channels_(shape_.groups * shape_.out_channels) {
+    in_strides_ = image_strides(in_channels_, shape_.in, layouts.in_planar, layouts.extra);
+    out_strides_ = image_strides(out_channels_, shape_.out, layouts.out_planar, layouts.extra);
     in_.resize(static_cast<size_t>(span_of(shape_.batch, in_channels_, shape_.in, in_strides_)));
     each_element(shape_.batch, in_channels_, shape_.in, in_strides_,
                  [&](int64_t i, int64_t at) { in_[static_cast<size_t>(at)] = data.in[static_cast<size_t>(i)]; });
-    out_.resize(static_cast<size_t>(span_of(shape_.batch, out_channels_, shape_.out, out_strides_)), kUntouched);
+    out_.resize(static_cast<size_t>(span_of(shape_.batch, out_channels_, shape_.out, out_strides_)), untouched);
     bias_ = data.bias;
     weight_strides_.axis[2] = 1;
     weight_strides_.axis[1] = shape_.kernel[2];
@@ -67,10 +71,10 @@ class Bound : public BoundKernel {
     std::vector<float> result(static_cast<size_t>(shape_.batch * out_channels_ * shape_.out_points()));
     each_element(shape_.batch, out_channels_, shape_.out, out_strides_, [&](int64_t i, int64_t at) {
       result[static_cast<size_t>(i)] = out_[static_cast<size_t>(at)];
-      rest[static_cast<size_t>(at)] = kUntouched;
+      rest[static_cast<size_t>(at)] = untouched;
     });
     for (const float x : rest) {
-      if (x != kUntouched) {
+      if (x != untouched) {
         std::fprintf(stderr, "a kernel wrote between the pixels of its output\n");
         std::abort();
       }
@@ -83,7 +87,8 @@ class Bound : public BoundKernel {
     packed_ = std::make_unique<AlignedBytes>(packed_floats * 4);
     shared_ = std::make_unique<AlignedBytes>(shared_bytes);
     for (int i = 0; i < workers; ++i) scratch_.push_back(std::make_unique<AlignedBytes>(scratch_bytes));
-    pointers_ = {in_.data(), packed_->floats(), bias_.empty() ? nullptr : bias_.data(), out_.data(), shared_->floats(), nullptr};
+    pointers_ = {in_.data(),  packed_->floats(), bias_.empty() ? nullptr : bias_.data(),
+                 out_.data(), shared_->floats(), nullptr};
   }
 
   ConvShape shape_;
@@ -125,8 +130,9 @@ class BoundTo : public Bound {
 
 using BoundGemm = BoundTo<ConvGemmPlan, plan_conv_gemm, conv_gemm_packed_floats, pack_conv_gemm, conv_gemm_phases,
                           conv_gemm_tiles, &ClusterKernels::conv_gemm>;
-using BoundDepthwise = BoundTo<ConvDepthwisePlan, plan_conv_depthwise, conv_depthwise_packed_floats, pack_conv_depthwise,
-                               conv_depthwise_phases, conv_depthwise_tiles, &ClusterKernels::conv_depthwise>;
+using BoundDepthwise =
+    BoundTo<ConvDepthwisePlan, plan_conv_depthwise, conv_depthwise_packed_floats, pack_conv_depthwise,
+            conv_depthwise_phases, conv_depthwise_tiles, &ClusterKernels::conv_depthwise>;
 using BoundPixels = BoundTo<ConvPixelsPlan, plan_conv_pixels, conv_pixels_packed_floats, pack_conv_pixels,
                             conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels>;
 
@@ -152,8 +158,8 @@ std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCa
   return std::make_unique<BoundGemm>(c, data, layouts, kernels, workers);
 }
 
-std::vector<float> run_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data, const Layouts& layouts,
-                              const std::string& cluster) {
+std::vector<float> run_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data,
+                              const Layouts& layouts, const std::string& cluster) {
   const auto bound = bind_kernel(kernel, c, data, layouts, cluster, 1);
   for (int phase = 0; phase < bound->phases(); ++phase) {
     for (int64_t tile = 0; tile < bound->tiles(phase); ++tile) bound->run(phase, tile, 0);

@@ -1,4 +1,5 @@
-// Runs one convolution kernel directly, without the catalogue: lays the data out, packs, plans, runs every tile, gathers.
+// Runs one convolution kernel directly, without the catalogue: lays the data out, packs, plans, runs every tile,
+// gathers.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,7 @@ std::vector<std::string> kernels_for(const ConvCase& c);
 std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data,
                                          const Layouts& layouts, const std::string& cluster, int workers);
 
-std::vector<float> run_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data, const Layouts& layouts,
-                              const std::string& cluster);
+std::vector<float> run_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data,
+                              const Layouts& layouts, const std::string& cluster);
 
 }  // namespace polyphase::cpu::testing

@@ -20,26 +20,26 @@ namespace {
 #define SIMD_TEST_2(suite, name) TEST(suite, name)
 #define SIMD_TEST(name) SIMD_TEST_2(SUITE, name)
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float inf = std::numeric_limits<float>::infinity();
 
 // The distance of `got` from `want` in units of the last place of `want`.
 double ulps(float got, double want) {
   const float nearest = static_cast<float>(want);
   if (std::isnan(want)) return std::isnan(got) ? 0 : 1e9;
   if (std::isinf(nearest) || std::isinf(got)) return got == nearest ? 0 : 1e9;
-  const float next = std::nextafter(std::fabs(nearest), kInf);
+  const float next = std::nextafter(std::fabs(nearest), inf);
   return std::fabs(static_cast<double>(got) - want) / (static_cast<double>(next) - std::fabs(nearest));
 }
 
 template <class Ours, class Theirs>
 double worst(Ours ours, Theirs theirs, double from, double to, int steps = 200003) {
   double most = 0;
-  float x[kVecWidth];
-  float y[kVecWidth];
-  for (int i = 0; i < steps; i += kVecWidth) {
-    for (int j = 0; j < kVecWidth; ++j) x[j] = static_cast<float>(from + (to - from) * (i + j) / steps);
+  float x[vec_width];
+  float y[vec_width];
+  for (int i = 0; i < steps; i += vec_width) {
+    for (int j = 0; j < vec_width; ++j) x[j] = static_cast<float>(from + (to - from) * (i + j) / steps);
     store(y, ours(load(x)));
-    for (int j = 0; j < kVecWidth; ++j) most = std::max(most, ulps(y[j], theirs(static_cast<double>(x[j]))));
+    for (int j = 0; j < vec_width; ++j) most = std::max(most, ulps(y[j], theirs(static_cast<double>(x[j]))));
   }
   return most;
 }
@@ -58,14 +58,14 @@ SIMD_TEST(FunctionsAreAccurate) {
 
 SIMD_TEST(SineIsAccurate) {
   // Near the zeros of sine the error is absolute.
-  float x[kVecWidth];
-  float s[kVecWidth];
-  float c[kVecWidth];
+  float x[vec_width];
+  float s[vec_width];
+  float c[vec_width];
   for (int i = 0; i < 200000; ++i) {
-    for (int j = 0; j < kVecWidth; ++j) x[j] = static_cast<float>((i * kVecWidth + j) * 0.0021 - 3000.0);
+    for (int j = 0; j < vec_width; ++j) x[j] = static_cast<float>((i * vec_width + j) * 0.0021 - 3000.0);
     store(s, sin(load(x)));
     store(c, cos(load(x)));
-    for (int j = 0; j < kVecWidth; ++j) {
+    for (int j = 0; j < vec_width; ++j) {
       ASSERT_NEAR(s[j], std::sin(static_cast<double>(x[j])), 4e-7) << x[j];
       ASSERT_NEAR(c[j], std::cos(static_cast<double>(x[j])), 4e-7) << x[j];
     }
@@ -74,54 +74,54 @@ SIMD_TEST(SineIsAccurate) {
 
 SIMD_TEST(SpecialValues) {
   const auto at = [](VecF (*f)(VecF), float x) {
-    float lanes[kVecWidth];
+    float lanes[vec_width];
     store(lanes, f(broadcast(x)));
-    return lanes[kVecWidth - 1];
+    return lanes[vec_width - 1];
   };
   const float nan = std::numeric_limits<float>::quiet_NaN();
   VecF (*const functions[])(VecF) = {exp, log, tanh, sigmoid, erf, sin, cos};
   for (auto* f : functions) EXPECT_TRUE(std::isnan(at(f, nan)));
-  EXPECT_EQ(at(exp, kInf), kInf);
-  EXPECT_EQ(at(exp, -kInf), 0.0F);
-  EXPECT_EQ(at(log, 0.0F), -kInf);
-  EXPECT_EQ(at(log, kInf), kInf);
+  EXPECT_EQ(at(exp, inf), inf);
+  EXPECT_EQ(at(exp, -inf), 0.0F);
+  EXPECT_EQ(at(log, 0.0F), -inf);
+  EXPECT_EQ(at(log, inf), inf);
   EXPECT_TRUE(std::isnan(at(log, -1.0F)));
-  EXPECT_EQ(at(tanh, kInf), 1.0F);
-  EXPECT_EQ(at(tanh, -kInf), -1.0F);
-  EXPECT_EQ(at(sigmoid, -kInf), 0.0F);
-  EXPECT_EQ(at(sigmoid, kInf), 1.0F);
-  EXPECT_EQ(at(erf, kInf), 1.0F);
+  EXPECT_EQ(at(tanh, inf), 1.0F);
+  EXPECT_EQ(at(tanh, -inf), -1.0F);
+  EXPECT_EQ(at(sigmoid, -inf), 0.0F);
+  EXPECT_EQ(at(sigmoid, inf), 1.0F);
+  EXPECT_EQ(at(erf, inf), 1.0F);
 }
 
 SIMD_TEST(PartialLoadsAndStoresTouchOnlyTheirLanes) {
-  std::vector<float> from(kVecWidth);
-  for (int i = 0; i < kVecWidth; ++i) from[static_cast<size_t>(i)] = static_cast<float>(i + 1);
-  for (int lo = 0; lo <= kVecWidth; ++lo) {
-    for (int hi = lo; hi <= kVecWidth; ++hi) {
-      std::vector<float> to(kVecWidth, -7.0F);
+  std::vector<float> from(vec_width);
+  for (int i = 0; i < vec_width; ++i) from[static_cast<size_t>(i)] = static_cast<float>(i + 1);
+  for (int lo = 0; lo <= vec_width; ++lo) {
+    for (int hi = lo; hi <= vec_width; ++hi) {
+      std::vector<float> to(vec_width, -7.0F);
       store_range(to.data(), load(from.data()), lo, hi);
-      for (int i = 0; i < kVecWidth; ++i) {
+      for (int i = 0; i < vec_width; ++i) {
         EXPECT_EQ(to[static_cast<size_t>(i)], i >= lo && i < hi ? static_cast<float>(i + 1) : -7.0F);
       }
     }
-    float lanes[kVecWidth];
+    float lanes[vec_width];
     store(lanes, load_first(std::vector<float>(from.begin(), from.begin() + lo).data(), lo));
-    for (int i = 0; i < kVecWidth; ++i) EXPECT_EQ(lanes[i], i < lo ? static_cast<float>(i + 1) : 0.0F);
+    for (int i = 0; i < vec_width; ++i) EXPECT_EQ(lanes[i], i < lo ? static_cast<float>(i + 1) : 0.0F);
   }
 }
 
 SIMD_TEST(HalfPrecisionRoundTripsEveryBitPattern) {
-  uint16_t in[kVecWidth];
-  uint16_t out[kVecWidth];
-  for (int base = 0; base < 65536; base += kVecWidth) {
-    for (int j = 0; j < kVecWidth; ++j) in[j] = static_cast<uint16_t>(base + j);
+  uint16_t in[vec_width];
+  uint16_t out[vec_width];
+  for (int base = 0; base < 65536; base += vec_width) {
+    for (int j = 0; j < vec_width; ++j) in[j] = static_cast<uint16_t>(base + j);
     store_f16(out, load_f16(in));
-    for (int j = 0; j < kVecWidth; ++j) {
+    for (int j = 0; j < vec_width; ++j) {
       const bool nan = (in[j] & 0x7fffU) > 0x7c00U;
       EXPECT_EQ(out[j], nan ? in[j] | 0x200U : in[j]);
     }
     store_bf16(out, load_bf16(in));
-    for (int j = 0; j < kVecWidth; ++j) {
+    for (int j = 0; j < vec_width; ++j) {
       const bool nan = (in[j] & 0x7fffU) > 0x7f80U;
       EXPECT_EQ(out[j], nan ? in[j] | 0x40U : in[j]);
     }
@@ -133,11 +133,11 @@ SIMD_TEST(HalfPrecisionRoundsToNearestEven) {
     float x;
     uint16_t f16;
     uint16_t bf16;
-  } cases[] = {{1.0F + 0x1p-11F, 0x3c00, 0x3f80},        {1.0F + 0x3p-11F, 0x3c02, 0x3f80}, {65519.0F, 0x7bff, 0x4780},
-               {65520.0F, 0x7c00, 0x4780},               {0x1p-25F, 0x0000, 0x3300},        {0x1.8p-24F, 0x0002, 0x33c0},
-               {1.0F + 0x1p-8F, 0x3c04, 0x3f80},         {1.0F + 0x3p-8F, 0x3c0c, 0x3f82},  {-0.0F, 0x8000, 0x8000}};
+  } cases[] = {{1.0F + 0x1p-11F, 0x3c00, 0x3f80}, {1.0F + 0x3p-11F, 0x3c02, 0x3f80}, {65519.0F, 0x7bff, 0x4780},
+               {65520.0F, 0x7c00, 0x4780},        {0x1p-25F, 0x0000, 0x3300},        {0x1.8p-24F, 0x0002, 0x33c0},
+               {1.0F + 0x1p-8F, 0x3c04, 0x3f80},  {1.0F + 0x3p-8F, 0x3c0c, 0x3f82},  {-0.0F, 0x8000, 0x8000}};
   for (const auto& c : cases) {
-    uint16_t out[kVecWidth];
+    uint16_t out[vec_width];
     store_f16_first(out, broadcast(c.x), 1);
     EXPECT_EQ(out[0], c.f16) << c.x;
     store_bf16_first(out, broadcast(c.x), 1);
@@ -146,8 +146,8 @@ SIMD_TEST(HalfPrecisionRoundsToNearestEven) {
 }
 
 SIMD_TEST(TransposesAnySize) {
-  for (int rows : {1, 3, kVecWidth, kVecWidth + 1, 3 * kVecWidth + 5}) {
-    for (int columns : {1, 2, kVecWidth - 1, kVecWidth, 2 * kVecWidth + 3}) {
+  for (int rows : {1, 3, vec_width, vec_width + 1, 3 * vec_width + 5}) {
+    for (int columns : {1, 2, vec_width - 1, vec_width, 2 * vec_width + 3}) {
       std::vector<float> from(static_cast<size_t>(rows * columns));
       for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
       std::vector<float> to(from.size(), -1.0F);
@@ -165,7 +165,7 @@ SIMD_TEST(MaxKeepsTheSecondNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(std::isnan(sum(max(broadcast(0.0F), broadcast(nan)))));
   EXPECT_EQ(max_lane(max(broadcast(nan), broadcast(0.0F))), 0.0F);
-  EXPECT_EQ(sum(broadcast(2.0F)), 2.0F * kVecWidth);
+  EXPECT_EQ(sum(broadcast(2.0F)), 2.0F * vec_width);
 }
 
 }  // namespace

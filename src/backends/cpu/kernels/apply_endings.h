@@ -21,10 +21,55 @@ POLYPHASE_INLINE VecF mish(VecF x) {
   return is_nan_select(x, select(less(broadcast(20.0F), x), x, x * n / (n + broadcast(2.0F))));
 }
 
+// x * sigmoid(x), where e^-|x| is squared from e^(-|x|/2) only after x multiplied it: it may be subnormal, the result
+// not.
+POLYPHASE_INLINE VecF silu(VecF x) {
+  const VecF h = exp(abs(x) * broadcast(-0.5F));
+  const VecF r = x / fma(h, h, broadcast(1.0F));
+  return is_nan_select(x, select(less(x, broadcast(0.0F)), r * h * h, r));
+}
+
+// x * Phi(x) = x/2 * erfc(-x / sqrt 2), relatively accurate in the tail as well: erfc(a) = exp(-a^2) * P(t) / (1 + 2a)
+// with t = (a - 2) / (a + 2), and exp(-x^2/2) takes the rounding error of x^2 along.
+POLYPHASE_INLINE VecF gelu_erf(VecF x) {
+  const VecF one = broadcast(1.0F);
+  const VecF two = broadcast(2.0F);
+  const VecF bounded = min(broadcast(20.0F), abs(x));
+  const VecF a = bounded * broadcast(0.707106781F);
+  const VecF half_exp = exp(bounded * bounded * broadcast(-0.25F));  // its square may be subnormal, the result not
+  constexpr float factors[] = {1.2769783735F,   -0.0927640200F, -0.1660317630F, 0.1640560031F,   -0.0542004742F,
+                               -0.00806193985F, 0.00861753617F, 0.00131103769F, -0.00121330307F, -0.000390680798F};
+  const VecF scaled = polynomial((a - two) / (a + two), factors) / fma(two, a, one);
+  const VecF correction = fma(product_error(bounded, bounded), broadcast(-0.5F), one);
+  const VecF tail = x * broadcast(0.5F) * half_exp * (scaled * correction) * half_exp;  // x/2 * erfc(|x| / sqrt 2)
+  return is_nan_select(x, select(less(x, broadcast(0.0F)), tail, x - tail));
+}
+
+// x/2 * (1 + tanh(u)) = x / (1 + exp(-2u)), 2u = x * (c1 + c2 x^2) in two floats, since exp magnifies its error.
+POLYPHASE_INLINE VecF gelu_tanh(VecF x) {
+  const VecF one = broadcast(1.0F);
+  const VecF bounded = min(broadcast(20.0F), abs(x));
+  const VecF c1 = broadcast(1.59576917F);
+  const VecF c2 = broadcast(0.0713548139F);
+  const VecF c1_low = broadcast(-4.53407e-08F);
+  const VecF c2_low = broadcast(2.39883e-09F);
+  const VecF square = bounded * bounded;
+  const VecF cubic = c2 * square;
+  const VecF q = cubic + c1;
+  const VecF part = q - cubic;
+  const VecF sum_low = (cubic - (q - part)) + (c1 - part);
+  const VecF cubic_low = product_error(c2, square) + fma(c2, product_error(bounded, bounded), c2_low * square);
+  const VecF w = bounded * q;
+  const VecF w_low = fma(bounded, sum_low + cubic_low + c1_low, product_error(bounded, q));
+  const VecF h = exp(w * broadcast(-0.5F)) * fma(w_low, broadcast(-0.5F), one);
+  const VecF r = x / fma(h, h, one);
+  return is_nan_select(x, select(less(x, broadcast(0.0F)), r * h * h, r));
+}
+
 // exp(x) - 1 for x <= 0: near zero by its series, since the subtraction would cancel.
 POLYPHASE_INLINE VecF exp_minus_one(VecF x) {
-  constexpr float kSeries[] = {1.0F, 0.5F, 1.66666667e-1F, 4.16666667e-2F, 8.33333333e-3F, 1.38888889e-3F};
-  const VecF series = x * polynomial(x, kSeries);
+  constexpr float factors[] = {1.0F, 0.5F, 1.66666667e-1F, 4.16666667e-2F, 8.33333333e-3F, 1.38888889e-3F};
+  const VecF series = x * polynomial(x, factors);
   return select(less(x, broadcast(-0.3F)), exp(x) - broadcast(1.0F), series);
 }
 
@@ -40,27 +85,27 @@ POLYPHASE_INLINE VecF softplus(VecF x) {
 // f on each lane; for what the C library does better than a short polynomial.
 template <class F>
 POLYPHASE_INLINE VecF map_lanes(VecF x, VecF v, F&& f) {
-  float xs[kVecWidth];
-  float vs[kVecWidth];
+  float xs[vec_width];
+  float vs[vec_width];
   store(xs, x);
   store(vs, v);
-  for (int i = 0; i < kVecWidth; ++i)
+  for (int i = 0; i < vec_width; ++i)
     xs[i] = static_cast<float>(f(static_cast<double>(xs[i]), static_cast<double>(vs[i])));
   return load(xs);
 }
 
 template <EndingKind kind>
 POLYPHASE_INLINE VecF library_value(VecF x, VecF v) {
-  if constexpr (kind == EndingKind::kPower) return map_lanes(x, v, [](double a, double b) { return std::pow(a, b); });
-  if constexpr (kind == EndingKind::kTan) return map_lanes(x, v, [](double a, double) { return std::tan(a); });
-  if constexpr (kind == EndingKind::kAsin) return map_lanes(x, v, [](double a, double) { return std::asin(a); });
-  if constexpr (kind == EndingKind::kAcos) return map_lanes(x, v, [](double a, double) { return std::acos(a); });
-  if constexpr (kind == EndingKind::kAtan) return map_lanes(x, v, [](double a, double) { return std::atan(a); });
-  if constexpr (kind == EndingKind::kSinh) return map_lanes(x, v, [](double a, double) { return std::sinh(a); });
-  if constexpr (kind == EndingKind::kCosh) return map_lanes(x, v, [](double a, double) { return std::cosh(a); });
-  if constexpr (kind == EndingKind::kAsinh) return map_lanes(x, v, [](double a, double) { return std::asinh(a); });
-  if constexpr (kind == EndingKind::kAcosh) return map_lanes(x, v, [](double a, double) { return std::acosh(a); });
-  if constexpr (kind == EndingKind::kAtanh) return map_lanes(x, v, [](double a, double) { return std::atanh(a); });
+  if constexpr (kind == EndingKind::power) return map_lanes(x, v, [](double a, double b) { return std::pow(a, b); });
+  if constexpr (kind == EndingKind::tan) return map_lanes(x, v, [](double a, double) { return std::tan(a); });
+  if constexpr (kind == EndingKind::asin) return map_lanes(x, v, [](double a, double) { return std::asin(a); });
+  if constexpr (kind == EndingKind::acos) return map_lanes(x, v, [](double a, double) { return std::acos(a); });
+  if constexpr (kind == EndingKind::atan) return map_lanes(x, v, [](double a, double) { return std::atan(a); });
+  if constexpr (kind == EndingKind::sinh) return map_lanes(x, v, [](double a, double) { return std::sinh(a); });
+  if constexpr (kind == EndingKind::cosh) return map_lanes(x, v, [](double a, double) { return std::cosh(a); });
+  if constexpr (kind == EndingKind::asinh) return map_lanes(x, v, [](double a, double) { return std::asinh(a); });
+  if constexpr (kind == EndingKind::acosh) return map_lanes(x, v, [](double a, double) { return std::acosh(a); });
+  if constexpr (kind == EndingKind::atanh) return map_lanes(x, v, [](double a, double) { return std::atanh(a); });
 }
 
 // -1, 0 or 1; a NaN stays.
@@ -73,55 +118,51 @@ POLYPHASE_INLINE VecF sign_of(VecF x) {
 template <EndingKind kind>
 POLYPHASE_INLINE VecF ending_value(VecF x, VecF v, VecF alpha, VecF beta) {
   const VecF zero = broadcast(0.0F);
-  const VecF half = broadcast(0.5F);
-  if constexpr (kind == EndingKind::kAdd) return x + v;
-  if constexpr (kind == EndingKind::kSubtract) return x - v;
-  if constexpr (kind == EndingKind::kMultiply) return x * v;
-  if constexpr (kind == EndingKind::kPrelu) return select(less(x, zero), x * v, x);
-  if constexpr (kind == EndingKind::kRelu) return max(zero, x);
-  if constexpr (kind == EndingKind::kLeakyRelu) return select(less(x, zero), x * alpha, x);
-  if constexpr (kind == EndingKind::kClip) return min(beta, max(alpha, x));
-  if constexpr (kind == EndingKind::kSigmoid) return sigmoid(x);
-  if constexpr (kind == EndingKind::kTanh) return tanh(x);
-  if constexpr (kind == EndingKind::kSilu) return x * sigmoid(x);
-  if constexpr (kind == EndingKind::kGeluErf) return half * x * (broadcast(1.0F) + erf(x * broadcast(0.707106781F)));
-  if constexpr (kind == EndingKind::kGeluTanh) {
-    const VecF inner = broadcast(0.797884561F) * fma(x * x * x, broadcast(0.044715F), x);
-    return half * x * (broadcast(1.0F) + tanh(inner));
-  }
-  if constexpr (kind == EndingKind::kHardSigmoid) return hard_sigmoid(x, alpha, beta);
-  if constexpr (kind == EndingKind::kHardSwish) {
+  if constexpr (kind == EndingKind::add) return x + v;
+  if constexpr (kind == EndingKind::subtract) return x - v;
+  if constexpr (kind == EndingKind::multiply) return x * v;
+  if constexpr (kind == EndingKind::prelu) return select(less(x, zero), x * v, x);
+  if constexpr (kind == EndingKind::relu) return max(zero, x);
+  if constexpr (kind == EndingKind::leaky_relu) return select(less(x, zero), x * alpha, x);
+  if constexpr (kind == EndingKind::clip) return min(beta, max(alpha, x));
+  if constexpr (kind == EndingKind::sigmoid) return sigmoid(x);
+  if constexpr (kind == EndingKind::tanh) return tanh(x);
+  if constexpr (kind == EndingKind::silu) return silu(x);
+  if constexpr (kind == EndingKind::gelu_erf) return gelu_erf(x);
+  if constexpr (kind == EndingKind::gelu_tanh) return gelu_tanh(x);
+  if constexpr (kind == EndingKind::hard_sigmoid) return hard_sigmoid(x, alpha, beta);
+  if constexpr (kind == EndingKind::hard_swish) {
     // x * min(6, max(0, x + 3)) / 6: exact where the sum is, also near -3.
     return x * min(broadcast(6.0F), max(zero, x + broadcast(3.0F))) / broadcast(6.0F);
   }
-  if constexpr (kind == EndingKind::kMish) return mish(x);
-  if constexpr (kind == EndingKind::kElu) return select(less(x, zero), alpha * exp_minus_one(min(zero, x)), x);
-  if constexpr (kind == EndingKind::kSoftplus) return softplus(x);
-  if constexpr (kind == EndingKind::kExp) return exp(x);
-  if constexpr (kind == EndingKind::kDivide) return x / v;
-  if constexpr (kind == EndingKind::kSubtractFrom) return v - x;
-  if constexpr (kind == EndingKind::kDivideInto) return v / x;
-  if constexpr (kind == EndingKind::kMinimum) return is_nan_select(x, min(x, v));
-  if constexpr (kind == EndingKind::kMaximum) return is_nan_select(x, max(x, v));
-  if constexpr (kind == EndingKind::kLog) return log(x);
-  if constexpr (kind == EndingKind::kAbs) return abs(x);
-  if constexpr (kind == EndingKind::kNegate) return broadcast(-0.0F) - x;
-  if constexpr (kind == EndingKind::kSquareRoot) return sqrt(x);
-  if constexpr (kind == EndingKind::kReciprocal) return broadcast(1.0F) / x;
-  if constexpr (kind == EndingKind::kFloor) return floor(x);
-  if constexpr (kind == EndingKind::kCeil) return zero - floor(zero - x);
-  if constexpr (kind == EndingKind::kRound) return round_nearest(x);
-  if constexpr (kind == EndingKind::kSign) return sign_of(x);
-  if constexpr (kind == EndingKind::kSin) return sin(x);
-  if constexpr (kind == EndingKind::kCos) return cos(x);
-  if constexpr (kind == EndingKind::kErf) return erf(x);
-  if constexpr (kind == EndingKind::kSoftsign) return x / (broadcast(1.0F) + abs(x));
-  if constexpr (kind == EndingKind::kSelu) {
+  if constexpr (kind == EndingKind::mish) return mish(x);
+  if constexpr (kind == EndingKind::elu) return select(less(x, zero), alpha * exp_minus_one(min(zero, x)), x);
+  if constexpr (kind == EndingKind::softplus) return softplus(x);
+  if constexpr (kind == EndingKind::exp) return exp(x);
+  if constexpr (kind == EndingKind::divide) return x / v;
+  if constexpr (kind == EndingKind::subtract_from) return v - x;
+  if constexpr (kind == EndingKind::divide_into) return v / x;
+  if constexpr (kind == EndingKind::minimum) return is_nan_select(x, min(x, v));
+  if constexpr (kind == EndingKind::maximum) return is_nan_select(x, max(x, v));
+  if constexpr (kind == EndingKind::log) return log(x);
+  if constexpr (kind == EndingKind::abs) return abs(x);
+  if constexpr (kind == EndingKind::negate) return broadcast(-0.0F) - x;
+  if constexpr (kind == EndingKind::square_root) return sqrt(x);
+  if constexpr (kind == EndingKind::reciprocal) return broadcast(1.0F) / x;
+  if constexpr (kind == EndingKind::floor) return floor(x);
+  if constexpr (kind == EndingKind::ceil) return zero - floor(zero - x);
+  if constexpr (kind == EndingKind::round) return round_nearest(x);
+  if constexpr (kind == EndingKind::sign) return sign_of(x);
+  if constexpr (kind == EndingKind::sin) return sin(x);
+  if constexpr (kind == EndingKind::cos) return cos(x);
+  if constexpr (kind == EndingKind::erf) return erf(x);
+  if constexpr (kind == EndingKind::softsign) return x / (broadcast(1.0F) + abs(x));
+  if constexpr (kind == EndingKind::selu) {
     return beta * select(less(zero, x), x, alpha * exp_minus_one(min(zero, x)));
   }
-  if constexpr (kind == EndingKind::kCelu) return select(less(zero, x), x, alpha * exp_minus_one(min(zero, x / alpha)));
-  if constexpr (kind == EndingKind::kThresholdedRelu) return select(less(alpha, x), x, is_nan_select(x, zero));
-  if constexpr (kind == EndingKind::kPower || kind >= EndingKind::kTan) return library_value<kind>(x, v);
+  if constexpr (kind == EndingKind::celu) return select(less(zero, x), x, alpha * exp_minus_one(min(zero, x / alpha)));
+  if constexpr (kind == EndingKind::thresholded_relu) return select(less(alpha, x), x, is_nan_select(x, zero));
+  if constexpr (kind == EndingKind::power || kind >= EndingKind::tan) return library_value<kind>(x, v);
 }
 
 // The operand of one step along a run: elements `stride` apart, 0 being a broadcast.
@@ -132,8 +173,8 @@ struct EndingRun {
   POLYPHASE_INLINE VecF at(int64_t i, int n) const {
     if (data == nullptr) return broadcast(0.0F);
     if (stride == 0) return broadcast(*data);
-    if (stride == 1) return n == kVecWidth ? load(data + i) : load_first(data + i, n);
-    float lanes[kVecWidth] = {};
+    if (stride == 1) return n == vec_width ? load(data + i) : load_first(data + i, n);
+    float lanes[vec_width] = {};
     for (int j = 0; j < n; ++j) lanes[j] = data[(i + j) * stride];
     return load(lanes);
   }
@@ -144,8 +185,8 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
   const VecF alpha = broadcast(step.alpha);
   const VecF beta = broadcast(step.beta);
   int64_t i = 0;
-  for (; i + kVecWidth <= n; i += kVecWidth) {
-    store(to + i, ending_value<kind>(load(from + i), operand.at(i, kVecWidth), alpha, beta));
+  for (; i + vec_width <= n; i += vec_width) {
+    store(to + i, ending_value<kind>(load(from + i), operand.at(i, vec_width), alpha, beta));
   }
   if (i < n) {
     const int rest = static_cast<int>(n - i);
@@ -159,55 +200,55 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
 #define POLYPHASE_ENDING(name) \
   case EndingKind::name:       \
     return run_ending<EndingKind::name>(step, operand, from, to, n);
-    POLYPHASE_ENDING(kAdd)
-    POLYPHASE_ENDING(kSubtract)
-    POLYPHASE_ENDING(kMultiply)
-    POLYPHASE_ENDING(kPrelu)
-    POLYPHASE_ENDING(kRelu)
-    POLYPHASE_ENDING(kLeakyRelu)
-    POLYPHASE_ENDING(kClip)
-    POLYPHASE_ENDING(kSigmoid)
-    POLYPHASE_ENDING(kTanh)
-    POLYPHASE_ENDING(kSilu)
-    POLYPHASE_ENDING(kGeluErf)
-    POLYPHASE_ENDING(kGeluTanh)
-    POLYPHASE_ENDING(kHardSigmoid)
-    POLYPHASE_ENDING(kHardSwish)
-    POLYPHASE_ENDING(kMish)
-    POLYPHASE_ENDING(kElu)
-    POLYPHASE_ENDING(kSoftplus)
-    POLYPHASE_ENDING(kExp)
-    POLYPHASE_ENDING(kDivide)
-    POLYPHASE_ENDING(kSubtractFrom)
-    POLYPHASE_ENDING(kDivideInto)
-    POLYPHASE_ENDING(kMinimum)
-    POLYPHASE_ENDING(kMaximum)
-    POLYPHASE_ENDING(kPower)
-    POLYPHASE_ENDING(kLog)
-    POLYPHASE_ENDING(kAbs)
-    POLYPHASE_ENDING(kNegate)
-    POLYPHASE_ENDING(kSquareRoot)
-    POLYPHASE_ENDING(kReciprocal)
-    POLYPHASE_ENDING(kFloor)
-    POLYPHASE_ENDING(kCeil)
-    POLYPHASE_ENDING(kRound)
-    POLYPHASE_ENDING(kSign)
-    POLYPHASE_ENDING(kSin)
-    POLYPHASE_ENDING(kCos)
-    POLYPHASE_ENDING(kErf)
-    POLYPHASE_ENDING(kSoftsign)
-    POLYPHASE_ENDING(kSelu)
-    POLYPHASE_ENDING(kCelu)
-    POLYPHASE_ENDING(kThresholdedRelu)
-    POLYPHASE_ENDING(kTan)
-    POLYPHASE_ENDING(kAsin)
-    POLYPHASE_ENDING(kAcos)
-    POLYPHASE_ENDING(kAtan)
-    POLYPHASE_ENDING(kSinh)
-    POLYPHASE_ENDING(kCosh)
-    POLYPHASE_ENDING(kAsinh)
-    POLYPHASE_ENDING(kAcosh)
-    POLYPHASE_ENDING(kAtanh)
+    POLYPHASE_ENDING(add)
+    POLYPHASE_ENDING(subtract)
+    POLYPHASE_ENDING(multiply)
+    POLYPHASE_ENDING(prelu)
+    POLYPHASE_ENDING(relu)
+    POLYPHASE_ENDING(leaky_relu)
+    POLYPHASE_ENDING(clip)
+    POLYPHASE_ENDING(sigmoid)
+    POLYPHASE_ENDING(tanh)
+    POLYPHASE_ENDING(silu)
+    POLYPHASE_ENDING(gelu_erf)
+    POLYPHASE_ENDING(gelu_tanh)
+    POLYPHASE_ENDING(hard_sigmoid)
+    POLYPHASE_ENDING(hard_swish)
+    POLYPHASE_ENDING(mish)
+    POLYPHASE_ENDING(elu)
+    POLYPHASE_ENDING(softplus)
+    POLYPHASE_ENDING(exp)
+    POLYPHASE_ENDING(divide)
+    POLYPHASE_ENDING(subtract_from)
+    POLYPHASE_ENDING(divide_into)
+    POLYPHASE_ENDING(minimum)
+    POLYPHASE_ENDING(maximum)
+    POLYPHASE_ENDING(power)
+    POLYPHASE_ENDING(log)
+    POLYPHASE_ENDING(abs)
+    POLYPHASE_ENDING(negate)
+    POLYPHASE_ENDING(square_root)
+    POLYPHASE_ENDING(reciprocal)
+    POLYPHASE_ENDING(floor)
+    POLYPHASE_ENDING(ceil)
+    POLYPHASE_ENDING(round)
+    POLYPHASE_ENDING(sign)
+    POLYPHASE_ENDING(sin)
+    POLYPHASE_ENDING(cos)
+    POLYPHASE_ENDING(erf)
+    POLYPHASE_ENDING(softsign)
+    POLYPHASE_ENDING(selu)
+    POLYPHASE_ENDING(celu)
+    POLYPHASE_ENDING(thresholded_relu)
+    POLYPHASE_ENDING(tan)
+    POLYPHASE_ENDING(asin)
+    POLYPHASE_ENDING(acos)
+    POLYPHASE_ENDING(atan)
+    POLYPHASE_ENDING(sinh)
+    POLYPHASE_ENDING(cosh)
+    POLYPHASE_ENDING(asinh)
+    POLYPHASE_ENDING(acosh)
+    POLYPHASE_ENDING(atanh)
 #undef POLYPHASE_ENDING
   }
 }

@@ -10,8 +10,8 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
-constexpr int kW = kVecWidth;
-constexpr int kPixels = 6;  // outputs of one phase beside each other: 12 accumulators with two vectors of channels
+constexpr int vw = vec_width;
+constexpr int pixels = 6;  // outputs of one phase beside each other: 12 accumulators with two vectors of channels
 
 // An input line that the present output line reads, and the weights of its kernel row.
 struct TapLine {
@@ -61,9 +61,9 @@ class Tile {
     for (int64_t r = 0; r < w_.phases(); ++r) {
       taps_ = w_.taps(r);
       int64_t c = 0;
-      for (; c + 2 * kW <= plan_.channels; c += 2 * kW) run_phase<2>(r, c, kW);
-      for (; c < plan_.channels; c += kW)
-        run_phase<1>(r, c, static_cast<int>(std::min<int64_t>(kW, plan_.channels - c)));
+      for (; c + 2 * vw <= plan_.channels; c += 2 * vw) run_phase<2>(r, c, vw);
+      for (; c < plan_.channels; c += vw)
+        run_phase<1>(r, c, static_cast<int>(std::min<int64_t>(vw, plan_.channels - c)));
     }
     end_line();
   }
@@ -105,7 +105,7 @@ class Tile {
     const int64_t to = std::clamp(ceil_div(s_.in[2] - last_shift, w_.in_step()), from, q1);
     int64_t q = q0;
     for (; q < from; ++q) run_edge<V>(r, q, c, lanes);
-    for (; q + kPixels <= to; q += kPixels) run_pixels<kPixels, V>(r, q, c, 0, taps_.count, lanes);
+    for (; q + pixels <= to; q += pixels) run_pixels<pixels, V>(r, q, c, 0, taps_.count, lanes);
     for (; q < to; ++q) run_pixels<1, V>(r, q, c, 0, taps_.count, lanes);
     for (; q < q1; ++q) run_edge<V>(r, q, c, lanes);
   }
@@ -125,7 +125,7 @@ class Tile {
   POLYPHASE_INLINE void run_pixels(int64_t r, int64_t q, int64_t c, int64_t first, int64_t last, int lanes) {
     VecF acc[P][V];
     for (int i = 0; i < P; ++i) {
-      for (int j = 0; j < V; ++j) acc[i][j] = load(bias_ + c + j * kW);
+      for (int j = 0; j < V; ++j) acc[i][j] = load(bias_ + c + j * vw);
     }
     const int64_t pitch = w_.in_step() * in_strides_.axis[2];
     const int64_t shift = taps_.shift_step * in_strides_.axis[2];
@@ -135,10 +135,10 @@ class Tile {
       const float* weight = lines_[l].weights + (taps_.first_index + first * taps_.index_step) * plan_.pitch + c;
       for (int64_t t = first; t < last; ++t) {
         for (int j = 0; j < V; ++j) {
-          const VecF w = load(weight + j * kW);
+          const VecF w = load(weight + j * vw);
           for (int i = 0; i < P; ++i) {
-            const float* x = in + i * pitch + j * kW;
-            acc[i][j] = fma(V == 2 || lanes == kW ? load(x) : load_first(x, lanes), w, acc[i][j]);
+            const float* x = in + i * pitch + j * vw;
+            acc[i][j] = fma(V == 2 || lanes == vw ? load(x) : load_first(x, lanes), w, acc[i][j]);
           }
         }
         in += shift;
@@ -148,8 +148,8 @@ class Tile {
     for (int i = 0; i < P; ++i) {
       float* to = out_ + w_.output_of(r, q + i) * out_pitch_ + c;
       for (int j = 0; j < V; ++j) {
-        if (V == 2 || lanes == kW) {
-          store(to + j * kW, acc[i][j]);
+        if (V == 2 || lanes == vw) {
+          store(to + j * vw, acc[i][j]);
         } else {
           store_first(to, acc[i][j], lanes);
         }
@@ -207,7 +207,9 @@ void copy_input(const ConvDepthwisePlan& plan, const ConvPointers& p, int64_t ti
   const int64_t first = tile % blocks * plan.convert_points;
   const int64_t last = std::min(first + plan.convert_points, s.in_points());
   for (int64_t i = first; i < last; ++i) {
-    const float* from = p.in + image * plan.in.batch + i * plan.in.axis[2];
+    const int64_t line = i / s.in[2];
+    const float* from = p.in + image * plan.in.batch + line / s.in[1] * plan.in.axis[0] +
+                        line % s.in[1] * plan.in.axis[1] + i % s.in[2] * plan.in.axis[2];
     float* to = p.shared + (image * s.in_points() + i) * plan.channels;
     for (int64_t g = 0; g < s.groups; ++g) {
       for (int64_t m = 0; m < s.out_channels; ++m) *to++ = from[g * plan.in.channel];

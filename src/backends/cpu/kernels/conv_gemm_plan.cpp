@@ -7,13 +7,13 @@
 namespace polyphase::cpu {
 namespace {
 
-constexpr int64_t kRowsAimed = 144;      // rows of a tile: enough to reuse a panel, little enough for the inner caches
-constexpr int64_t kTilesAimed = 24;      // below this, tiles get smaller so that every thread finds work
-constexpr int64_t kWorkAimed = 400'000;  // multiply-adds below which a tile is not split further
-constexpr int64_t kTableEntries = 6 * 1024;  // row pointers of a tile
-constexpr int64_t kGatherFloats = 64 * 1024;
-constexpr int64_t kStagingFloats = 48 * 1024;
-constexpr int64_t kGatherBelow = 12;  // input channels under which a tap is too short for an inner loop of its own
+constexpr int64_t rows_aimed = 144;      // rows of a tile: enough to reuse a panel, little enough for the inner caches
+constexpr int64_t tiles_aimed = 24;      // below this, tiles get smaller so that every thread finds work
+constexpr int64_t work_aimed = 400'000;  // multiply-adds below which a tile is not split further
+constexpr int64_t table_entries = 6 * 1024;  // row pointers of a tile
+constexpr int64_t gather_floats = 64 * 1024;
+constexpr int64_t staging_floats = 48 * 1024;
+constexpr int64_t gather_below = 12;  // input channels under which a tap is too short for an inner loop of its own
 
 // One vector alone leaves the multiply-adders waiting for the broadcasts.
 double vector_cost(int64_t vectors) { return vectors == 1 ? 1.25 : static_cast<double>(vectors); }
@@ -86,20 +86,20 @@ void choose_tiles(ConvGemmPlan& plan) {
   const int64_t step = s.transposed ? s.stride[2] : 1;
   const int64_t all = std::max<int64_t>(1, ceil_div(plan.format.columns, unit)) * unit;
   const int64_t depth = plan.max_segments * s.in_channels;
-  TileSizes aim = {kRowsAimed, all};
-  aim.rows = std::min(aim.rows, std::max<int64_t>(1, kTableEntries / std::max<int64_t>(1, plan.max_segments)));
-  if (plan.gathered) aim.rows = std::min(aim.rows, std::max<int64_t>(12, kGatherFloats / std::max<int64_t>(1, depth)));
+  TileSizes aim = {rows_aimed, all};
+  aim.rows = std::min(aim.rows, std::max<int64_t>(1, table_entries / std::max<int64_t>(1, plan.max_segments)));
+  if (plan.gathered) aim.rows = std::min(aim.rows, std::max<int64_t>(12, gather_floats / std::max<int64_t>(1, depth)));
   const auto halve = [unit](int64_t columns) { return ceil_div(columns / unit, 2) * unit; };
   if (plan.out_planar) {
     const auto staging = [&] { return aim.rows * (plan.format.stacked ? aim.n_block : step * aim.n_block); };
-    while (staging() > kStagingFloats && aim.n_block > std::max<int64_t>(unit, 64)) aim.n_block = halve(aim.n_block);
-    while (staging() > kStagingFloats && aim.rows > 12) aim.rows = std::max<int64_t>(12, aim.rows / 2);
+    while (staging() > staging_floats && aim.n_block > std::max<int64_t>(unit, 64)) aim.n_block = halve(aim.n_block);
+    while (staging() > staging_floats && aim.rows > 12) aim.rows = std::max<int64_t>(12, aim.rows / 2);
   }
   split(plan, aim);
   const int64_t groups_of_columns = plan.format.column_groups;
-  while (tile_count(plan) < kTilesAimed) {
+  while (tile_count(plan) < tiles_aimed) {
     const int64_t rows = std::min(aim.rows, plan.lines_per_tile * ceil_div(s.out[2], step));
-    if (rows * aim.n_block * groups_of_columns * depth < kWorkAimed) break;
+    if (rows * aim.n_block * groups_of_columns * depth < work_aimed) break;
     if (aim.n_block > 4 * unit) {
       aim.n_block = halve(aim.n_block);
     } else if (rows > 48) {
@@ -118,8 +118,8 @@ void choose_tiles(ConvGemmPlan& plan) {
 // The pieces of a worker's scratch, in the order in which the run carves them.
 int64_t scratch_bytes(const ConvGemmPlan& plan) {
   const ConvShape& s = plan.shape;
-  constexpr int64_t kAlign = 64;
-  const auto padded = [](int64_t bytes) { return ceil_div(bytes, kAlign) * kAlign; };
+  constexpr int64_t align = 64;
+  const auto padded = [](int64_t bytes) { return ceil_div(bytes, align) * align; };
   const int64_t width = plan.format.width;
   const int64_t columns = plan.n_block + width;  // the last panel may hold three vectors
   const int64_t x_staging =
@@ -156,13 +156,13 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   plan.in_planar = in.channel != 1 && !one_in;
   plan.out_planar = out.channel != 1 && !one_out;
   plan.run_contiguous = out.axis[2] == shape.out_channels;
-  plan.fast_endings = endings.count == 0 || (endings.count == 1 && (endings.steps[0].kind == EndingKind::kRelu ||
-                                                                    endings.steps[0].kind == EndingKind::kLeakyRelu));
+  plan.fast_endings = endings.count == 0 || (endings.count == 1 && (endings.steps[0].kind == EndingKind::relu ||
+                                                                    endings.steps[0].kind == EndingKind::leaky_relu));
   plan.outer_phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
   const ConvAxis w(shape, 2);
   const int64_t taps_w = plan.format.stacked ? w.stacked_taps().count : most_taps(w);
   plan.max_segments = most_taps(ConvAxis(shape, 0)) * most_taps(ConvAxis(shape, 1)) * taps_w;
-  plan.gathered = shape.in_channels < kGatherBelow && plan.max_segments > 1;
+  plan.gathered = shape.in_channels < gather_below && plan.max_segments > 1;
   choose_tiles(plan);
   const int64_t step = shape.transposed ? w.stride : 1;
   plan.max_rows = plan.lines_per_tile * (plan.x_block / step + (plan.format.stacked ? 1 : 0));

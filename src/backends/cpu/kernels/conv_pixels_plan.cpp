@@ -6,8 +6,8 @@
 namespace polyphase::cpu {
 namespace {
 
-constexpr int64_t kScratchFloats = 96 * 1024;
-constexpr int64_t kTilesAimed = 24;
+constexpr int64_t scratch_floats = 96 * 1024;
+constexpr int64_t tiles_aimed = 24;
 
 AxisTaps last_axis_taps(const ConvShape& shape) {
   const ConvAxis w(shape, 2);
@@ -83,14 +83,14 @@ ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, 
   const auto floats = [&](int64_t lines, int64_t pixels) {
     return shape.in_channels * plan.max_taps_d * in_lines(lines) * (pixels + reach(shape));
   };
-  while (plan.vectors > 1 && floats(1, plan.vectors * width) > kScratchFloats) --plan.vectors;
+  while (plan.vectors > 1 && floats(1, plan.vectors * width) > scratch_floats) --plan.vectors;
   plan.x_block = plan.vectors * width;
-  while (plan.x_block < q && floats(1, 2 * plan.x_block) <= kScratchFloats / 2) plan.x_block *= 2;
+  while (plan.x_block < q && floats(1, 2 * plan.x_block) <= scratch_floats / 2) plan.x_block *= 2;
   plan.x_blocks = ceil_div(q, plan.x_block);
   plan.lines_per_tile = 1;
   const int64_t others = plan.x_blocks * shape.batch * shape.groups * d.phases() * plan.d_lines;
-  while (plan.lines_per_tile < plan.q_count[0] && floats(2 * plan.lines_per_tile, plan.x_block) <= kScratchFloats &&
-         others * ceil_div(plan.q_count[0], 2 * plan.lines_per_tile) >= kTilesAimed) {
+  while (plan.lines_per_tile < plan.q_count[0] && floats(2 * plan.lines_per_tile, plan.x_block) <= scratch_floats &&
+         others * ceil_div(plan.q_count[0], 2 * plan.lines_per_tile) >= tiles_aimed) {
     plan.lines_per_tile *= 2;
   }
   plan.line_blocks = ceil_div(plan.q_count[0], plan.lines_per_tile);

@@ -115,7 +115,7 @@ class Tile {
     const float* weights = p_.weights + group_ * f.group_size + before * s_.in_channels * f.chunk * f.chunks;
     const float* lines = lines_;
     if (taps > 0) lines += (q * h_.in_step() + taps_h.first_shift - first_input_line()) * plan_.pitch;
-    const int64_t vectors = ceil_div(qw1_ - qw0_, kVecWidth);
+    const int64_t vectors = ceil_div(qw1_ - qw0_, vec_width);
     for (int64_t chunk = 0; chunk < f.chunks; ++chunk) {
       t.weights = weights + chunk * s_.in_channels * taps * f.chunk;
       t.init = bias_;
@@ -125,8 +125,8 @@ class Tile {
         bias_[m] = real ? p_.bias[group_ * s_.out_channels + column % s_.out_channels] : 0.0F;
       }
       for (int64_t v = 0; v < vectors; v += plan_.vectors) {
-        t.lines = lines + v * kVecWidth;
-        t.sums = sums_ + chunk * f.chunk * plan_.x_block + v * kVecWidth;
+        t.lines = lines + v * vec_width;
+        t.sums = sums_ + chunk * f.chunk * plan_.x_block + v * vec_width;
         pixels_tile(static_cast<int>(f.chunk), static_cast<int>(std::min<int64_t>(plan_.vectors, vectors - v)))(t);
       }
     }

@@ -18,7 +18,7 @@ struct ElementwisePlan {
   int64_t sizes[max_rank];
   int64_t to_strides[max_rank];                  // elements
   int64_t from_strides[max_operands][max_rank];  // 0: broadcast
-  EndingStep steps[EndingProgram::kMaxSteps + 1];
+  EndingStep steps[EndingProgram::max_steps + 1];
   int64_t chunk;  // elements of the last axis that one tile walks in each of its rows
   int64_t chunks;
   int64_t rows_per_tile;

@@ -10,7 +10,7 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
-constexpr int64_t kElementwiseBlock = 512;
+constexpr int64_t elementwise_block = 512;
 
 struct ElementwiseRow {
   const float* from[ElementwisePlan::max_operands];
@@ -20,9 +20,9 @@ struct ElementwiseRow {
 inline void run_elementwise_row(const ElementwisePlan& p, const ElementwiseRow& row, int64_t n) {
   const int last = p.rank - 1;
   const int64_t to_stride = p.to_strides[last];
-  float block[kElementwiseBlock];
-  for (int64_t first = 0; first < n; first += kElementwiseBlock) {
-    const int64_t count = std::min(kElementwiseBlock, n - first);
+  float block[elementwise_block];
+  for (int64_t first = 0; first < n; first += elementwise_block) {
+    const int64_t count = std::min(elementwise_block, n - first);
     const int64_t x_stride = p.from_strides[p.first_operand][last];
     const float* x = row.from[p.first_operand] + first * x_stride;
     float* target = to_stride == 1 ? row.to + first : block;

@@ -1,6 +1,6 @@
 // What a kernel does to its results before they leave the registers or the innermost cache: the ending program.
 //
-// A program is at most eight steps, each an elementwise function of the running value and, for the binary ones, of an
+// A program is at most sixteen steps, each an elementwise function of the running value and, for the binary ones, of an
 // operand that broadcasts by strides of 0: a bias has only a channel stride, a residual has all of them, a scalar none.
 #pragma once
 
@@ -11,58 +11,58 @@
 namespace polyphase::cpu {
 
 enum class EndingKind : uint8_t {
-  kAdd,           // x + v
-  kSubtract,      // x - v
-  kMultiply,      // x * v
-  kDivide,        // x / v
-  kSubtractFrom,  // v - x
-  kDivideInto,    // v / x
-  kMinimum,       // NaN if either is
-  kMaximum,
-  kPower,      // x to the v
-  kPrelu,      // x < 0 ? x * v : x; the last with an operand
-  kRelu,       // max(0, x)
-  kLeakyRelu,  // x < 0 ? x * alpha : x
-  kClip,       // min(beta, max(alpha, x))
-  kSigmoid,
-  kTanh,
-  kSilu,         // x * sigmoid(x)
-  kGeluErf,      // x/2 * (1 + erf(x / sqrt 2))
-  kGeluTanh,     // x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
-  kHardSigmoid,  // clip(alpha * x + beta, 0, 1)
-  kHardSwish,    // x * clip(x/6 + 1/2, 0, 1)
-  kMish,         // x * tanh(softplus(x))
-  kElu,          // x < 0 ? alpha * (exp(x) - 1) : x
-  kSoftplus,     // log(1 + exp(x))
-  kExp,
-  kLog,
-  kAbs,
-  kNegate,
-  kSquareRoot,
-  kReciprocal,
-  kFloor,
-  kCeil,
-  kRound,  // ties to even
-  kSign,
-  kSin,
-  kCos,
-  kErf,
-  kSoftsign,         // x / (1 + |x|)
-  kSelu,             // beta * (x > 0 ? x : alpha * (exp(x) - 1))
-  kCelu,             // x > 0 ? x : alpha * (exp(x / alpha) - 1)
-  kThresholdedRelu,  // x > alpha ? x : 0
-  kTan,              // from here on lane by lane, by the C library
-  kAsin,
-  kAcos,
-  kAtan,
-  kSinh,
-  kCosh,
-  kAsinh,
-  kAcosh,
-  kAtanh,
+  add,            // x + v
+  subtract,       // x - v
+  multiply,       // x * v
+  divide,         // x / v
+  subtract_from,  // v - x
+  divide_into,    // v / x
+  minimum,        // NaN if either is
+  maximum,
+  power,       // x to the v
+  prelu,       // x < 0 ? x * v : x; the last with an operand
+  relu,        // max(0, x)
+  leaky_relu,  // x < 0 ? x * alpha : x
+  clip,        // min(beta, max(alpha, x))
+  sigmoid,
+  tanh,
+  silu,          // x * sigmoid(x)
+  gelu_erf,      // x/2 * (1 + erf(x / sqrt 2))
+  gelu_tanh,     // x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
+  hard_sigmoid,  // clip(alpha * x + beta, 0, 1)
+  hard_swish,    // x * clip(x/6 + 1/2, 0, 1)
+  mish,          // x * tanh(softplus(x))
+  elu,           // x < 0 ? alpha * (exp(x) - 1) : x
+  softplus,      // log(1 + exp(x))
+  exp,
+  log,
+  abs,
+  negate,
+  square_root,
+  reciprocal,
+  floor,
+  ceil,
+  round,  // ties to even
+  sign,
+  sin,
+  cos,
+  erf,
+  softsign,          // x / (1 + |x|)
+  selu,              // beta * (x > 0 ? x : alpha * (exp(x) - 1))
+  celu,              // x > 0 ? x : alpha * (exp(x / alpha) - 1)
+  thresholded_relu,  // x > alpha ? x : 0
+  tan,               // from here on lane by lane, by the C library
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  asinh,
+  acosh,
+  atanh,
 };
 
-inline bool takes_operand(EndingKind kind) { return kind <= EndingKind::kPrelu; }
+inline bool takes_operand(EndingKind kind) { return kind <= EndingKind::prelu; }
 
 struct EndingStep {
   EndingKind kind;
@@ -72,10 +72,10 @@ struct EndingStep {
 };
 
 struct EndingProgram {
-  static constexpr int kMaxSteps = 8;
+  static constexpr int max_steps = 16;
   int32_t count;
-  EndingStep steps[kMaxSteps];
-  ImageStrides operands[kMaxSteps];  // by EndingStep::operand
+  EndingStep steps[max_steps];
+  ImageStrides operands[max_steps];  // by EndingStep::operand
 };
 
 }  // namespace polyphase::cpu

@@ -16,14 +16,14 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
 // Rows by vectors of one tile: 12x2 or 8x3 of 32 registers, 6x2 or 4x3 of 16.
-inline constexpr int kMaxVectors = 3;
-inline constexpr int kMaxRows = kVecWidth == 16 ? 12 : 6;
+inline constexpr int max_vectors = 3;
+inline constexpr int max_rows = vec_width == 16 ? 12 : 6;
 constexpr int tile_rows(int vectors) {
-  if (kVecWidth == 16) return vectors == 3 ? 8 : 12;
+  if (vec_width == 16) return vectors == 3 ? 8 : 12;
   return vectors == 3 ? 4 : 6;
 }
 
-enum class TileActivation : uint8_t { kNone, kRelu, kLeakyRelu };
+enum class TileActivation : uint8_t { none, relu, leaky_relu };
 
 struct GemmTile {
   const float* const* rows;  // [segment][row], `row_pitch` pointers from one segment to the next
@@ -44,10 +44,10 @@ struct GemmTile {
 
 template <int MR, int NV>
 void run_gemm_tile(const GemmTile& t) {
-  constexpr int kW = kVecWidth;
+  constexpr int vw = vec_width;
   VecF acc[MR][NV];
   for (int i = 0; i < MR; ++i) {
-    for (int j = 0; j < NV; ++j) acc[i][j] = load(t.init + i * t.init_pitch + j * kW);
+    for (int j = 0; j < NV; ++j) acc[i][j] = load(t.init + i * t.init_pitch + j * vw);
   }
   const int64_t channels = t.channels;
   for (int32_t s = 0; s < t.segments; ++s) {
@@ -57,18 +57,18 @@ void run_gemm_tile(const GemmTile& t) {
     const float* b = t.panel + t.taps[s] * t.tap_pitch;
     for (int64_t c = 0; c < channels; ++c) {
       VecF column[NV];
-      for (int j = 0; j < NV; ++j) column[j] = load(b + j * kW);
-      b += NV * kW;
+      for (int j = 0; j < NV; ++j) column[j] = load(b + j * vw);
+      b += NV * vw;
       for (int i = 0; i < MR; ++i) {
         const VecF a = broadcast(row[i][c]);
         for (int j = 0; j < NV; ++j) acc[i][j] = fma(a, column[j], acc[i][j]);
       }
     }
   }
-  if (t.activation != TileActivation::kNone) {
+  if (t.activation != TileActivation::none) {
     const VecF zero = broadcast(0.0F);
-    const VecF slope = broadcast(t.activation == TileActivation::kRelu ? 0.0F : t.slope);
-    const bool leaky = t.activation == TileActivation::kLeakyRelu;
+    const VecF slope = broadcast(t.activation == TileActivation::relu ? 0.0F : t.slope);
+    const bool leaky = t.activation == TileActivation::leaky_relu;
     for (int i = 0; i < MR; ++i) {
       for (int j = 0; j < NV; ++j) {
         const VecF x = acc[i][j];
@@ -77,7 +77,7 @@ void run_gemm_tile(const GemmTile& t) {
     }
   }
   for (int i = 0; i < MR; ++i) {
-    for (int j = 0; j < NV; ++j) store(t.out[i] + t.out_column + j * kW, acc[i][j]);
+    for (int j = 0; j < NV; ++j) store(t.out[i] + t.out_column + j * vw, acc[i][j]);
   }
 }
 
@@ -85,11 +85,11 @@ using GemmTileFunction = void (*)(const GemmTile&);
 
 template <int NV, int... Rows>
 GemmTileFunction pick_gemm_tile(int rows, std::integer_sequence<int, Rows...>) {
-  static constexpr GemmTileFunction kTable[] = {run_gemm_tile<Rows + 1, NV>...};
-  return kTable[rows - 1];
+  static constexpr GemmTileFunction table[] = {run_gemm_tile<Rows + 1, NV>...};
+  return table[rows - 1];
 }
 
-// The tile for 1 <= rows <= tile_rows(vectors) rows and 1 <= vectors <= kMaxVectors vectors of columns.
+// The tile for 1 <= rows <= tile_rows(vectors) rows and 1 <= vectors <= max_vectors vectors of columns.
 inline GemmTileFunction gemm_tile(int rows, int vectors) {
   if (vectors == 1) return pick_gemm_tile<1>(rows, std::make_integer_sequence<int, tile_rows(1)>());
   if (vectors == 2) return pick_gemm_tile<2>(rows, std::make_integer_sequence<int, tile_rows(2)>());

@@ -27,25 +27,25 @@ struct Moments {
   }
 };
 
-constexpr int64_t kRowChunk = 1024;
+constexpr int64_t row_chunk = 1024;
 
 inline Moments row_moments(const float* x, int64_t length) {
   Moments moments;
-  for (int64_t first = 0; first < length; first += kRowChunk) {
-    const int64_t n = std::min(kRowChunk, length - first);
+  for (int64_t first = 0; first < length; first += row_chunk) {
+    const int64_t n = std::min(row_chunk, length - first);
     const float* chunk = x + first;
     VecF sum = broadcast(0.0F);
     int64_t i = 0;
-    for (; i + kVecWidth <= n; i += kVecWidth) sum = sum + load(chunk + i);
+    for (; i + vec_width <= n; i += vec_width) sum = sum + load(chunk + i);
     const int rest = static_cast<int>(n - i);
     if (rest > 0) sum = sum + load_first(chunk + i, rest);
-    float lanes[kVecWidth];
+    float lanes[vec_width];
     store(lanes, sum);
     double total = 0;
     for (const float lane : lanes) total += static_cast<double>(lane);
     const auto mean = static_cast<float>(total / static_cast<double>(n));
     VecF squares = broadcast(0.0F);
-    for (i = 0; i + kVecWidth <= n; i += kVecWidth) {
+    for (i = 0; i + vec_width <= n; i += vec_width) {
       const VecF d = load(chunk + i) - broadcast(mean);
       squares = fma(d, d, squares);
     }
@@ -79,8 +79,8 @@ inline void run_normalize_row(const NormalizePlan& p, const float* x, const floa
   if (p.scale_mode == 2) {
     const VecF inverse = broadcast(static_cast<float>(s.inverse));
     const VecF mean = broadcast(static_cast<float>(s.mean));
-    for (int64_t i = 0; i < p.length; i += kVecWidth) {
-      const int n = static_cast<int>(std::min<int64_t>(kVecWidth, p.length - i));
+    for (int64_t i = 0; i < p.length; i += vec_width) {
+      const int n = static_cast<int>(std::min<int64_t>(vec_width, p.length - i));
       VecF v = (load_first(x + i, n) - mean) * inverse;
       if (scale != nullptr) v = v * load_first(scale + i, n);
       if (bias != nullptr) v = v + load_first(bias + i, n);
@@ -98,7 +98,7 @@ inline void run_normalize_row(const NormalizePlan& p, const float* x, const floa
     const VecF offset = broadcast(bias != nullptr ? bias[channel] : 0.0F);
     const int64_t n = std::min(step, p.length - first);
     int64_t i = 0;
-    for (; i + kVecWidth <= n; i += kVecWidth) store(y + first + i, fma(load(x + first + i) - mean, factor, offset));
+    for (; i + vec_width <= n; i += vec_width) store(y + first + i, fma(load(x + first + i) - mean, factor, offset));
     const int rest = static_cast<int>(n - i);
     if (rest > 0) store_first(y + first + i, fma(load_first(x + first + i, rest) - mean, factor, offset), rest);
   }
@@ -112,8 +112,8 @@ inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* 
   const float* from = x + (image * p.length + first) * p.channels;
   double* means = shared + tile * p.channels * 2;
   double* squares = means + p.channels;
-  for (int64_t c = 0; c < p.channels; c += kVecWidth) {
-    const int n = static_cast<int>(std::min<int64_t>(kVecWidth, p.channels - c));
+  for (int64_t c = 0; c < p.channels; c += vec_width) {
+    const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
     VecF sum = broadcast(0.0F);
     for (int64_t i = 0; i < pixels; ++i) sum = sum + load_first(from + i * p.channels + c, n);
     const VecF mean = sum / broadcast(static_cast<float>(pixels));
@@ -122,8 +122,8 @@ inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* 
       const VecF d = load_first(from + i * p.channels + c, n) - mean;
       square = fma(d, d, square);
     }
-    float mean_lanes[kVecWidth];
-    float square_lanes[kVecWidth];
+    float mean_lanes[vec_width];
+    float square_lanes[vec_width];
     store(mean_lanes, mean);
     store(square_lanes, square);
     for (int lane = 0; lane < n; ++lane) {
@@ -164,8 +164,8 @@ inline void run_normalize_apply(const NormalizePlan& p, const float* x, const fl
       reinterpret_cast<const float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 2;
   const float* gain = mean + p.channels;
   const int64_t offset = (image * p.length + first) * p.channels;
-  for (int64_t c = 0; c < p.channels; c += kVecWidth) {
-    const int n = static_cast<int>(std::min<int64_t>(kVecWidth, p.channels - c));
+  for (int64_t c = 0; c < p.channels; c += vec_width) {
+    const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
     const VecF m = load_first(mean + c, n);
     const VecF g = load_first(gain + c, n);
     const VecF b = bias != nullptr ? load_first(bias + c, n) : broadcast(0.0F);

@@ -39,7 +39,7 @@ void run_pixels_tile(const PixelsTile& t) {
         for (int64_t k = 0; k < t.taps_w; ++k) {
           VecF x[V];
           for (int v = 0; v < V; ++v) {
-            x[v] = load(line + v * kVecWidth);
+            x[v] = load(line + v * vec_width);
             if constexpr (M > 1) hold(x[v]);  // an unaligned load costs more than the multiply-add it feeds
           }
           for (int m = 0; m < M; ++m) {
@@ -53,7 +53,7 @@ void run_pixels_tile(const PixelsTile& t) {
     }
   }
   for (int m = 0; m < M; ++m) {
-    for (int v = 0; v < V; ++v) store(t.sums + m * t.sum_pitch + v * kVecWidth, acc[m][v]);
+    for (int v = 0; v < V; ++v) store(t.sums + m * t.sum_pitch + v * vec_width, acc[m][v]);
   }
 }
 
@@ -61,22 +61,22 @@ using PixelsTileFunction = void (*)(const PixelsTile&);
 
 template <int M, int... V>
 PixelsTileFunction pick_pixels_tile(int vectors, std::integer_sequence<int, V...>) {
-  static constexpr PixelsTileFunction kTable[] = {run_pixels_tile<M, V + 1>...};
-  return kTable[vectors - 1];
+  static constexpr PixelsTileFunction table[] = {run_pixels_tile<M, V + 1>...};
+  return table[vectors - 1];
 }
 
 template <int... M>
 PixelsTileFunction pick_pixels_tile(int columns, int vectors, std::integer_sequence<int, M...>) {
   PixelsTileFunction found = nullptr;
   ((columns == M + 1 ? void(found = pick_pixels_tile<M + 1>(
-                                vectors, std::make_integer_sequence<int, pixel_vectors(kVecWidth, M + 1)>()))
+                                vectors, std::make_integer_sequence<int, pixel_vectors(vec_width, M + 1)>()))
                      : void()),
    ...);
   return found;
 }
 
 inline PixelsTileFunction pixels_tile(int columns, int vectors) {
-  return pick_pixels_tile(columns, vectors, std::make_integer_sequence<int, pixel_columns(kVecWidth)>());
+  return pick_pixels_tile(columns, vectors, std::make_integer_sequence<int, pixel_columns(vec_width)>());
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -9,17 +9,27 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
-// Block `tile` of ceil(points / block) per image; `to` is dense [batch][point][channel]. Points are dense in `from`.
+// Block `tile` of ceil(points / block) per image; `to` is dense [batch][point][channel]. The lines of `from` may lie
+// apart.
 inline void convert_planar_input(const ConvShape& shape, const ImageStrides& strides, const float* from, float* to,
                                  int64_t block, int64_t tile) {
   const int64_t points = shape.in_points();
   const int64_t channels = shape.groups * shape.in_channels;
   const int64_t blocks = ceil_div(points, block);
   const int64_t image = tile / blocks;
-  const int64_t first = tile % blocks * block;
-  const int64_t count = std::min(block, points - first);
-  transpose(from + image * strides.batch + first * strides.axis[2], strides.channel,
-            to + (image * points + first) * channels, channels, channels, count);
+  const int64_t last = std::min(points, (tile % blocks + 1) * block);
+  const bool lines_join = (shape.in[1] == 1 || strides.axis[1] == shape.in[2] * strides.axis[2]) &&
+                          (shape.in[0] == 1 || strides.axis[0] == shape.in[1] * shape.in[2] * strides.axis[2]);
+  const int64_t run = lines_join ? points : shape.in[2];
+  for (int64_t point = tile % blocks * block; point < last;) {
+    const int64_t end = std::min(last, (point / run + 1) * run);
+    const int64_t line = point / shape.in[2];
+    const int64_t offset = line / shape.in[1] * strides.axis[0] + line % shape.in[1] * strides.axis[1] +
+                           point % shape.in[2] * strides.axis[2];
+    transpose(from + image * strides.batch + offset, strides.channel, to + (image * points + point) * channels,
+              channels, channels, end - point);
+    point = end;
+  }
 }
 
 // The strides of what convert_planar_input writes.

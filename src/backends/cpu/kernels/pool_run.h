@@ -42,8 +42,8 @@ template <bool average>
 POLYPHASE_INLINE void pool_channels(const PoolPlan& p, const float* image, const PoolTaps* taps, float* to) {
   const VecF identity = broadcast(average ? 0.0F : -std::numeric_limits<float>::infinity());
   const VecF count = broadcast(average ? pool_count(p, taps) : 1.0F);
-  for (int64_t c = 0; c < p.channels; c += kVecWidth) {
-    const int n = static_cast<int>(std::min<int64_t>(kVecWidth, p.channels - c));
+  for (int64_t c = 0; c < p.channels; c += vec_width) {
+    const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
     VecF sum = identity;
     for (int64_t z = taps[0].first; z < taps[0].last; ++z) {
       for (int64_t y = taps[1].first; y < taps[1].last; ++y) {
@@ -51,14 +51,14 @@ POLYPHASE_INLINE void pool_channels(const PoolPlan& p, const float* image, const
                            (taps[1].start + y * p.dilation[1]) * p.from_strides[3] + c;
         for (int64_t x = taps[2].first; x < taps[2].last; ++x) {
           const float* at = row + (taps[2].start + x * p.dilation[2]) * p.from_strides[4];
-          const VecF value = n == kVecWidth ? load(at) : load_first(at, n);
+          const VecF value = n == vec_width ? load(at) : load_first(at, n);
           // A NaN of the input stays: max returns its second operand where either is a NaN.
           sum = average ? sum + value : select(equal(sum, sum), max(sum, value), sum);
         }
       }
     }
     if (average) sum = sum / count;
-    if (n == kVecWidth) {
+    if (n == vec_width) {
       store(to + c, sum);
     } else {
       store_first(to + c, sum, n);

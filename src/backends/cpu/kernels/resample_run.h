@@ -23,14 +23,14 @@ inline void resample_pixel(const ResamplePlan& p, const ResampleLists& lists, co
   const bool copies = p.taps[0] == 1 && p.taps[1] == 1 && p.taps[2] == 1;
   if (copies) {
     const float* from = image + lists.axis[0]->offset + lists.axis[1]->offset + lists.axis[2]->offset;
-    for (int64_t c = 0; c < p.channels; c += kVecWidth) {
-      const int n = static_cast<int>(std::min<int64_t>(kVecWidth, p.channels - c));
+    for (int64_t c = 0; c < p.channels; c += vec_width) {
+      const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
       store_first(to + c, load_first(from + c, n), n);
     }
     return;
   }
-  for (int64_t c = 0; c < p.channels; c += kVecWidth) {
-    const int n = static_cast<int>(std::min<int64_t>(kVecWidth, p.channels - c));
+  for (int64_t c = 0; c < p.channels; c += vec_width) {
+    const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
     VecF sum = broadcast(0.0F);
     for (int z = 0; z < p.taps[0]; ++z) {
       for (int y = 0; y < p.taps[1]; ++y) {

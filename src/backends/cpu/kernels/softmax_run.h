@@ -17,11 +17,11 @@ inline void softmax_row(const SoftmaxPlan& p, const float* x, float* y) {
   for (int64_t i = 0; i < p.length; ++i) largest = x[i] <= largest ? largest : x[i];
   const VecF top = broadcast(largest);
   double total = 0;
-  for (int64_t i = 0; i < p.length; i += kVecWidth) {
-    const int n = static_cast<int>(std::min<int64_t>(kVecWidth, p.length - i));
+  for (int64_t i = 0; i < p.length; i += vec_width) {
+    const int n = static_cast<int>(std::min<int64_t>(vec_width, p.length - i));
     const VecF e = exp(load_first(x + i, n) - top);
     if (p.logarithm == 0) store_first(y + i, e, n);
-    float lanes[kVecWidth];
+    float lanes[vec_width];
     store(lanes, e);
     for (int lane = 0; lane < n; ++lane) total += static_cast<double>(lanes[lane]);
   }
@@ -31,8 +31,8 @@ inline void softmax_row(const SoftmaxPlan& p, const float* x, float* y) {
     return;
   }
   const VecF divisor = broadcast(static_cast<float>(total));
-  for (int64_t i = 0; i < p.length; i += kVecWidth) {
-    const int n = static_cast<int>(std::min<int64_t>(kVecWidth, p.length - i));
+  for (int64_t i = 0; i < p.length; i += vec_width) {
+    const int n = static_cast<int>(std::min<int64_t>(vec_width, p.length - i));
     store_first(y + i, load_first(y + i, n) / divisor, n);
   }
 }
@@ -61,10 +61,10 @@ inline void softmax_lanes(const SoftmaxPlan& p, const float* x, float* y, int n)
 
 inline void run_softmax(const SoftmaxPlan& p, const float* x, float* y, int64_t tile) {
   if (p.inner == 1) return softmax_row(p, x + tile * p.length, y + tile * p.length);
-  const int64_t blocks = (p.inner + kVecWidth - 1) / kVecWidth;
-  const int64_t first = tile % blocks * kVecWidth;
+  const int64_t blocks = (p.inner + vec_width - 1) / vec_width;
+  const int64_t first = tile % blocks * vec_width;
   const int64_t offset = tile / blocks * p.length * p.inner + first;
-  softmax_lanes(p, x + offset, y + offset, static_cast<int>(std::min<int64_t>(kVecWidth, p.inner - first)));
+  softmax_lanes(p, x + offset, y + offset, static_cast<int>(std::min<int64_t>(vec_width, p.inner - first)));
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

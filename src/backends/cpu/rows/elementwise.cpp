@@ -55,8 +55,8 @@ double cost_elementwise(const StepDesc& desc, const Target& target) {
   for (const Part& part : desc.parts) {
     const auto step = ending_step(part, running_operand(part) == 1);
     if (!step.has_value()) continue;
-    const bool lane_by_lane = step->kind >= EndingKind::kTan || step->kind == EndingKind::kPower;
-    per_element += lane_by_lane ? 20e-9 : (step->kind >= EndingKind::kSigmoid ? 0.6e-9 : 0.1e-9);
+    const bool lane_by_lane = step->kind >= EndingKind::tan || step->kind == EndingKind::power;
+    per_element += lane_by_lane ? 20e-9 : (step->kind >= EndingKind::sigmoid ? 0.6e-9 : 0.1e-9);
   }
   return moving_seconds(desc) + result_elements(desc) * per_element * (target.cluster == Cluster::scalar ? 6 : 1);
 }

@@ -15,43 +15,43 @@ struct Word {
 };
 
 constexpr Word unary_words[] = {
-    {"abs", EndingKind::kAbs},
-    {"acos", EndingKind::kAcos},
-    {"acosh", EndingKind::kAcosh},
-    {"asin", EndingKind::kAsin},
-    {"asinh", EndingKind::kAsinh},
-    {"atan", EndingKind::kAtan},
-    {"atanh", EndingKind::kAtanh},
-    {"ceil", EndingKind::kCeil},
-    {"celu", EndingKind::kCelu, "alpha"},
-    {"clip", EndingKind::kClip, "low", "high"},
-    {"cos", EndingKind::kCos},
-    {"cosh", EndingKind::kCosh},
-    {"elu", EndingKind::kElu, "alpha"},
-    {"erf", EndingKind::kErf},
-    {"exp", EndingKind::kExp},
-    {"floor", EndingKind::kFloor},
-    {"hard_sigmoid", EndingKind::kHardSigmoid, "alpha", "beta"},
-    {"hard_swish", EndingKind::kHardSwish},
-    {"leaky_relu", EndingKind::kLeakyRelu, "alpha"},
-    {"log", EndingKind::kLog},
-    {"mish", EndingKind::kMish},
-    {"neg", EndingKind::kNegate},
-    {"reciprocal", EndingKind::kReciprocal},
-    {"relu", EndingKind::kRelu},
-    {"round", EndingKind::kRound},
-    {"selu", EndingKind::kSelu, "alpha", "gamma"},
-    {"sigmoid", EndingKind::kSigmoid},
-    {"sign", EndingKind::kSign},
-    {"silu", EndingKind::kSilu},
-    {"sin", EndingKind::kSin},
-    {"sinh", EndingKind::kSinh},
-    {"softplus", EndingKind::kSoftplus},
-    {"softsign", EndingKind::kSoftsign},
-    {"sqrt", EndingKind::kSquareRoot},
-    {"tan", EndingKind::kTan},
-    {"tanh", EndingKind::kTanh},
-    {"thresholded_relu", EndingKind::kThresholdedRelu, "alpha"},
+    {"abs", EndingKind::abs},
+    {"acos", EndingKind::acos},
+    {"acosh", EndingKind::acosh},
+    {"asin", EndingKind::asin},
+    {"asinh", EndingKind::asinh},
+    {"atan", EndingKind::atan},
+    {"atanh", EndingKind::atanh},
+    {"ceil", EndingKind::ceil},
+    {"celu", EndingKind::celu, "alpha"},
+    {"clip", EndingKind::clip, "low", "high"},
+    {"cos", EndingKind::cos},
+    {"cosh", EndingKind::cosh},
+    {"elu", EndingKind::elu, "alpha"},
+    {"erf", EndingKind::erf},
+    {"exp", EndingKind::exp},
+    {"floor", EndingKind::floor},
+    {"hard_sigmoid", EndingKind::hard_sigmoid, "alpha", "beta"},
+    {"hard_swish", EndingKind::hard_swish},
+    {"leaky_relu", EndingKind::leaky_relu, "alpha"},
+    {"log", EndingKind::log},
+    {"mish", EndingKind::mish},
+    {"neg", EndingKind::negate},
+    {"reciprocal", EndingKind::reciprocal},
+    {"relu", EndingKind::relu},
+    {"round", EndingKind::round},
+    {"selu", EndingKind::selu, "alpha", "gamma"},
+    {"sigmoid", EndingKind::sigmoid},
+    {"sign", EndingKind::sign},
+    {"silu", EndingKind::silu},
+    {"sin", EndingKind::sin},
+    {"sinh", EndingKind::sinh},
+    {"softplus", EndingKind::softplus},
+    {"softsign", EndingKind::softsign},
+    {"sqrt", EndingKind::square_root},
+    {"tan", EndingKind::tan},
+    {"tanh", EndingKind::tanh},
+    {"thresholded_relu", EndingKind::thresholded_relu, "alpha"},
 };
 
 struct BinaryWord {
@@ -61,14 +61,26 @@ struct BinaryWord {
 };
 
 constexpr BinaryWord binary_words[] = {
-    {"add", EndingKind::kAdd, EndingKind::kAdd},           {"div", EndingKind::kDivide, EndingKind::kDivideInto},
-    {"max", EndingKind::kMaximum, EndingKind::kMaximum},   {"min", EndingKind::kMinimum, EndingKind::kMinimum},
-    {"mul", EndingKind::kMultiply, EndingKind::kMultiply}, {"pow", EndingKind::kPower, std::nullopt},
-    {"prelu", EndingKind::kPrelu, std::nullopt},           {"sub", EndingKind::kSubtract, EndingKind::kSubtractFrom},
+    {"add", EndingKind::add, EndingKind::add},           {"div", EndingKind::divide, EndingKind::divide_into},
+    {"max", EndingKind::maximum, EndingKind::maximum},   {"min", EndingKind::minimum, EndingKind::minimum},
+    {"mul", EndingKind::multiply, EndingKind::multiply}, {"pow", EndingKind::power, std::nullopt},
+    {"prelu", EndingKind::prelu, std::nullopt},          {"sub", EndingKind::subtract, EndingKind::subtract_from},
 };
 
 float setting(const Part& part, std::string_view attribute) {
   return attribute.empty() ? 0.0F : static_cast<float>(part.attributes.get<double>(attribute));
+}
+
+// The strides of an operand that broadcasts to `rank` axes by numpy's rule.
+ImageStrides broadcast_strides_of(const TensorDesc& desc, int rank) {
+  TensorDesc full;
+  full.rank = rank;
+  const int lead = rank - desc.rank;
+  for (int axis = lead; axis < rank; ++axis) {
+    const auto from = static_cast<std::size_t>(axis - lead);
+    full.strides[static_cast<std::size_t>(axis)] = desc.sizes[from] == 1 ? 0 : desc.strides[from];
+  }
+  return image_strides_of(full);
 }
 
 }  // namespace
@@ -83,7 +95,7 @@ std::optional<EndingStep> ending_step(const Part& part, bool running_is_second) 
   if (part.operands.size() == 1) {
     if (name == "gelu") {
       const bool exact = part.attributes.get<std::string>("approximate") == "none";
-      return EndingStep{exact ? EndingKind::kGeluErf : EndingKind::kGeluTanh, -1, 0, 0};
+      return EndingStep{exact ? EndingKind::gelu_erf : EndingKind::gelu_tanh, -1, 0, 0};
     }
     for (const Word& word : unary_words) {
       if (word.op == name) return EndingStep{word.kind, -1, setting(part, word.alpha), setting(part, word.beta)};
@@ -101,18 +113,44 @@ std::optional<EndingStep> ending_step(const Part& part, bool running_is_second) 
 }
 
 std::string refuse_endings(const StepDesc& desc) {
-  if (desc.endings().size() > EndingProgram::kMaxSteps) return "takes at most 8 endings";
+  if (desc.endings().size() > EndingProgram::max_steps) return "takes at most 16 endings";
   for (const Part& part : desc.endings()) {
     const int running = running_operand(part);
     const bool twice = std::count(part.operands.begin(), part.operands.end(), static_cast<int>(Part::running)) > 1;
     if (running < 0 || twice || !ending_step(part, running == 1).has_value())
       return "has no ending for " + part.op->name;
     for (const int operand : part.operands) {
-      if (operand >= 0 && desc.inputs[static_cast<std::size_t>(operand)].type.dtype != DType::f32)
-        return "endings compute in f32 only";
+      if (operand < 0) continue;
+      const Type& type = desc.inputs[static_cast<std::size_t>(operand)].type;
+      if (type.dtype != DType::f32) return "endings compute in f32 only";
+      if (type.shape.rank() > desc.outputs[0].type.shape.rank())
+        return "an ending's operand has more axes than the result";
     }
   }
   return {};
+}
+
+TranslatedEndings translate_endings(const StepDesc& desc, std::span<const TensorDesc> inputs, int rank) {
+  TranslatedEndings out;
+  for (const Part& part : desc.endings()) {
+    EndingStep step = *ending_step(part, running_operand(part) == 1);
+    if (step.operand >= 0) {
+      const auto input = static_cast<std::size_t>(step.operand);
+      step.operand = static_cast<std::int8_t>(out.operands.size());
+      out.program.operands[out.operands.size()] = broadcast_strides_of(inputs[input], rank);
+      out.operands.push_back(static_cast<int>(input));
+    }
+    out.program.steps[out.program.count++] = step;
+  }
+  return out;
+}
+
+ImageStrides image_strides_of(const TensorDesc& desc) {
+  ImageStrides out = {desc.strides[0], desc.strides[1], {0, 0, 0}};
+  for (int axis = 2; axis < desc.rank; ++axis) {
+    out.axis[axis + 3 - desc.rank] = desc.strides[static_cast<std::size_t>(axis)];
+  }
+  return out;
 }
 
 }  // namespace polyphase::cpu

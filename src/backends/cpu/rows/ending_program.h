@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "backends/cpu/kernels/endings.h"
 #include "kernel/step_desc.h"
@@ -20,5 +22,17 @@ int running_operand(const Part& part);
 // Why these endings cannot be run by kernels; empty: they can. All operands must be f32 of the step's result shape or
 // broadcast to it.
 std::string refuse_endings(const StepDesc& desc);
+
+struct TranslatedEndings {
+  EndingProgram program = {};
+  std::vector<int> operands;  // indices into desc.inputs, by EndingStep::operand
+};
+
+// For endings that refuse_endings lets pass. `inputs` are the operands' strides at plan time; the result has `rank`
+// axes, at least 3.
+TranslatedEndings translate_endings(const StepDesc& desc, std::span<const TensorDesc> inputs, int rank);
+
+// Strides of a tensor (batch, channel, up to three axes) as the kernels want them: axes right-aligned, missing ones 0.
+ImageStrides image_strides_of(const TensorDesc& desc);
 
 }  // namespace polyphase::cpu

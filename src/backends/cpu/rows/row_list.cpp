@@ -17,17 +17,19 @@ std::string needs_unfused(const StepDesc& desc) {
   return desc.parts.size() == 1 ? "" : "takes no beginnings or endings";
 }
 
-int vector_width(Cluster cluster) {
+const ClusterKernels& kernels_of(Cluster cluster) {
   switch (cluster) {
-    case Cluster::scalar:
-      return polyphase_cpu_rows_scalar.vector_width;
-    case Cluster::avx2:
-      return polyphase_cpu_rows_avx2.vector_width;
     case Cluster::avx512:
-      return polyphase_cpu_rows_avx512.vector_width;
+      return polyphase_cpu_rows_avx512;
+    case Cluster::avx2:
+      return polyphase_cpu_rows_avx2;
+    case Cluster::scalar:
+      break;
   }
-  return 1;
+  return polyphase_cpu_rows_scalar;
 }
+
+int vector_width(Cluster cluster) { return kernels_of(cluster).vector_width; }
 
 double moving_seconds(const StepDesc& desc) {
   constexpr double bytes_per_second = 8e9;

@@ -12,6 +12,7 @@ namespace polyphase::cpu {
 // Rows are pointed at for the life of the program: a deque never moves them.
 using RowList = std::deque<Row>;
 
+void add_conv_rows(const ClusterKernels& kernels, RowList& rows);
 void add_move_rows(const ClusterKernels& kernels, RowList& rows);
 void add_elementwise_rows(const ClusterKernels& kernels, RowList& rows);
 void add_pool_rows(const ClusterKernels& kernels, RowList& rows);
@@ -24,6 +25,8 @@ void add_resample_rows(const ClusterKernels& kernels, RowList& rows);
 std::string needs_f32(const StepDesc& desc);      // every present operand and result is f32
 std::string needs_unfused(const StepDesc& desc);  // no beginnings, no endings
 
+// The entry points of a cluster; only to be called where it runs.
+const ClusterKernels& kernels_of(Cluster cluster);
 // Lanes of a cluster's vectors.
 int vector_width(Cluster cluster);
 

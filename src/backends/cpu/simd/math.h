@@ -1,4 +1,5 @@
-// Elementary functions on vectors of floats: exp, log, tanh, sigmoid, erf, sin, cos; about 1 to 2 ulp over the whole range.
+// Elementary functions on vectors of floats: exp, log, tanh, sigmoid, erf, sin, cos; about 1 to 2 ulp over the whole
+// range.
 //
 // Each one reduces its argument to a short interval and evaluates a minimax polynomial there. NaN stays NaN.
 #pragma once
@@ -19,14 +20,10 @@ POLYPHASE_INLINE VecF polynomial(VecF x, const float (&c)[n]) {
   return r;
 }
 
-POLYPHASE_INLINE VecF is_nan_select(VecF x, VecF otherwise) {
-  return select(equal(x, x), otherwise, x);
-}
+POLYPHASE_INLINE VecF is_nan_select(VecF x, VecF otherwise) { return select(equal(x, x), otherwise, x); }
 
 // 2^n for integer lanes -126 <= n <= 127.
-POLYPHASE_INLINE VecF power_of_two(VecI n) {
-  return as_float(shift_left<23>(n + broadcast(127)));
-}
+POLYPHASE_INLINE VecF power_of_two(VecI n) { return as_float(shift_left<23>(n + broadcast(127))); }
 
 // exp(x) = 2^n * exp(r), |r| <= ln(2)/2. The scale is applied in two halves so that subnormal results come out right.
 POLYPHASE_INLINE VecF exp(VecF x) {
@@ -34,8 +31,8 @@ POLYPHASE_INLINE VecF exp(VecF x) {
   const VecF n = round_nearest(bounded * broadcast(1.44269504F));
   VecF r = fma(n, broadcast(-0.693359375F), bounded);
   r = fma(n, broadcast(2.12194440e-4F), r);
-  constexpr float kTail[] = {0.5F, 0.16666574F, 0.04166686F, 0.00836373F, 0.00139015F};
-  const VecF e = fma(r * r, polynomial(r, kTail), r) + broadcast(1.0F);
+  constexpr float tail[] = {0.5F, 0.16666574F, 0.04166686F, 0.00836373F, 0.00139015F};
+  const VecF e = fma(r * r, polynomial(r, tail), r) + broadcast(1.0F);
   const VecF half = floor(n * broadcast(0.5F));
   return is_nan_select(x, e * power_of_two(to_int(half)) * power_of_two(to_int(n - half)));
 }
@@ -49,9 +46,9 @@ POLYPHASE_INLINE VecF log(VecF x) {
   const VecF e = to_float(biased - broadcast(128)) - select(tiny, broadcast(24.0F), broadcast(0.0F));
   const VecF m = as_float((bits & broadcast(0x007fffff)) + broadcast(0x3f3504f3));
   const VecF f = m - broadcast(1.0F);
-  constexpr float kTail[] = {0.33333331F, -0.24999994F, 0.20000715F, -0.16668054F, 0.14249297F,
-                             -0.12420228F, 0.11677382F, -0.11514077F, 0.07035812F};
-  VecF low = f * f * f * polynomial(f, kTail);
+  constexpr float tail[] = {0.33333331F,  -0.24999994F, 0.20000715F,  -0.16668054F, 0.14249297F,
+                            -0.12420228F, 0.11677382F,  -0.11514077F, 0.07035812F};
+  VecF low = f * f * f * polynomial(f, tail);
   low = fma(e, broadcast(-2.12194440e-4F), low);
   low = fma(f * f, broadcast(-0.5F), low);
   VecF result = fma(e, broadcast(0.693359375F), low + f);
@@ -69,8 +66,8 @@ POLYPHASE_INLINE VecF copy_sign(VecF magnitude, VecF sign) {
 POLYPHASE_INLINE VecF tanh(VecF x) {
   const VecF a = abs(x);
   const VecF t = x * x;
-  constexpr float kSmall[] = {-0.33333328F, 0.13332719F, -0.05384331F, 0.02096151F, -0.00604539F};
-  const VecF near_zero = fma(x * t, polynomial(t, kSmall), x);
+  constexpr float small[] = {-0.33333328F, 0.13332719F, -0.05384331F, 0.02096151F, -0.00604539F};
+  const VecF near_zero = fma(x * t, polynomial(t, small), x);
   const VecF e = exp(min(broadcast(10.0F), a) * broadcast(2.0F));
   const VecF far = broadcast(1.0F) - broadcast(2.0F) / (e + broadcast(1.0F));
   return is_nan_select(x, select(less(a, broadcast(0.625F)), near_zero, copy_sign(far, x)));
@@ -86,13 +83,12 @@ POLYPHASE_INLINE VecF sigmoid(VecF x) {
 POLYPHASE_INLINE VecF erf(VecF x) {
   const VecF a = min(broadcast(4.0F), abs(x));
   const VecF t = a * a;
-  constexpr float kSmall[] = {1.12837917F,     -3.76126384e-01F, 1.12837820e-01F, -2.68654000e-02F,
-                              5.22094545e-03F, -8.48282908e-04F, 1.12569496e-04F, -9.64152105e-06F};
-  constexpr float kLarge[] = {-2.93987606e-04F, 1.13013045F,      6.31996942e-01F,
-                              1.09923803e-01F,  -2.63348218e-02F, 4.73004923e-03F,
-                              -5.90669230e-04F, 4.53495003e-05F,  -1.60224952e-06F};
-  const VecF near_zero = a * polynomial(t, kSmall);
-  const VecF far = broadcast(1.0F) - exp(broadcast(0.0F) - polynomial(a, kLarge));
+  constexpr float small[] = {1.12837917F,     -3.76126384e-01F, 1.12837820e-01F, -2.68654000e-02F,
+                             5.22094545e-03F, -8.48282908e-04F, 1.12569496e-04F, -9.64152105e-06F};
+  constexpr float large[] = {-2.93987606e-04F, 1.13013045F,      6.31996942e-01F, 1.09923803e-01F, -2.63348218e-02F,
+                             4.73004923e-03F,  -5.90669230e-04F, 4.53495003e-05F, -1.60224952e-06F};
+  const VecF near_zero = a * polynomial(t, small);
+  const VecF far = broadcast(1.0F) - exp(broadcast(0.0F) - polynomial(a, large));
   return is_nan_select(x, copy_sign(select(less(a, broadcast(1.0F)), near_zero, far), x));
 }
 
@@ -101,7 +97,7 @@ POLYPHASE_INLINE VecF erf(VecF x) {
 template <bool cosine>
 POLYPHASE_INLINE VecF sine(VecF x) {
   if (max_lane(abs(x)) >= 8192.0F) {
-    float lanes[kVecWidth];
+    float lanes[vec_width];
     store(lanes, x);
     for (float& lane : lanes) lane = cosine ? std::cos(lane) : std::sin(lane);
     return load(lanes);
@@ -112,20 +108,16 @@ POLYPHASE_INLINE VecF sine(VecF x) {
   r = fma(q, broadcast(-7.54978994e-8F), r);
   const VecI quadrant = to_int(q) + broadcast(cosine ? 1 : 0);
   const VecF t = r * r;
-  constexpr float kSin[] = {-0.16666665F, 0.00833274F, -0.00019586F};
-  constexpr float kCos[] = {4.16666646e-02F, -1.38882950e-03F, 2.45463159e-05F};
-  const VecF s = fma(r * t, polynomial(t, kSin), r);
-  const VecF c = fma(t * t, polynomial(t, kCos), fma(t, broadcast(-0.5F), broadcast(1.0F)));
+  constexpr float sin_tail[] = {-0.16666665F, 0.00833274F, -0.00019586F};
+  constexpr float cos_tail[] = {4.16666646e-02F, -1.38882950e-03F, 2.45463159e-05F};
+  const VecF s = fma(r * t, polynomial(t, sin_tail), r);
+  const VecF c = fma(t * t, polynomial(t, cos_tail), fma(t, broadcast(-0.5F), broadcast(1.0F)));
   const VecF use_cos = to_float(quadrant & broadcast(1));
   const VecF value = select(equal(use_cos, broadcast(1.0F)), c, s);
   return as_float(as_int(value) + shift_left<30>(quadrant & broadcast(2)));  // bit 1 of the quadrant flips the sign
 }
 
-POLYPHASE_INLINE VecF sin(VecF x) {
-  return sine<false>(x);
-}
-POLYPHASE_INLINE VecF cos(VecF x) {
-  return sine<true>(x);
-}
+POLYPHASE_INLINE VecF sin(VecF x) { return sine<false>(x); }
+POLYPHASE_INLINE VecF cos(VecF x) { return sine<true>(x); }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

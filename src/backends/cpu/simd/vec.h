@@ -1,16 +1,16 @@
 // The vector vocabulary of the CPU kernels: one register of floats or 32-bit integers, as wide as the cluster has.
 //
 // Every cluster header defines the same words:
-//   Vec<float>, Vec<int32_t>   value types with `width` lanes; kVecWidth
+//   Vec<float>, Vec<int32_t>   value types with `width` lanes; vec_width
 //   Mask                       one truth value per lane
 //   load, load_first(p, n), store, store_first(p, v, n), store_range(p, v, lo, hi), broadcast, iota
-//   + - * /, fma(a, b, c) = a*b + c, max, min, abs, sqrt, round_nearest, floor
+//   + - * /, fma(a, b, c) = a*b + c, product_error(a, b) = a*b - round(a*b), max, min, abs, sqrt, round_nearest, floor
 //   less, less_equal, equal, select(mask, if_true, if_false)
 //   to_int (nearest), to_float, as_int, as_float, shift_left<n>, shift_right_logical<n>, &, |
 //   load_f16, load_bf16, store_f16, store_bf16 (rounding to nearest even) and their _first forms
 //   sum, max_lane, hold (keeps a value in a register)
-// `load_first` reads only n elements and fills the rest with zero. `max(a, b)` and `min(a, b)` return b where either is a
-// NaN, so `max(zero, x)` keeps a NaN of x. Nothing here needs alignment.
+// `load_first` reads only n elements and fills the rest with zero. `max(a, b)` and `min(a, b)` return b where either is
+// a NaN, so `max(zero, x)` keeps a NaN of x. Nothing here needs alignment.
 #pragma once
 
 #include "backends/cpu/simd/cluster.h"
@@ -27,6 +27,6 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
 using VecF = Vec<float>;
 using VecI = Vec<int32_t>;
-inline constexpr int kVecWidth = VecF::width;
+inline constexpr int vec_width = VecF::width;
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -29,42 +29,26 @@ struct Mask {
   __m256 m;
 };
 
-POLYPHASE_INLINE Vec<int32_t> iota() {
-  return {_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)};
-}
+POLYPHASE_INLINE Vec<int32_t> iota() { return {_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)}; }
 POLYPHASE_INLINE __m256i lane_bits(int lo, int hi) {
   const __m256i lane = iota().v;
   return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(lo), lane),
                              _mm256_cmpgt_epi32(_mm256_set1_epi32(hi), lane));
 }
 
-POLYPHASE_INLINE Vec<float> broadcast(float x) {
-  return {_mm256_set1_ps(x)};
-}
-POLYPHASE_INLINE Vec<int32_t> broadcast(int32_t x) {
-  return {_mm256_set1_epi32(x)};
-}
-POLYPHASE_INLINE Vec<float> load(const float* p) {
-  return {_mm256_loadu_ps(p)};
-}
+POLYPHASE_INLINE Vec<float> broadcast(float x) { return {_mm256_set1_ps(x)}; }
+POLYPHASE_INLINE Vec<int32_t> broadcast(int32_t x) { return {_mm256_set1_epi32(x)}; }
+POLYPHASE_INLINE Vec<float> load(const float* p) { return {_mm256_loadu_ps(p)}; }
 POLYPHASE_INLINE Vec<int32_t> load(const int32_t* p) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
 }
-POLYPHASE_INLINE Vec<float> load_first(const float* p, int n) {
-  return {_mm256_maskload_ps(p, lane_bits(0, n))};
-}
+POLYPHASE_INLINE Vec<float> load_first(const float* p, int n) { return {_mm256_maskload_ps(p, lane_bits(0, n))}; }
 POLYPHASE_INLINE Vec<int32_t> load_first(const int32_t* p, int n) {
   return {_mm256_maskload_epi32(p, lane_bits(0, n))};
 }
-POLYPHASE_INLINE void store(float* p, Vec<float> a) {
-  _mm256_storeu_ps(p, a.v);
-}
-POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v);
-}
-POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) {
-  _mm256_maskstore_ps(p, lane_bits(0, n), a.v);
-}
+POLYPHASE_INLINE void store(float* p, Vec<float> a) { _mm256_storeu_ps(p, a.v); }
+POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v); }
+POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) { _mm256_maskstore_ps(p, lane_bits(0, n), a.v); }
 POLYPHASE_INLINE void store_first(int32_t* p, Vec<int32_t> a, int n) {
   _mm256_maskstore_epi32(p, lane_bits(0, n), a.v);
 }
@@ -72,33 +56,19 @@ POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) {
   _mm256_maskstore_ps(p, lane_bits(lo, hi), a.v);
 }
 
-POLYPHASE_INLINE Vec<float> operator+(Vec<float> a, Vec<float> b) {
-  return {_mm256_add_ps(a.v, b.v)};
+POLYPHASE_INLINE Vec<float> operator+(Vec<float> a, Vec<float> b) { return {_mm256_add_ps(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<float> operator-(Vec<float> a, Vec<float> b) { return {_mm256_sub_ps(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<float> operator*(Vec<float> a, Vec<float> b) { return {_mm256_mul_ps(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<float> operator/(Vec<float> a, Vec<float> b) { return {_mm256_div_ps(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+// a*b minus its rounded value, exactly.
+POLYPHASE_INLINE Vec<float> product_error(Vec<float> a, Vec<float> b) {
+  return {_mm256_fmsub_ps(a.v, b.v, _mm256_mul_ps(a.v, b.v))};
 }
-POLYPHASE_INLINE Vec<float> operator-(Vec<float> a, Vec<float> b) {
-  return {_mm256_sub_ps(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<float> operator*(Vec<float> a, Vec<float> b) {
-  return {_mm256_mul_ps(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<float> operator/(Vec<float> a, Vec<float> b) {
-  return {_mm256_div_ps(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) {
-  return {_mm256_fmadd_ps(a.v, b.v, c.v)};
-}
-POLYPHASE_INLINE Vec<float> max(Vec<float> a, Vec<float> b) {
-  return {_mm256_max_ps(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<float> min(Vec<float> a, Vec<float> b) {
-  return {_mm256_min_ps(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<float> abs(Vec<float> a) {
-  return {_mm256_andnot_ps(_mm256_set1_ps(-0.0F), a.v)};
-}
-POLYPHASE_INLINE Vec<float> sqrt(Vec<float> a) {
-  return {_mm256_sqrt_ps(a.v)};
-}
+POLYPHASE_INLINE Vec<float> max(Vec<float> a, Vec<float> b) { return {_mm256_max_ps(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<float> min(Vec<float> a, Vec<float> b) { return {_mm256_min_ps(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<float> abs(Vec<float> a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0F), a.v)}; }
+POLYPHASE_INLINE Vec<float> sqrt(Vec<float> a) { return {_mm256_sqrt_ps(a.v)}; }
 POLYPHASE_INLINE Vec<float> round_nearest(Vec<float> a) {
   return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
@@ -106,15 +76,9 @@ POLYPHASE_INLINE Vec<float> floor(Vec<float> a) {
   return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
 }
 
-POLYPHASE_INLINE Mask less(Vec<float> a, Vec<float> b) {
-  return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)};
-}
-POLYPHASE_INLINE Mask less_equal(Vec<float> a, Vec<float> b) {
-  return {_mm256_cmp_ps(a.v, b.v, _CMP_LE_OQ)};
-}
-POLYPHASE_INLINE Mask equal(Vec<float> a, Vec<float> b) {
-  return {_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)};
-}
+POLYPHASE_INLINE Mask less(Vec<float> a, Vec<float> b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
+POLYPHASE_INLINE Mask less_equal(Vec<float> a, Vec<float> b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LE_OQ)}; }
+POLYPHASE_INLINE Mask equal(Vec<float> a, Vec<float> b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)}; }
 POLYPHASE_INLINE Vec<float> select(Mask m, Vec<float> yes, Vec<float> no) {
   return {_mm256_blendv_ps(no.v, yes.v, m.m)};
 }
@@ -122,18 +86,10 @@ POLYPHASE_INLINE Vec<int32_t> select(Mask m, Vec<int32_t> yes, Vec<int32_t> no) 
   return {_mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(no.v), _mm256_castsi256_ps(yes.v), m.m))};
 }
 
-POLYPHASE_INLINE Vec<int32_t> operator+(Vec<int32_t> a, Vec<int32_t> b) {
-  return {_mm256_add_epi32(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<int32_t> operator-(Vec<int32_t> a, Vec<int32_t> b) {
-  return {_mm256_sub_epi32(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<int32_t> operator&(Vec<int32_t> a, Vec<int32_t> b) {
-  return {_mm256_and_si256(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<int32_t> operator|(Vec<int32_t> a, Vec<int32_t> b) {
-  return {_mm256_or_si256(a.v, b.v)};
-}
+POLYPHASE_INLINE Vec<int32_t> operator+(Vec<int32_t> a, Vec<int32_t> b) { return {_mm256_add_epi32(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<int32_t> operator-(Vec<int32_t> a, Vec<int32_t> b) { return {_mm256_sub_epi32(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<int32_t> operator&(Vec<int32_t> a, Vec<int32_t> b) { return {_mm256_and_si256(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<int32_t> operator|(Vec<int32_t> a, Vec<int32_t> b) { return {_mm256_or_si256(a.v, b.v)}; }
 template <int n>
 POLYPHASE_INLINE Vec<int32_t> shift_left(Vec<int32_t> a) {
   return {_mm256_slli_epi32(a.v, n)};
@@ -142,18 +98,10 @@ template <int n>
 POLYPHASE_INLINE Vec<int32_t> shift_right_logical(Vec<int32_t> a) {
   return {_mm256_srli_epi32(a.v, n)};
 }
-POLYPHASE_INLINE Vec<int32_t> to_int(Vec<float> a) {
-  return {_mm256_cvtps_epi32(a.v)};
-}
-POLYPHASE_INLINE Vec<float> to_float(Vec<int32_t> a) {
-  return {_mm256_cvtepi32_ps(a.v)};
-}
-POLYPHASE_INLINE Vec<int32_t> as_int(Vec<float> a) {
-  return {_mm256_castps_si256(a.v)};
-}
-POLYPHASE_INLINE Vec<float> as_float(Vec<int32_t> a) {
-  return {_mm256_castsi256_ps(a.v)};
-}
+POLYPHASE_INLINE Vec<int32_t> to_int(Vec<float> a) { return {_mm256_cvtps_epi32(a.v)}; }
+POLYPHASE_INLINE Vec<float> to_float(Vec<int32_t> a) { return {_mm256_cvtepi32_ps(a.v)}; }
+POLYPHASE_INLINE Vec<int32_t> as_int(Vec<float> a) { return {_mm256_castps_si256(a.v)}; }
+POLYPHASE_INLINE Vec<float> as_float(Vec<int32_t> a) { return {_mm256_castsi256_ps(a.v)}; }
 
 POLYPHASE_INLINE Vec<float> load_f16(const uint16_t* p) {
   return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
@@ -208,9 +156,7 @@ POLYPHASE_INLINE float max_lane(Vec<float> a) {
 }
 
 // Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
-POLYPHASE_INLINE void hold(Vec<float>& a) {
-  __asm__("" : "+x"(a.v));
-}
+POLYPHASE_INLINE void hold(Vec<float>& a) { __asm__("" : "+x"(a.v)); }
 
 // Transposes width × width lanes held in r[0..width).
 POLYPHASE_INLINE void transpose_lanes(Vec<float>* r) {

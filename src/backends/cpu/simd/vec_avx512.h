@@ -39,36 +39,20 @@ POLYPHASE_INLINE __mmask16 lane_bits(int lo, int hi) {
   return static_cast<__mmask16>(((1U << static_cast<unsigned>(hi)) - 1U) & ~((1U << static_cast<unsigned>(lo)) - 1U));
 }
 
-POLYPHASE_INLINE Vec<float> broadcast(float x) {
-  return {_mm512_set1_ps(x)};
-}
-POLYPHASE_INLINE Vec<int32_t> broadcast(int32_t x) {
-  return {_mm512_set1_epi32(x)};
-}
+POLYPHASE_INLINE Vec<float> broadcast(float x) { return {_mm512_set1_ps(x)}; }
+POLYPHASE_INLINE Vec<int32_t> broadcast(int32_t x) { return {_mm512_set1_epi32(x)}; }
 POLYPHASE_INLINE Vec<int32_t> iota() {
   return {_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)};
 }
-POLYPHASE_INLINE Vec<float> load(const float* p) {
-  return {_mm512_loadu_ps(p)};
-}
-POLYPHASE_INLINE Vec<int32_t> load(const int32_t* p) {
-  return {_mm512_loadu_si512(p)};
-}
-POLYPHASE_INLINE Vec<float> load_first(const float* p, int n) {
-  return {_mm512_maskz_loadu_ps(lane_bits(0, n), p)};
-}
+POLYPHASE_INLINE Vec<float> load(const float* p) { return {_mm512_loadu_ps(p)}; }
+POLYPHASE_INLINE Vec<int32_t> load(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
+POLYPHASE_INLINE Vec<float> load_first(const float* p, int n) { return {_mm512_maskz_loadu_ps(lane_bits(0, n), p)}; }
 POLYPHASE_INLINE Vec<int32_t> load_first(const int32_t* p, int n) {
   return {_mm512_maskz_loadu_epi32(lane_bits(0, n), p)};
 }
-POLYPHASE_INLINE void store(float* p, Vec<float> a) {
-  _mm512_storeu_ps(p, a.v);
-}
-POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) {
-  _mm512_storeu_si512(p, a.v);
-}
-POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) {
-  _mm512_mask_storeu_ps(p, lane_bits(0, n), a.v);
-}
+POLYPHASE_INLINE void store(float* p, Vec<float> a) { _mm512_storeu_ps(p, a.v); }
+POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) { _mm512_storeu_si512(p, a.v); }
+POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) { _mm512_mask_storeu_ps(p, lane_bits(0, n), a.v); }
 POLYPHASE_INLINE void store_first(int32_t* p, Vec<int32_t> a, int n) {
   _mm512_mask_storeu_epi32(p, lane_bits(0, n), a.v);
 }
@@ -76,33 +60,19 @@ POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) {
   _mm512_mask_storeu_ps(p, lane_bits(lo, hi), a.v);
 }
 
-POLYPHASE_INLINE Vec<float> operator+(Vec<float> a, Vec<float> b) {
-  return {_mm512_add_ps(a.v, b.v)};
+POLYPHASE_INLINE Vec<float> operator+(Vec<float> a, Vec<float> b) { return {_mm512_add_ps(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<float> operator-(Vec<float> a, Vec<float> b) { return {_mm512_sub_ps(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<float> operator*(Vec<float> a, Vec<float> b) { return {_mm512_mul_ps(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<float> operator/(Vec<float> a, Vec<float> b) { return {_mm512_div_ps(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+// a*b minus its rounded value, exactly.
+POLYPHASE_INLINE Vec<float> product_error(Vec<float> a, Vec<float> b) {
+  return {_mm512_fmsub_ps(a.v, b.v, _mm512_mul_ps(a.v, b.v))};
 }
-POLYPHASE_INLINE Vec<float> operator-(Vec<float> a, Vec<float> b) {
-  return {_mm512_sub_ps(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<float> operator*(Vec<float> a, Vec<float> b) {
-  return {_mm512_mul_ps(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<float> operator/(Vec<float> a, Vec<float> b) {
-  return {_mm512_div_ps(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) {
-  return {_mm512_fmadd_ps(a.v, b.v, c.v)};
-}
-POLYPHASE_INLINE Vec<float> max(Vec<float> a, Vec<float> b) {
-  return {_mm512_max_ps(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<float> min(Vec<float> a, Vec<float> b) {
-  return {_mm512_min_ps(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<float> abs(Vec<float> a) {
-  return {_mm512_abs_ps(a.v)};
-}
-POLYPHASE_INLINE Vec<float> sqrt(Vec<float> a) {
-  return {_mm512_sqrt_ps(a.v)};
-}
+POLYPHASE_INLINE Vec<float> max(Vec<float> a, Vec<float> b) { return {_mm512_max_ps(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<float> min(Vec<float> a, Vec<float> b) { return {_mm512_min_ps(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<float> abs(Vec<float> a) { return {_mm512_abs_ps(a.v)}; }
+POLYPHASE_INLINE Vec<float> sqrt(Vec<float> a) { return {_mm512_sqrt_ps(a.v)}; }
 POLYPHASE_INLINE Vec<float> round_nearest(Vec<float> a) {
   return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
@@ -110,15 +80,9 @@ POLYPHASE_INLINE Vec<float> floor(Vec<float> a) {
   return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
 }
 
-POLYPHASE_INLINE Mask less(Vec<float> a, Vec<float> b) {
-  return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)};
-}
-POLYPHASE_INLINE Mask less_equal(Vec<float> a, Vec<float> b) {
-  return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ)};
-}
-POLYPHASE_INLINE Mask equal(Vec<float> a, Vec<float> b) {
-  return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ)};
-}
+POLYPHASE_INLINE Mask less(Vec<float> a, Vec<float> b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
+POLYPHASE_INLINE Mask less_equal(Vec<float> a, Vec<float> b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ)}; }
+POLYPHASE_INLINE Mask equal(Vec<float> a, Vec<float> b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ)}; }
 POLYPHASE_INLINE Vec<float> select(Mask m, Vec<float> yes, Vec<float> no) {
   return {_mm512_mask_blend_ps(m.m, no.v, yes.v)};
 }
@@ -126,18 +90,10 @@ POLYPHASE_INLINE Vec<int32_t> select(Mask m, Vec<int32_t> yes, Vec<int32_t> no) 
   return {_mm512_mask_blend_epi32(m.m, no.v, yes.v)};
 }
 
-POLYPHASE_INLINE Vec<int32_t> operator+(Vec<int32_t> a, Vec<int32_t> b) {
-  return {_mm512_add_epi32(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<int32_t> operator-(Vec<int32_t> a, Vec<int32_t> b) {
-  return {_mm512_sub_epi32(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<int32_t> operator&(Vec<int32_t> a, Vec<int32_t> b) {
-  return {_mm512_and_si512(a.v, b.v)};
-}
-POLYPHASE_INLINE Vec<int32_t> operator|(Vec<int32_t> a, Vec<int32_t> b) {
-  return {_mm512_or_si512(a.v, b.v)};
-}
+POLYPHASE_INLINE Vec<int32_t> operator+(Vec<int32_t> a, Vec<int32_t> b) { return {_mm512_add_epi32(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<int32_t> operator-(Vec<int32_t> a, Vec<int32_t> b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<int32_t> operator&(Vec<int32_t> a, Vec<int32_t> b) { return {_mm512_and_si512(a.v, b.v)}; }
+POLYPHASE_INLINE Vec<int32_t> operator|(Vec<int32_t> a, Vec<int32_t> b) { return {_mm512_or_si512(a.v, b.v)}; }
 template <int n>
 POLYPHASE_INLINE Vec<int32_t> shift_left(Vec<int32_t> a) {
   return {_mm512_slli_epi32(a.v, n)};
@@ -146,18 +102,10 @@ template <int n>
 POLYPHASE_INLINE Vec<int32_t> shift_right_logical(Vec<int32_t> a) {
   return {_mm512_srli_epi32(a.v, n)};
 }
-POLYPHASE_INLINE Vec<int32_t> to_int(Vec<float> a) {
-  return {_mm512_cvtps_epi32(a.v)};
-}
-POLYPHASE_INLINE Vec<float> to_float(Vec<int32_t> a) {
-  return {_mm512_cvtepi32_ps(a.v)};
-}
-POLYPHASE_INLINE Vec<int32_t> as_int(Vec<float> a) {
-  return {_mm512_castps_si512(a.v)};
-}
-POLYPHASE_INLINE Vec<float> as_float(Vec<int32_t> a) {
-  return {_mm512_castsi512_ps(a.v)};
-}
+POLYPHASE_INLINE Vec<int32_t> to_int(Vec<float> a) { return {_mm512_cvtps_epi32(a.v)}; }
+POLYPHASE_INLINE Vec<float> to_float(Vec<int32_t> a) { return {_mm512_cvtepi32_ps(a.v)}; }
+POLYPHASE_INLINE Vec<int32_t> as_int(Vec<float> a) { return {_mm512_castps_si512(a.v)}; }
+POLYPHASE_INLINE Vec<float> as_float(Vec<int32_t> a) { return {_mm512_castsi512_ps(a.v)}; }
 
 POLYPHASE_INLINE Vec<float> load_f16(const uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
@@ -195,17 +143,11 @@ POLYPHASE_INLINE void store_bf16_first(uint16_t* p, Vec<float> a, int n) {
   _mm256_mask_storeu_epi16(p, lane_bits(0, n), narrow_bf16(a));
 }
 
-POLYPHASE_INLINE float sum(Vec<float> a) {
-  return _mm512_reduce_add_ps(a.v);
-}
-POLYPHASE_INLINE float max_lane(Vec<float> a) {
-  return _mm512_reduce_max_ps(a.v);
-}
+POLYPHASE_INLINE float sum(Vec<float> a) { return _mm512_reduce_add_ps(a.v); }
+POLYPHASE_INLINE float max_lane(Vec<float> a) { return _mm512_reduce_max_ps(a.v); }
 
 // Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
-POLYPHASE_INLINE void hold(Vec<float>& a) {
-  __asm__("" : "+v"(a.v));
-}
+POLYPHASE_INLINE void hold(Vec<float>& a) { __asm__("" : "+v"(a.v)); }
 
 // Transposes width × width lanes held in r[0..width).
 POLYPHASE_INLINE void transpose_lanes(Vec<float>* r) {

@@ -1,4 +1,5 @@
-// The vector vocabulary without any instruction set: 4 lanes of compiler vectors, which become SSE2 or NEON by themselves.
+// The vector vocabulary without any instruction set: 4 lanes of compiler vectors, which become SSE2 or NEON by
+// themselves.
 #pragma once
 
 #include <bit>
@@ -32,15 +33,9 @@ struct Mask {
   IntLanes m;
 };
 
-POLYPHASE_INLINE Vec<float> broadcast(float x) {
-  return {FloatLanes{x, x, x, x}};
-}
-POLYPHASE_INLINE Vec<int32_t> broadcast(int32_t x) {
-  return {IntLanes{x, x, x, x}};
-}
-POLYPHASE_INLINE Vec<int32_t> iota() {
-  return {IntLanes{0, 1, 2, 3}};
-}
+POLYPHASE_INLINE Vec<float> broadcast(float x) { return {FloatLanes{x, x, x, x}}; }
+POLYPHASE_INLINE Vec<int32_t> broadcast(int32_t x) { return {IntLanes{x, x, x, x}}; }
+POLYPHASE_INLINE Vec<int32_t> iota() { return {IntLanes{0, 1, 2, 3}}; }
 POLYPHASE_INLINE Vec<float> load(const float* p) {
   Vec<float> r;
   std::memcpy(&r.v, p, sizeof r.v);
@@ -61,44 +56,33 @@ POLYPHASE_INLINE Vec<int32_t> load_first(const int32_t* p, int n) {
   for (int i = 0; i < n; ++i) r[i] = p[i];
   return {r};
 }
-POLYPHASE_INLINE void store(float* p, Vec<float> a) {
-  std::memcpy(p, &a.v, sizeof a.v);
-}
-POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) {
-  std::memcpy(p, &a.v, sizeof a.v);
-}
+POLYPHASE_INLINE void store(float* p, Vec<float> a) { std::memcpy(p, &a.v, sizeof a.v); }
+POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) { std::memcpy(p, &a.v, sizeof a.v); }
 POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) {
   for (int i = lo; i < hi; ++i) p[i] = a.v[i];
 }
-POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) {
-  store_range(p, a, 0, n);
-}
+POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) { store_range(p, a, 0, n); }
 POLYPHASE_INLINE void store_first(int32_t* p, Vec<int32_t> a, int n) {
   for (int i = 0; i < n; ++i) p[i] = a.v[i];
 }
 
-POLYPHASE_INLINE Vec<float> operator+(Vec<float> a, Vec<float> b) {
-  return {a.v + b.v};
-}
-POLYPHASE_INLINE Vec<float> operator-(Vec<float> a, Vec<float> b) {
-  return {a.v - b.v};
-}
-POLYPHASE_INLINE Vec<float> operator*(Vec<float> a, Vec<float> b) {
-  return {a.v * b.v};
-}
-POLYPHASE_INLINE Vec<float> operator/(Vec<float> a, Vec<float> b) {
-  return {a.v / b.v};
-}
+POLYPHASE_INLINE Vec<float> operator+(Vec<float> a, Vec<float> b) { return {a.v + b.v}; }
+POLYPHASE_INLINE Vec<float> operator-(Vec<float> a, Vec<float> b) { return {a.v - b.v}; }
+POLYPHASE_INLINE Vec<float> operator*(Vec<float> a, Vec<float> b) { return {a.v * b.v}; }
+POLYPHASE_INLINE Vec<float> operator/(Vec<float> a, Vec<float> b) { return {a.v / b.v}; }
 // Two roundings: a portable machine has no fused multiply-add worth calling.
-POLYPHASE_INLINE Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) {
-  return {a.v * b.v + c.v};
+POLYPHASE_INLINE Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) { return {a.v * b.v + c.v}; }
+// a*b minus its rounded value, exactly: the product of two floats fits a double.
+POLYPHASE_INLINE Vec<float> product_error(Vec<float> a, Vec<float> b) {
+  Vec<float> r;
+  for (int i = 0; i < 4; ++i) {
+    const double product = static_cast<double>(a.v[i]) * static_cast<double>(b.v[i]);
+    r.v[i] = static_cast<float>(product - static_cast<double>(static_cast<float>(product)));
+  }
+  return r;
 }
-POLYPHASE_INLINE Vec<float> max(Vec<float> a, Vec<float> b) {
-  return {a.v > b.v ? a.v : b.v};
-}
-POLYPHASE_INLINE Vec<float> min(Vec<float> a, Vec<float> b) {
-  return {a.v < b.v ? a.v : b.v};
-}
+POLYPHASE_INLINE Vec<float> max(Vec<float> a, Vec<float> b) { return {a.v > b.v ? a.v : b.v}; }
+POLYPHASE_INLINE Vec<float> min(Vec<float> a, Vec<float> b) { return {a.v < b.v ? a.v : b.v}; }
 template <class F>
 POLYPHASE_INLINE Vec<float> each_lane(Vec<float> a, F f) {
   return {FloatLanes{f(a.v[0]), f(a.v[1]), f(a.v[2]), f(a.v[3])}};
@@ -116,34 +100,16 @@ POLYPHASE_INLINE Vec<float> floor(Vec<float> a) {
   return each_lane(a, [](float x) { return std::floor(x); });
 }
 
-POLYPHASE_INLINE Mask less(Vec<float> a, Vec<float> b) {
-  return {a.v < b.v};
-}
-POLYPHASE_INLINE Mask less_equal(Vec<float> a, Vec<float> b) {
-  return {a.v <= b.v};
-}
-POLYPHASE_INLINE Mask equal(Vec<float> a, Vec<float> b) {
-  return {a.v == b.v};
-}
-POLYPHASE_INLINE Vec<float> select(Mask m, Vec<float> yes, Vec<float> no) {
-  return {m.m ? yes.v : no.v};
-}
-POLYPHASE_INLINE Vec<int32_t> select(Mask m, Vec<int32_t> yes, Vec<int32_t> no) {
-  return {m.m ? yes.v : no.v};
-}
+POLYPHASE_INLINE Mask less(Vec<float> a, Vec<float> b) { return {a.v < b.v}; }
+POLYPHASE_INLINE Mask less_equal(Vec<float> a, Vec<float> b) { return {a.v <= b.v}; }
+POLYPHASE_INLINE Mask equal(Vec<float> a, Vec<float> b) { return {a.v == b.v}; }
+POLYPHASE_INLINE Vec<float> select(Mask m, Vec<float> yes, Vec<float> no) { return {m.m ? yes.v : no.v}; }
+POLYPHASE_INLINE Vec<int32_t> select(Mask m, Vec<int32_t> yes, Vec<int32_t> no) { return {m.m ? yes.v : no.v}; }
 
-POLYPHASE_INLINE Vec<int32_t> operator+(Vec<int32_t> a, Vec<int32_t> b) {
-  return {a.v + b.v};
-}
-POLYPHASE_INLINE Vec<int32_t> operator-(Vec<int32_t> a, Vec<int32_t> b) {
-  return {a.v - b.v};
-}
-POLYPHASE_INLINE Vec<int32_t> operator&(Vec<int32_t> a, Vec<int32_t> b) {
-  return {a.v & b.v};
-}
-POLYPHASE_INLINE Vec<int32_t> operator|(Vec<int32_t> a, Vec<int32_t> b) {
-  return {a.v | b.v};
-}
+POLYPHASE_INLINE Vec<int32_t> operator+(Vec<int32_t> a, Vec<int32_t> b) { return {a.v + b.v}; }
+POLYPHASE_INLINE Vec<int32_t> operator-(Vec<int32_t> a, Vec<int32_t> b) { return {a.v - b.v}; }
+POLYPHASE_INLINE Vec<int32_t> operator&(Vec<int32_t> a, Vec<int32_t> b) { return {a.v & b.v}; }
+POLYPHASE_INLINE Vec<int32_t> operator|(Vec<int32_t> a, Vec<int32_t> b) { return {a.v | b.v}; }
 template <int n>
 POLYPHASE_INLINE Vec<int32_t> shift_left(Vec<int32_t> a) {
   return {a.v << n};
@@ -163,15 +129,9 @@ POLYPHASE_INLINE Vec<int32_t> to_int(Vec<float> a) {
   }
   return {r};
 }
-POLYPHASE_INLINE Vec<float> to_float(Vec<int32_t> a) {
-  return {__builtin_convertvector(a.v, FloatLanes)};
-}
-POLYPHASE_INLINE Vec<int32_t> as_int(Vec<float> a) {
-  return {std::bit_cast<IntLanes>(a.v)};
-}
-POLYPHASE_INLINE Vec<float> as_float(Vec<int32_t> a) {
-  return {std::bit_cast<FloatLanes>(a.v)};
-}
+POLYPHASE_INLINE Vec<float> to_float(Vec<int32_t> a) { return {__builtin_convertvector(a.v, FloatLanes)}; }
+POLYPHASE_INLINE Vec<int32_t> as_int(Vec<float> a) { return {std::bit_cast<IntLanes>(a.v)}; }
+POLYPHASE_INLINE Vec<float> as_float(Vec<int32_t> a) { return {std::bit_cast<FloatLanes>(a.v)}; }
 
 POLYPHASE_INLINE float widen_f16(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000U) << 16U;
@@ -208,33 +168,23 @@ POLYPHASE_INLINE Vec<float> load_f16_first(const uint16_t* p, int n) {
   for (int i = 0; i < n; ++i) r[i] = widen_f16(p[i]);
   return {r};
 }
-POLYPHASE_INLINE Vec<float> load_f16(const uint16_t* p) {
-  return load_f16_first(p, 4);
-}
+POLYPHASE_INLINE Vec<float> load_f16(const uint16_t* p) { return load_f16_first(p, 4); }
 POLYPHASE_INLINE void store_f16_first(uint16_t* p, Vec<float> a, int n) {
   for (int i = 0; i < n; ++i) p[i] = narrow_f16(a.v[i]);
 }
-POLYPHASE_INLINE void store_f16(uint16_t* p, Vec<float> a) {
-  store_f16_first(p, a, 4);
-}
+POLYPHASE_INLINE void store_f16(uint16_t* p, Vec<float> a) { store_f16_first(p, a, 4); }
 POLYPHASE_INLINE Vec<float> load_bf16_first(const uint16_t* p, int n) {
   FloatLanes r = {0, 0, 0, 0};
   for (int i = 0; i < n; ++i) r[i] = std::bit_cast<float>(static_cast<uint32_t>(p[i]) << 16U);
   return {r};
 }
-POLYPHASE_INLINE Vec<float> load_bf16(const uint16_t* p) {
-  return load_bf16_first(p, 4);
-}
+POLYPHASE_INLINE Vec<float> load_bf16(const uint16_t* p) { return load_bf16_first(p, 4); }
 POLYPHASE_INLINE void store_bf16_first(uint16_t* p, Vec<float> a, int n) {
   for (int i = 0; i < n; ++i) p[i] = narrow_bf16(a.v[i]);
 }
-POLYPHASE_INLINE void store_bf16(uint16_t* p, Vec<float> a) {
-  store_bf16_first(p, a, 4);
-}
+POLYPHASE_INLINE void store_bf16(uint16_t* p, Vec<float> a) { store_bf16_first(p, a, 4); }
 
-POLYPHASE_INLINE float sum(Vec<float> a) {
-  return (a.v[0] + a.v[2]) + (a.v[1] + a.v[3]);
-}
+POLYPHASE_INLINE float sum(Vec<float> a) { return (a.v[0] + a.v[2]) + (a.v[1] + a.v[3]); }
 POLYPHASE_INLINE float max_lane(Vec<float> a) {
   const float low = a.v[0] > a.v[1] ? a.v[0] : a.v[1];
   const float high = a.v[2] > a.v[3] ? a.v[2] : a.v[3];

@@ -1,0 +1,81 @@
+// Reads conv and conv_transpose steps.
+#include "backends/cpu/rows/conv_desc.h"
+
+#include "backends/cpu/rows/ending_program.h"
+
+namespace polyphase::cpu {
+namespace {
+
+int64_t constant_or(const Dim& dim, int64_t otherwise) { return dim.constant().value_or(otherwise); }
+
+std::string refuse_layout(const OperandDesc& operand, const char* what) {
+  const int rank = operand.type.shape.rank();
+  if (rank < 3 || rank > 5) return std::string(what) + " has no one to three spatial axes";
+  if (operand.layout == Layout::row_major(rank) || operand.layout == Layout::channels_last(rank)) return {};
+  return std::string(what) + " lies neither channels-first nor channels-last";
+}
+
+}  // namespace
+
+ConvOperands conv_operands_of(const StepDesc& desc) {
+  return {desc.anchor_operand(0), desc.anchor_operand(1), desc.anchor_operand(2)};
+}
+
+std::string refuse_conv(const StepDesc& desc) {
+  if (!desc.beginnings().empty()) return "takes no beginnings";
+  const ConvOperands at = conv_operands_of(desc);
+  if (at.data < 0 || at.weight < 0) return "an operand is computed by the step itself";
+  for (const int i : {at.data, at.weight, at.bias}) {
+    if (i >= 0 && desc.inputs[static_cast<std::size_t>(i)].type.dtype != DType::f32) return "takes f32 operands only";
+  }
+  if (desc.outputs[0].type.dtype != DType::f32) return "gives f32 only";
+  if (!desc.inputs[static_cast<std::size_t>(at.weight)].type.shape.is_static())
+    return "the weight's sizes are not known";
+  if (std::string reason = refuse_layout(desc.inputs[static_cast<std::size_t>(at.data)], "the operand");
+      !reason.empty())
+    return reason;
+  if (std::string reason = refuse_layout(desc.outputs[0], "the result"); !reason.empty()) return reason;
+  return refuse_endings(desc);
+}
+
+ConvShape conv_shape_of(const StepDesc& desc) {
+  const ConvOperands at = conv_operands_of(desc);
+  const Shape& x = desc.inputs[static_cast<std::size_t>(at.data)].type.shape;
+  const Shape& w = desc.inputs[static_cast<std::size_t>(at.weight)].type.shape;
+  const Shape& y = desc.outputs[0].type.shape;
+  const Attributes& attributes = desc.attributes();
+  ConvShape s = {};
+  s.transposed = desc.anchor_part().op->name == "conv_transpose";
+  s.batch = constant_or(x[0], 1);
+  s.groups = attributes.get<int64_t>("groups");
+  s.in_channels = s.transposed ? w[0].value() / s.groups : w[1].value();
+  s.out_channels = s.transposed ? w[1].value() : w[0].value() / s.groups;
+  const auto& stride = attributes.get<std::vector<int64_t>>("stride");
+  const auto& dilation = attributes.get<std::vector<int64_t>>("dilation");
+  const auto& pre = attributes.get<std::vector<Dim>>("pre");
+  const int lead = 5 - x.rank();
+  for (int a = 0; a < 3; ++a) {
+    s.in[a] = s.kernel[a] = s.stride[a] = s.dilation[a] = s.out[a] = 1;
+    if (a < lead) continue;
+    const auto i = static_cast<std::size_t>(a - lead);
+    const int axis = a - lead + 2;
+    s.in[a] = constant_or(x[axis], 1);
+    s.kernel[a] = w[axis].value();
+    s.stride[a] = stride[i];
+    s.dilation[a] = dilation[i];
+    s.pre[a] = constant_or(pre[i], 0);
+    s.out[a] = constant_or(y[axis], 1);
+  }
+  return s;
+}
+
+WeightStrides weight_strides_of(const TensorDesc& desc) {
+  const ImageStrides s = image_strides_of(desc);
+  return {s.batch, s.channel, {s.axis[0], s.axis[1], s.axis[2]}};
+}
+
+bool is_planar(const OperandDesc& operand) {
+  return !operand.layout.is_channels_last() && !(operand.type.shape[1] == 1);
+}
+
+}  // namespace polyphase::cpu

@@ -1,0 +1,31 @@
+// What conv and conv_transpose steps ask for, in the words of the kernels.
+#pragma once
+
+#include <string>
+
+#include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/conv_shape.h"
+#include "kernel/row.h"
+
+namespace polyphase::cpu {
+
+// Empty if the float kernels can take the step at all: dtypes, layouts, a weight of known sizes, known endings.
+std::string refuse_conv(const StepDesc& desc);
+
+// Kernel, strides, dilations, groups and channels; sizes and crop where they are constant, else 1 and 0.
+ConvShape conv_shape_of(const StepDesc& desc);
+
+WeightStrides weight_strides_of(const TensorDesc& desc);
+
+// The operands of the anchor in desc.inputs; bias is -1 where there is none.
+struct ConvOperands {
+  int data;
+  int weight;
+  int bias;
+};
+ConvOperands conv_operands_of(const StepDesc& desc);
+
+// Whether an operand of constant sizes will be read or written channels-first.
+bool is_planar(const OperandDesc& operand);
+
+}  // namespace polyphase::cpu

@@ -1,0 +1,228 @@
+// Rows of conv and conv_transpose: what each kernel takes, what it costs, and how the contract reaches its tiles.
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "backends/cpu/kernels/conv_depthwise.h"
+#include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/conv_pixels.h"
+#include "backends/cpu/rows/conv_desc.h"
+#include "backends/cpu/rows/ending_program.h"
+#include "backends/cpu/rows/row_list.h"
+
+namespace polyphase::cpu {
+namespace {
+
+// Figures of one core of a present server: only their proportions matter.
+constexpr double cycles_per_second = 3.5e9;
+constexpr double bytes_per_second = 10e9;
+
+double multiply_seconds(double vector_multiplies, double efficiency) {
+  return vector_multiplies / (2 * cycles_per_second * efficiency);
+}
+
+double elements(int64_t batch, int64_t channels, int64_t points) {
+  return static_cast<double>(batch) * static_cast<double>(channels) * static_cast<double>(points);
+}
+double in_elements(const ConvShape& s) { return elements(s.batch, s.groups * s.in_channels, s.in_points()); }
+double out_elements(const ConvShape& s) { return elements(s.batch, s.groups * s.out_channels, s.out_points()); }
+double weight_elements(const ConvShape& s) {
+  return elements(s.groups * s.in_channels, s.out_channels, s.kernel_points());
+}
+double moved_seconds(const ConvShape& s) {
+  return 4 * (in_elements(s) + out_elements(s) + weight_elements(s)) / bytes_per_second;
+}
+
+// Output points times taps of their phase, for one batch image: what a kernel adds per channel pair.
+double taps_met(const ConvShape& s) {
+  double met = static_cast<double>(s.batch);
+  for (int a = 0; a < 3; ++a) {
+    met *=
+        static_cast<double>(s.kernel[a]) * static_cast<double>(s.transposed ? std::max<int64_t>(s.in[a], 1) : s.out[a]);
+  }
+  return met;
+}
+
+struct Gemm {
+  using KernelPlan = ConvGemmPlan;
+  static constexpr auto make_plan = plan_conv_gemm;
+  static constexpr auto packed_floats = conv_gemm_packed_floats;
+  static constexpr auto pack = pack_conv_gemm;
+  static constexpr auto phases = conv_gemm_phases;
+  static constexpr auto tiles = conv_gemm_tiles;
+  static constexpr auto entry = &ClusterKernels::conv_gemm;
+
+  static std::string refuses(const ConvShape&) { return {}; }
+  static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
+    const ConvGemmFormat f(s, width);
+    const double vectors = static_cast<double>(ceil_div(f.columns, width));
+    const double padding = static_cast<double>(f.taps_w) / static_cast<double>(s.kernel[2]);
+    // In a stacked format the columns hold all phases at once.
+    const double work = taps_met(s) * padding * static_cast<double>(s.groups * s.in_channels) * vectors;
+    const double rows = taps_met(s) * padding * static_cast<double>(s.groups);
+    const double turned = (in_planar ? in_elements(s) : 0.0) + (out_planar ? out_elements(s) : 0.0);
+    return multiply_seconds(work, vectors == 1 ? 0.7 : 0.9) + rows * 1.5 / cycles_per_second + turned * 0.3e-9 +
+           moved_seconds(s) + 2e-6;
+  }
+};
+
+struct Depthwise {
+  using KernelPlan = ConvDepthwisePlan;
+  static constexpr auto make_plan = plan_conv_depthwise;
+  static constexpr auto packed_floats = conv_depthwise_packed_floats;
+  static constexpr auto pack = pack_conv_depthwise;
+  static constexpr auto phases = conv_depthwise_phases;
+  static constexpr auto tiles = conv_depthwise_tiles;
+  static constexpr auto entry = &ClusterKernels::conv_depthwise;
+
+  static std::string refuses(const ConvShape& s) {
+    return s.in_channels == 1 && s.groups > 1 ? "" : "a group has more than one input channel";
+  }
+  static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
+    const double vectors = static_cast<double>(ceil_div(s.groups * s.out_channels, width));
+    const double turned = (in_planar ? in_elements(s) : 0.0) + (out_planar ? out_elements(s) : 0.0);
+    return multiply_seconds(taps_met(s) * vectors, 0.35) + turned * 0.3e-9 + moved_seconds(s) + 2e-6;
+  }
+};
+
+struct Pixels {
+  using KernelPlan = ConvPixelsPlan;
+  static constexpr auto make_plan = plan_conv_pixels;
+  static constexpr auto packed_floats = conv_pixels_packed_floats;
+  static constexpr auto pack = pack_conv_pixels;
+  static constexpr auto phases = conv_pixels_phases;
+  static constexpr auto tiles = conv_pixels_tiles;
+  static constexpr auto entry = &ClusterKernels::conv_pixels;
+
+  static std::string refuses(const ConvShape& s) {
+    if (!conv_pixels_takes(s)) {
+      return s.transposed ? "dilated along the last axis" : "strides along the last axis";
+    }
+    if (s.out_channels * (s.transposed ? s.stride[2] : 1) > 64)
+      return "more than 64 columns: channels fill the vectors";
+    return {};
+  }
+  static double seconds(const ConvShape& s, int width, bool, bool) {
+    const double work = taps_met(s) * static_cast<double>(s.groups * s.in_channels * s.out_channels) / width;
+    const double copied = in_elements(s) * 0.3e-9;
+    return multiply_seconds(work / conv_pixels_efficiency(s, width), 0.55) + copied + out_elements(s) * 0.5e-9 +
+           moved_seconds(s) + 2e-6;
+  }
+};
+
+// What a plan holds: the kernel's own plan, the entry of the cluster, and which of the step's operands are which.
+template <class K>
+struct Head {
+  typename K::KernelPlan plan;
+  std::decay_t<decltype(std::declval<ClusterKernels>().*K::entry)> entry;
+  int data;
+  int bias;
+  int operand_count;
+  int operands[EndingProgram::max_steps];
+};
+
+template <class K>
+const Head<K>& head_of(const Plan& plan) {
+  return *reinterpret_cast<const Head<K>*>(plan.bytes());
+}
+
+template <class K>
+struct ConvRow {
+  static std::string accepts(const StepDesc& desc, const Target&) {
+    std::string reason = refuse_conv(desc);
+    return reason.empty() ? K::refuses(conv_shape_of(desc)) : reason;
+  }
+
+  static double cost(const StepDesc& desc, const Target& target) {
+    return K::seconds(conv_shape_of(desc), vector_width(target.cluster), is_planar(desc.data()),
+                      is_planar(desc.outputs[0]));
+  }
+
+  static std::vector<int> packed_inputs(const StepDesc& desc) { return {conv_operands_of(desc).weight}; }
+
+  static std::size_t packed_bytes(const StepDesc& desc, const Target& target) {
+    return static_cast<std::size_t>(K::packed_floats(conv_shape_of(desc), vector_width(target.cluster))) * 4;
+  }
+
+  static void pack(const StepDesc& desc, const Target& target, std::span<const TensorView> views, std::byte* out) {
+    K::pack(conv_shape_of(desc), vector_width(target.cluster), views[0].as<const float>(), weight_strides_of(views[0]),
+            reinterpret_cast<float*>(out));
+  }
+
+  static Plan plan(const PlanRequest& request, const Target& target) {
+    const StepDesc& desc = request.desc;
+    const ConvOperands at = conv_operands_of(desc);
+    const TensorDesc& result = request.outputs[0];
+    const TranslatedEndings endings = translate_endings(desc, request.inputs, result.rank);
+    Head<K> head = {};
+    head.plan = K::make_plan(conv_shape_of(desc), image_strides_of(request.inputs[static_cast<std::size_t>(at.data)]),
+                             image_strides_of(result), endings.program, at.bias >= 0, vector_width(target.cluster));
+    head.entry = kernels_of(target.cluster).*K::entry;
+    head.data = at.data;
+    head.bias = at.bias;
+    head.operand_count = static_cast<int>(endings.operands.size());
+    std::copy(endings.operands.begin(), endings.operands.end(), head.operands);
+    return Plan::of(head);
+  }
+
+  static Workspace workspace(const Plan& plan) {
+    const auto& p = head_of<K>(plan).plan;
+    return {static_cast<std::size_t>(p.shared_bytes), static_cast<std::size_t>(p.scratch_bytes)};
+  }
+
+  static int phases(const Plan& plan) { return K::phases(head_of<K>(plan).plan); }
+  static std::int64_t tiles(const Plan& plan, int phase) { return K::tiles(head_of<K>(plan).plan, phase); }
+
+  static Fault run(const Plan& plan, const Pointers& pointers, int phase, std::int64_t tile, std::byte* scratch) {
+    const Head<K>& head = head_of<K>(plan);
+    const auto floats = [&](int input) { return reinterpret_cast<const float*>(pointers.inputs[input]); };
+    const float* operands[EndingProgram::max_steps];
+    for (int i = 0; i < head.operand_count; ++i) operands[i] = floats(head.operands[i]);
+    const ConvPointers p = {floats(head.data),
+                            reinterpret_cast<const float*>(pointers.packed),
+                            head.bias < 0 ? nullptr : floats(head.bias),
+                            reinterpret_cast<float*>(pointers.outputs[0]),
+                            reinterpret_cast<float*>(pointers.shared),
+                            operands};
+    head.entry(head.plan, p, phase, tile, scratch);
+    return nullptr;
+  }
+
+  static Row row(std::string_view name, std::string_view op, std::string_view format, std::string_view doc) {
+    return {.name = name,
+            .op = op,
+            .doc = doc,
+            .exactness = Exactness::exact,
+            .takes = Density::pitched,
+            .accepts = accepts,
+            .cost = cost,
+            .packing = {format, packed_inputs, packed_bytes, pack},
+            .plan = plan,
+            .workspace = workspace,
+            .phases = phases,
+            .tiles = tiles,
+            .run = run};
+  }
+};
+
+}  // namespace
+
+void add_conv_rows(const ClusterKernels&, RowList& rows) {
+  rows.push_back(ConvRow<Depthwise>::row("conv_transpose_depthwise", "conv_transpose", "conv_depthwise/1",
+                                         "one input channel per group: vectors along the channels, each phase's taps "
+                                         "in place"));
+  rows.push_back(ConvRow<Pixels>::row("conv_transpose_pixels", "conv_transpose", "conv_pixels/1",
+                                      "few output channels: vectors along the pixels of one phase, weights broadcast"));
+  rows.push_back(ConvRow<Gemm>::row("conv_transpose_gemm", "conv_transpose", "conv_gemm/1",
+                                    "phases as GEMMs whose rows point into the input; stacked where the channels alone "
+                                    "do not fill vectors"));
+  rows.push_back(ConvRow<Depthwise>::row("conv_depthwise", "conv", "conv_depthwise/1",
+                                         "one input channel per group: vectors along the channels, taps in place"));
+  rows.push_back(ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/1",
+                                      "few output channels: vectors along the pixels, weights broadcast"));
+  rows.push_back(
+      ConvRow<Gemm>::row("conv_gemm", "conv", "conv_gemm/1", "a GEMM whose rows point into the input, tap by tap"));
+}
+
+}  // namespace polyphase::cpu
