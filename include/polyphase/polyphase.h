@@ -286,5 +286,8 @@ struct DeviceInfo {
   std::uint64_t memory_bytes = 0;
 };
 std::vector<DeviceInfo> devices();
+// Floating-point operations per second that `threads` threads reach here and now, measured for a moment with fused
+// multiply-adds on registers alone: what `polyphase explain` holds steps against.
+double measured_peak_flops(int threads);
 
 }  // namespace polyphase::api

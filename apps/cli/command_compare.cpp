@@ -1,0 +1,181 @@
+// polyphase compare: run, and hold the outputs against expected ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "cli/commands.h"
+#include "cli/data.h"
+#include "cli/differences.h"
+#include "cli/exit_code.h"
+#include "cli/json.h"
+#include "cli/network.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+#include "io/npz.h"
+#include "io/try.h"
+
+namespace polyphase::cli {
+namespace {
+
+constexpr const char* examples = R"(
+Examples:
+  polyphase compare model.ppe --inputs in.npz --expect out.npz
+  polyphase compare model.onnx --inputs in.npz --expect out.npz --rtol 1e-4 --atol 1e-6
+
+Every element must satisfy |found - expected| <= atol + rtol * |expected|. Integers and bools must be equal. NaN equals NaN, an
+infinity equals itself. Outputs that the archive does not hold are not compared. Exit code 1: something differs.)";
+
+struct CompareFlags {
+  NetworkFlags network;
+  InputFlags inputs;
+  std::string expected;
+  double rtol = 1e-3;
+  double atol = 1e-5;
+  std::size_t worst = 10;
+  int threads = 0;
+  bool json = false;
+};
+
+struct Compared {
+  std::string output;
+  Difference difference;
+};
+
+// NaN and infinities have no numbers in JSON.
+Json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+void report_json(const std::vector<Compared>& all, const CompareFlags& flags, bool equal) {
+  Json out = json_result("compare");
+  out["equal"] = equal;
+  out["rtol"] = flags.rtol;
+  out["atol"] = flags.atol;
+  out["outputs"] = Json::array();
+  for (const Compared& item : all) {
+    const Difference& difference = item.difference;
+    Json one = {{"name", item.output}, {"equal", difference.equal()}};
+    if (!difference.mismatch.empty()) one["mismatch"] = difference.mismatch;
+    one["elements"] = difference.elements;
+    one["outside"] = difference.outside;
+    one["largest_absolute"] = number(difference.largest_absolute);
+    one["largest_relative"] = number(difference.largest_relative);
+    one["relative_rms"] = number(difference.relative_rms);
+    one["found_nan"] = difference.found_nan;
+    one["expected_nan"] = difference.expected_nan;
+    one["worst"] = Json::array();
+    for (const Place& place : difference.worst) {
+      one["worst"].push_back({{"index", place.index},
+                              {"found", number(place.found)},
+                              {"expected", number(place.expected)},
+                              {"difference", number(place.difference)}});
+    }
+    out["outputs"].push_back(std::move(one));
+  }
+  put_json(out);
+}
+
+std::string index_text(const std::vector<std::int64_t>& index) { return fmt::format("[{}]", fmt::join(index, ", ")); }
+
+void report_worst(const Compared& item) {
+  put(fmt::format("\nworst places of {}:\n", plain(item.output)));
+  Table table({{"index"},
+               {"found", Table::Align::right},
+               {"expected", Table::Align::right},
+               {"difference", Table::Align::right},
+               {"over the allowed", Table::Align::right}});
+  for (const Place& place : item.difference.worst) {
+    table.add({index_text(place.index), fmt::format("{:.9g}", place.found), fmt::format("{:.9g}", place.expected),
+               fmt::format("{:.3g}", place.difference), fmt::format("{:.3g}x", place.excess)});
+  }
+  put(table.text());
+}
+
+void report_text(const std::vector<Compared>& all) {
+  Table table({{"output"},
+               {"", Table::Align::left},
+               {"elements", Table::Align::right},
+               {"outside", Table::Align::right},
+               {"max abs", Table::Align::right},
+               {"max rel", Table::Align::right},
+               {"rel rms", Table::Align::right}});
+  for (const Compared& item : all) {
+    const Difference& d = item.difference;
+    if (!d.mismatch.empty()) {
+      table.add({plain(item.output), "DIFFERS", std::to_string(d.elements), "", "", "", ""});
+      table.note(d.mismatch);
+      continue;
+    }
+    table.add({plain(item.output), d.equal() ? "equal" : "DIFFERS", std::to_string(d.elements),
+               std::to_string(d.outside), fmt::format("{:.3g}", d.largest_absolute),
+               fmt::format("{:.3g}", d.largest_relative), fmt::format("{:.3g}", d.relative_rms)});
+    if (d.found_nan + d.expected_nan > 0)
+      table.note(fmt::format("NaN: {} found, {} expected", d.found_nan, d.expected_nan));
+  }
+  put(table.text());
+  for (const Compared& item : all) {
+    if (!item.difference.worst.empty()) report_worst(item);
+  }
+}
+
+// Whether everything is equal.
+Result<bool> compare(const CompareFlags& flags) {
+  IO_TRY(const Network network, open_network(flags.network));
+  IO_TRY(const Inputs inputs, read_inputs(network.engine, flags.inputs));
+  IO_TRY(const std::vector<io::NamedTensor> expected, io::read_npz(flags.expected));
+  if (expected.empty()) return Error{ErrorCode::invalid_argument, "'" + flags.expected + "' holds no arrays."};
+  const std::vector<api::Port>& ports = network.engine.outputs();
+  for (const io::NamedTensor& item : expected) {
+    if (port_index(ports, item.name) >= 0) continue;
+    std::vector<std::string> names;
+    for (const api::Port& port : ports) names.push_back("'" + plain(port.name) + "'");
+    return Error{ErrorCode::invalid_argument,
+                 "'" + flags.expected + "' holds '" + plain(item.name) + "', which is no output.",
+                 "The outputs are " + join(names, ", ") + "."};
+  }
+  IO_TRY(const api::Session session, open_session(network.engine, flags.threads));
+  IO_TRY(const std::vector<api::Tensor> outputs, session.run(views_of(inputs.tensors)));
+  std::vector<Compared> all;
+  for (const io::NamedTensor& item : expected) {
+    const auto index = static_cast<std::size_t>(port_index(ports, item.name));
+    all.push_back(
+        {ports[index].name, compare_tensors(outputs[index], item.tensor, flags.rtol, flags.atol, flags.worst)});
+  }
+  const bool equal = std::all_of(all.begin(), all.end(), [](const Compared& item) { return item.difference.equal(); });
+  if (flags.json) {
+    report_json(all, flags, equal);
+  } else {
+    report_text(all);
+  }
+  if (!equal) say("polyphase: the outputs differ from what was expected.");
+  return equal;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Run& run) {
+  CLI::App* command = app.add_subcommand("compare", "Run and compare the outputs with expected ones");
+  const auto flags = std::make_shared<CompareFlags>();
+  add_network_flags(*command, flags->network);
+  add_input_flags(*command, flags->inputs);
+  command->add_option("--expect", flags->expected, "Archive with the expected outputs, by name")
+      ->required()
+      ->type_name("FILE.npz");
+  command->add_option("--rtol", flags->rtol, "Relative tolerance (default 1e-3)")->check(CLI::NonNegativeNumber);
+  command->add_option("--atol", flags->atol, "Absolute tolerance (default 1e-5)")->check(CLI::NonNegativeNumber);
+  command->add_option("--worst", flags->worst, "Places listed for each output (default 10)")->type_name("N");
+  add_threads_flag(*command, flags->threads);
+  command->add_flag("--json", flags->json, "Report as JSON on stdout");
+  command->footer(examples);
+  command->callback([flags, &run] {
+    run = [flags]() -> int {
+      const auto equal = compare(*flags);
+      if (!equal.ok()) report_error(equal.error());
+      return equal.ok() && *equal ? exit_ok : exit_user;
+    };
+  });
+}
+
+}  // namespace polyphase::cli

@@ -1,0 +1,228 @@
+// polyphase explain: for every step the kernel that was taken, those that were not and why, time, and share of the
+// peak.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "cli/commands.h"
+#include "cli/data.h"
+#include "cli/exit_code.h"
+#include "cli/json.h"
+#include "cli/network.h"
+#include "cli/statistics.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+#include "cli/trace.h"
+#include "io/try.h"
+
+namespace polyphase::cli {
+namespace {
+
+constexpr const char* examples = R"(
+Examples:
+  polyphase explain model.ppe
+  polyphase explain unet.onnx --shape x=1x3x512x512 --threads 1
+  polyphase explain model.ppe --trace t.json      # open t.json at https://ui.perfetto.dev
+  polyphase explain model.ppe --no-run --json     # kernels and refusals only
+
+Times are medians over several runs. GFLOP/s counts the arithmetic of the operator's definition, 2 per multiply-add, whatever the
+kernel does. The peak is measured here and now, with as many threads: fused multiply-adds on registers alone.)";
+
+struct ExplainFlags {
+  NetworkFlags network;
+  InputFlags inputs;
+  std::string trace;
+  int threads = 0;
+  bool no_run = false;
+  bool json = false;
+};
+
+struct Explained {
+  api::EngineInfo info;
+  api::Report report;
+  std::vector<double> seconds;  // by step; empty: not run
+  double total_seconds = 0;     // sum of the steps'
+  double run_seconds = 0;       // median of whole runs
+  double peak_flops = 0;
+  int threads = 0;
+};
+
+// Medians by step over at least 5 runs and about a second.
+Result<void> time_steps(const api::Session& session, const std::vector<api::Tensor>& inputs, Explained& out) {
+  const std::vector<api::TensorView> views = views_of(inputs);
+  IO_TRY_VOID(session.run(views));
+  std::vector<std::vector<double>> by_step(out.info.steps.size());
+  std::vector<double> whole;
+  const auto start = std::chrono::steady_clock::now();
+  double elapsed = 0;
+  Progress progress;
+  while (whole.size() < 5 || (elapsed < 1.0 && whole.size() < 1000)) {
+    std::vector<double> steps(out.info.steps.size(), 0.0);
+    api::RunOptions options;
+    options.step_seconds = &steps;
+    IO_TRY_VOID(session.run(views, options));
+    const double now = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    whole.push_back(now - elapsed);
+    elapsed = now;
+    for (std::size_t i = 0; i < steps.size(); ++i) by_step[i].push_back(steps[i]);
+    progress.show("timing steps", std::min(elapsed, static_cast<double>(whole.size()) / 5));
+  }
+  for (const auto& times : by_step) out.seconds.push_back(statistics_of(times).median);
+  for (const double seconds : out.seconds) out.total_seconds += seconds;
+  out.run_seconds = statistics_of(whole).median;
+  return {};
+}
+
+Result<Explained> explain_network(const ExplainFlags& flags) {
+  Explained out;
+  IO_TRY(const Network network, open_network(flags.network));
+  out.info = network.engine.info();
+  IO_TRY(const api::Session session, open_session(network.engine, flags.threads));
+  out.threads = session.threads();
+  std::vector<api::Tensor> tensors;
+  if (!flags.inputs.archive.empty() || !flags.inputs.files.empty()) {
+    IO_TRY(Inputs inputs, read_inputs(network.engine, flags.inputs));
+    tensors = std::move(inputs.tensors);
+  } else {
+    IO_TRY(const RunSizes sizes, run_sizes(network.engine, network.sizes));
+    if (!sizes.chosen.empty()) say("sizes nobody gave: " + join(sizes.chosen, " ") + " (choose with --shape or --dim)");
+    IO_TRY(tensors, random_inputs(network.engine, sizes.inputs));
+  }
+  IO_TRY(out.report, session.explain(sizes_of(tensors)));
+  if (flags.no_run) return out;
+  IO_TRY_VOID(time_steps(session, tensors, out));
+  out.peak_flops = api::measured_peak_flops(out.threads);
+  return out;
+}
+
+double seconds_of(const Explained& all, const api::StepReport& step) {
+  return all.seconds.empty() ? 0 : all.seconds[static_cast<std::size_t>(step.step)];
+}
+
+std::size_t reference_count(const Explained& all) {
+  return static_cast<std::size_t>(std::count_if(all.report.steps.begin(), all.report.steps.end(),
+                                                [](const api::StepReport& step) { return step.reference; }));
+}
+
+void report_json(const Explained& all) {
+  Json out = json_result("explain");
+  out["target"] = all.info.cluster;
+  out["threads"] = all.threads;
+  out["reference_steps"] = reference_count(all);
+  if (!all.seconds.empty()) {
+    out["run_ms"] = all.run_seconds * 1e3;
+    out["steps_ms"] = all.total_seconds * 1e3;
+    out["peak_gflops"] = all.peak_flops / 1e9;
+  }
+  out["steps"] = Json::array();
+  for (const api::StepReport& step : all.report.steps) {
+    const api::StepInfo& info = all.info.steps[static_cast<std::size_t>(step.step)];
+    Json one = {{"step", step.step},           {"kind", info.kind},  {"node", info.node},
+                {"operation", info.operation}, {"kernel", step.row}, {"reference", step.reference},
+                {"flops", step.flops},         {"bytes", step.bytes}};
+    if (!all.seconds.empty()) {
+      const double seconds = seconds_of(all, step);
+      one["ms"] = seconds * 1e3;
+      one["share"] = all.total_seconds > 0 ? seconds / all.total_seconds : 0;
+      one["gflops"] = seconds > 0 ? step.flops / seconds / 1e9 : 0;
+      one["percent_of_peak"] = seconds > 0 && all.peak_flops > 0 ? 100 * step.flops / seconds / all.peak_flops : 0;
+    }
+    one["refused"] = Json::array();
+    one["accepted"] = Json::array();
+    for (const api::RowReport& row : step.rows) {
+      if (row.refusal.empty()) {
+        one["accepted"].push_back({{"kernel", row.row}, {"cost_ms", row.cost_seconds * 1e3}, {"taken", row.taken}});
+      } else {
+        one["refused"].push_back({{"kernel", row.row}, {"reason", row.refusal}});
+      }
+    }
+    out["steps"].push_back(std::move(one));
+  }
+  put_json(out);
+}
+
+void report_text(const Explained& all) {
+  const bool timed = !all.seconds.empty();
+  using Align = Table::Align;
+  std::vector<Table::Column> columns = {{"step", Align::right}};
+  if (timed)
+    columns.insert(
+        columns.end(),
+        {{"time", Align::right}, {"share", Align::right}, {"GFLOP/s", Align::right}, {"of peak", Align::right}});
+  columns.insert(columns.end(), {{"kernel"}, {"operation"}, {"node"}});
+  Table table(columns);
+  for (const api::StepReport& step : all.report.steps) {
+    const api::StepInfo& info = all.info.steps[static_cast<std::size_t>(step.step)];
+    std::vector<std::string> cells = {std::to_string(step.step)};
+    if (timed) {
+      const double seconds = seconds_of(all, step);
+      const bool computes = step.flops > 0 && seconds > 0;
+      cells.push_back(human_time(seconds));
+      cells.push_back(fmt::format("{:.1f} %", all.total_seconds > 0 ? 100 * seconds / all.total_seconds : 0));
+      cells.push_back(computes ? fmt::format("{:.1f}", step.flops / seconds / 1e9) : "");
+      cells.push_back(
+          computes && all.peak_flops > 0 ? fmt::format("{:.1f} %", 100 * step.flops / seconds / all.peak_flops) : "");
+    }
+    cells.insert(cells.end(), {step.row.empty() ? info.kind : step.row, info.operation, plain(info.node)});
+    table.add(std::move(cells));
+    for (const api::RowReport& row : step.rows) {
+      if (row.taken) continue;
+      table.note(row.refusal.empty() ? fmt::format("not {}: its estimate is {}", row.row, human_time(row.cost_seconds))
+                                     : fmt::format("not {}: {}", row.row, plain(row.refusal)));
+    }
+  }
+  put(table.text());
+  put(fmt::format("\n{} steps for {}, {} on the operators' plain loops\n", all.report.steps.size(), all.info.cluster,
+                  reference_count(all)));
+  if (!timed) return;
+  put(fmt::format("{} a run on {} thread{}, {} of it in steps; measured peak {:.1f} GFLOP/s\n",
+                  human_time(all.run_seconds), all.threads, all.threads == 1 ? "" : "s", human_time(all.total_seconds),
+                  all.peak_flops / 1e9));
+}
+
+Result<void> save_trace(const ExplainFlags& flags, const Explained& all) {
+  std::vector<TraceStep> steps;
+  for (const api::StepReport& step : all.report.steps) {
+    const api::StepInfo& info = all.info.steps[static_cast<std::size_t>(step.step)];
+    steps.push_back({info.operation.empty() ? info.kind : info.operation, info.node, step.row, seconds_of(all, step),
+                     step.flops, step.bytes});
+  }
+  return write_trace(flags.trace, all.info.model_name, steps);
+}
+
+int explain(const ExplainFlags& flags) {
+  const auto result = explain_network(flags);
+  if (!result.ok()) {
+    report_error(result.error());
+    return exit_user;
+  }
+  if (flags.json) {
+    report_json(*result);
+  } else {
+    report_text(*result);
+  }
+  if (flags.trace.empty()) return exit_ok;
+  const auto saved = save_trace(flags, *result);
+  if (!saved.ok()) report_error(saved.error());
+  return saved.ok() ? exit_ok : exit_user;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Run& run) {
+  CLI::App* command = app.add_subcommand("explain", "Say which kernels run, why, and where the time goes");
+  const auto flags = std::make_shared<ExplainFlags>();
+  add_network_flags(*command, flags->network);
+  add_input_flags(*command, flags->inputs);
+  add_threads_flag(*command, flags->threads);
+  auto* no_run = command->add_flag("--no-run", flags->no_run, "Kernels and refusals only; nothing is timed");
+  command->add_option("--trace", flags->trace, "Write the steps as Chrome trace events, which Perfetto opens")
+      ->type_name("FILE.json")
+      ->excludes(no_run);
+  command->add_flag("--json", flags->json, "Report as JSON on stdout");
+  command->footer(examples);
+  command->callback([flags, &run] { run = [flags] { return explain(*flags); }; });
+}
+
+}  // namespace polyphase::cli

@@ -1,0 +1,214 @@
+// polyphase inspect: what is in an engine: inputs, outputs, steps, weights, the memory plan; the graph as a picture.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/graph_svg.h"
+#include "cli/json.h"
+#include "cli/network.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+#include "io/try.h"
+
+namespace polyphase::cli {
+namespace {
+
+constexpr const char* examples = R"(
+Examples:
+  polyphase inspect model.ppe
+  polyphase inspect unet.ppe --shape x=1x3x512x512     # the memory plan for these sizes
+  polyphase inspect model.onnx --graph model.svg
+  polyphase inspect model.ppe --json
+
+The plan's bound is the largest sum of values alive at one step: no arena is smaller.)";
+
+struct InspectFlags {
+  NetworkFlags network;
+  std::string graph;
+  bool json = false;
+};
+
+struct Inspected {
+  api::EngineInfo info;
+  std::vector<api::Port> inputs;
+  std::vector<api::Port> outputs;
+  RunSizes sizes;
+  api::Report report;
+};
+
+std::string range_text(const api::SizeRange& range) {
+  return range.high == INT64_MAX ? fmt::format("{}..", range.low) : fmt::format("{}..{}", range.low, range.high);
+}
+
+Json plan_json(const Inspected& all) {
+  const api::Report& report = all.report;
+  Json plan = {{"arena_bytes", report.arena_bytes},
+               {"lower_bound_bytes", report.lower_bound_bytes},
+               {"scratch_bytes", report.scratch_bytes},
+               {"constant_bytes", report.constant_bytes}};
+  plan["input_sizes"] = all.sizes.inputs;
+  plan["placed"] = Json::array();
+  for (const api::PlacedValue& place : report.placed) {
+    plan["placed"].push_back({{"value", all.info.values[static_cast<std::size_t>(place.value)].name},
+                              {"sizes", place.sizes},
+                              {"bytes", place.size_bytes},
+                              {"offset", place.offset_bytes},
+                              {"first_step", place.first_step},
+                              {"last_step", place.last_step}});
+  }
+  return plan;
+}
+
+void report_json(const Inspected& all) {
+  Json out = json_result("inspect");
+  out["model_name"] = all.info.model_name;
+  out["producer"] = all.info.producer;
+  out["target"] = all.info.cluster;
+  out["inputs"] = json_ports(all.inputs);
+  out["outputs"] = json_ports(all.outputs);
+  out["dims"] = Json::object();
+  for (const auto& [name, range] : all.info.dims) out["dims"][name] = {{"low", range.low}, {"high", range.high}};
+  out["constant_bytes"] = all.info.constant_bytes;
+  out["values"] = Json::array();
+  for (const api::ValueInfo& value : all.info.values) {
+    out["values"].push_back({{"name", value.name},
+                             {"dtype", name_of(value.dtype)},
+                             {"sizes", value.sizes},
+                             {"layout", value.layout},
+                             {"storage", value.storage}});
+  }
+  out["steps"] = Json::array();
+  for (const api::StepInfo& step : all.info.steps) {
+    out["steps"].push_back({{"kind", step.kind},
+                            {"node", step.node},
+                            {"operation", step.operation},
+                            {"kernels", step.rows},
+                            {"reference", step.reference},
+                            {"inputs", step.inputs},
+                            {"outputs", step.outputs},
+                            {"block", step.block}});
+  }
+  out["remarks"] = all.info.remarks;
+  out["memory"] = plan_json(all);
+  put_json(out);
+}
+
+void put_summary(const Inspected& all) {
+  put(fmt::format("model     {}\nmade by   {}, for {}\n", plain(all.info.model_name), plain(all.info.producer),
+                  all.info.cluster));
+  for (const auto& [word, ports] : {std::pair{"input ", &all.inputs}, std::pair{"output", &all.outputs}}) {
+    for (const api::Port& port : *ports)
+      put(fmt::format("{}    {} {} {}\n", word, plain(port.name), name_of(port.dtype), shape_text(port.sizes)));
+  }
+  for (const auto& [name, range] : all.info.dims)
+    put(fmt::format("size      {} in {}\n", plain(name), range_text(range)));
+  put(fmt::format("weights   {}\n", human_bytes(all.info.constant_bytes)));
+  std::map<std::string, int> counts;
+  for (const api::StepInfo& step : all.info.steps) ++counts[step.operation.empty() ? step.kind : step.operation];
+  std::vector<std::pair<int, std::string>> most;
+  for (const auto& [operation, count] : counts) most.emplace_back(count, operation);
+  std::stable_sort(most.begin(), most.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  put(fmt::format("steps     {}\n", all.info.steps.size()));
+  for (const auto& [count, operation] : most) put(fmt::format("{:>9} x {}\n", count, operation));
+}
+
+void put_plan(const Inspected& all) {
+  std::vector<std::string> sizes;
+  for (std::size_t i = 0; i < all.inputs.size(); ++i)
+    sizes.push_back(plain(all.inputs[i].name) + "=" + shape_text(all.sizes.inputs[i]));
+  const api::Report& report = all.report;
+  put(fmt::format("\nmemory plan for {}\n", join(sizes, " ")));
+  put(fmt::format("arena {} ({} bytes), bound {} ({:.3f}x), scratch {}, weights {}\n", human_bytes(report.arena_bytes),
+                  report.arena_bytes, human_bytes(report.lower_bound_bytes),
+                  report.lower_bound_bytes == 0
+                      ? 1.0
+                      : static_cast<double>(report.arena_bytes) / static_cast<double>(report.lower_bound_bytes),
+                  human_bytes(report.scratch_bytes), human_bytes(report.constant_bytes)));
+  if (report.placed.empty()) return;
+  Table table({{"offset", Table::Align::right},
+               {"bytes", Table::Align::right},
+               {"steps", Table::Align::right},
+               {"shape"},
+               {"value"}});
+  std::vector<api::PlacedValue> placed = report.placed;
+  std::stable_sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) {
+    return a.first_step != b.first_step ? a.first_step < b.first_step : a.offset_bytes < b.offset_bytes;
+  });
+  for (const api::PlacedValue& place : placed) {
+    table.add({std::to_string(place.offset_bytes), std::to_string(place.size_bytes),
+               fmt::format("{}..{}", place.first_step, place.last_step), shape_text(place.sizes),
+               plain(all.info.values[static_cast<std::size_t>(place.value)].name)});
+  }
+  put(table.text());
+}
+
+void put_steps(const Inspected& all) {
+  Table table({{"step", Table::Align::right}, {"operation"}, {"kernels"}, {"result"}, {"node"}});
+  for (std::size_t i = 0; i < all.info.steps.size(); ++i) {
+    const api::StepInfo& step = all.info.steps[i];
+    std::string result;
+    if (!step.outputs.empty() && step.outputs.front() >= 0) {
+      const api::ValueInfo& value = all.info.values[static_cast<std::size_t>(step.outputs.front())];
+      result = std::string(name_of(value.dtype)) + " " + shape_text(value.sizes);
+    }
+    table.add({std::to_string(i), step.operation.empty() ? step.kind : step.operation, join(step.rows, ", "), result,
+               plain(step.node)});
+  }
+  put("\n" + table.text());
+}
+
+Result<void> write_svg(const api::Engine& engine, const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  file << graph_svg(engine);
+  file.close();
+  if (!file) return Error{ErrorCode::io, "cannot write '" + path + "': " + std::strerror(errno) + "."};
+  return {};
+}
+
+Result<void> inspect(const InspectFlags& flags) {
+  IO_TRY(const Network network, open_network(flags.network));
+  Inspected all;
+  all.info = network.engine.info();
+  all.inputs = network.engine.inputs();
+  all.outputs = network.engine.outputs();
+  IO_TRY(all.sizes, run_sizes(network.engine, network.sizes));
+  IO_TRY(const api::Session session, open_session(network.engine, 1));
+  IO_TRY(all.report, session.explain(all.sizes.inputs));
+  if (!all.sizes.chosen.empty())
+    say("sizes nobody gave: " + join(all.sizes.chosen, " ") + " (choose with --shape or --dim)");
+  if (!flags.graph.empty()) IO_TRY_VOID(write_svg(network.engine, flags.graph));
+  if (flags.json) {
+    report_json(all);
+    return {};
+  }
+  put_summary(all);
+  put_steps(all);
+  put_plan(all);
+  return {};
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Run& run) {
+  CLI::App* command = app.add_subcommand("inspect", "Show inputs, outputs, steps and the memory plan; draw the graph");
+  const auto flags = std::make_shared<InspectFlags>();
+  add_network_flags(*command, flags->network);
+  command->add_option("--graph", flags->graph, "Draw the graph as SVG")->type_name("FILE.svg");
+  command->add_flag("--json", flags->json, "Report as JSON on stdout");
+  command->footer(examples);
+  command->callback([flags, &run] {
+    run = [flags]() -> int {
+      const auto done = inspect(*flags);
+      if (!done.ok()) report_error(done.error());
+      return done.ok() ? exit_ok : exit_user;
+    };
+  });
+}
+
+}  // namespace polyphase::cli

@@ -1,0 +1,56 @@
+// Inputs and outputs on the command line: --inputs, --outputs, --input, --output, and how images and sounds become
+// tensors.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+#include "io/image.h"
+#include "io/npz.h"
+#include "polyphase/polyphase.h"
+
+namespace polyphase::cli {
+
+struct InputFlags {
+  std::string archive;             // --inputs
+  std::vector<std::string> files;  // --input
+  std::string range = "0..1";
+  std::vector<double> mean;
+  std::vector<double> deviation;
+  std::string channels;
+};
+
+struct OutputFlags {
+  std::string archive;             // --outputs
+  std::vector<std::string> files;  // --output
+  std::string range;               // empty: the inputs'
+  int sample_rate = 0;             // 0: that of the sound that came in, else 22050
+};
+
+void add_input_flags(CLI::App& command, InputFlags& flags);
+void add_output_flags(CLI::App& command, OutputFlags& flags);
+
+struct Inputs {
+  std::vector<api::Tensor> tensors;  // by position
+  io::ImageOptions image;
+  int sample_rate = 0;  // of the last sound read
+};
+
+// Reads every input of the engine, and converts what NumPy cannot write (bf16 from f32). Error: an input is missing,
+// twice, unknown.
+Result<Inputs> read_inputs(const api::Engine& engine, const InputFlags& flags);
+Result<void> write_outputs(const api::Engine& engine, const std::vector<api::Tensor>& outputs, const OutputFlags& flags,
+                           const Inputs& inputs);
+
+// Seeded values for timing: floats evenly in -1 … 1, integers and bools 0 or 1.
+Result<std::vector<api::Tensor>> random_inputs(const api::Engine& engine,
+                                               const std::vector<std::vector<std::int64_t>>& sizes);
+
+std::vector<api::TensorView> views_of(const std::vector<api::Tensor>& tensors);
+std::vector<std::vector<std::int64_t>> sizes_of(const std::vector<api::Tensor>& tensors);
+
+// Names like NumPy's arr_0 mean positions; otherwise the port of that name. -1: none.
+int port_index(const std::vector<api::Port>& ports, const std::string& name);
+
+}  // namespace polyphase::cli

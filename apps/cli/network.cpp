@@ -1,0 +1,112 @@
+// Loads or compiles MODEL.
+#include "cli/network.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+
+#include "cli/terminal.h"
+#include "io/try.h"
+
+namespace polyphase::cli {
+namespace {
+
+constexpr std::array<char, 8> engine_magic = {'\x89', 'P', 'P', 'E', '\r', '\n', '\x1a', '\n'};
+
+void print_graph(std::string_view pass, std::string_view text) { put(fmt::format("# after {}\n{}\n", pass, text)); }
+
+Result<void> refuse_compile_flags(const NetworkFlags& flags) {
+  const std::pair<bool, const char*> given[] = {
+      {!flags.without.empty(), "--without"},       {!flags.print_after.empty(), "--print-after"},
+      {!flags.stop_after.empty(), "--stop-after"}, {!flags.tune_for.empty(), "--tune-for"},
+      {flags.target != "native", "--target"},
+  };
+  for (const auto& [is_given, name] : given) {
+    if (!is_given) continue;
+    return Error{ErrorCode::invalid_argument,
+                 std::string(name) + " is read when a model is compiled; '" + flags.path + "' is an engine.",
+                 "Give the model, or leave " + std::string(name) + " out."};
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_engine_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, engine_magic.size()> first{};
+  // The first four bytes: a damaged or truncated engine shall be refused as one, not as a model.
+  file.read(first.data(), first.size());
+  return file.gcount() >= 4 && std::memcmp(first.data(), engine_magic.data(), 4) == 0;
+}
+
+void add_network_flags(CLI::App& command, NetworkFlags& flags) {
+  command.add_option("MODEL", flags.path, "An engine (.ppe), or a model (.onnx), which is compiled first")->required();
+  command.add_option(
+      "--target", flags.target,
+      "Which CPUs the engine runs on: native (this one, the default), portable (any; packs its weights when loaded), "
+      "scalar, avx2, avx512");
+  command.add_option("--shape", flags.shapes, "Sizes of an input, numbers or names: x=1x3xHxW. May be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME=SIZES");
+  command.add_option("--dim", flags.dims, "Range or value of a named size: H=64..1024, H=512. May be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME=RANGE");
+  command
+      .add_option("--tune-for", flags.tune_for,
+                  "Sizes that kernels are chosen for where sizes stay open; others run too: x=1x3x512x512")
+      ->allow_extra_args(false)
+      ->type_name("NAME=SIZES");
+  command.add_option("--without", flags.without, "Leave a pass out. May be repeated")
+      ->allow_extra_args(false)
+      ->type_name("PASS");
+  command.add_option("--stop-after", flags.stop_after, "The last pass that runs")->type_name("PASS");
+  command
+      .add_option("--print-after", flags.print_after,
+                  "Print the graph on stdout after a pass, or 'all'. May be repeated")
+      ->allow_extra_args(false)
+      ->type_name("PASS");
+}
+
+void add_threads_flag(CLI::App& command, int& threads) {
+  command.add_option("--threads", threads, "Threads of the session; 0, the default: one per core")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
+}
+
+Result<Network> open_network(const NetworkFlags& flags) {
+  Network out;
+  IO_TRY(out.sizes, parse_size_flags(flags.shapes, flags.dims, flags.tune_for));
+  const auto start = std::chrono::steady_clock::now();
+  out.was_engine = is_engine_file(flags.path);
+  if (out.was_engine) {
+    IO_TRY_VOID(refuse_compile_flags(flags));
+    IO_TRY(out.engine, api::Engine::load(flags.path));
+  } else {
+    api::CompileOptions options;
+    options.target = flags.target;
+    options.shapes = out.sizes.shapes;
+    options.dims = out.sizes.dims;
+    options.tune_for = out.sizes.tune_for;
+    options.without = flags.without;
+    options.stop_after = flags.stop_after;
+    options.print_after = flags.print_after;
+    options.print = print_graph;
+    Progress progress;
+    options.progress = [&](std::string_view stage, double done) { progress.show(stage, done); };
+    IO_TRY(out.engine, api::compile(flags.path, options));
+  }
+  out.open_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return out;
+}
+
+Result<api::Session> open_session(const api::Engine& engine, int threads) {
+  api::SessionOptions options;
+  options.threads = threads;
+  return api::Session::create(engine, options);
+}
+
+}  // namespace polyphase::cli

@@ -1,0 +1,43 @@
+// MODEL on the command line: an engine, or a model that is compiled first; and the flags that go with compiling.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/sizes.h"
+#include "polyphase/polyphase.h"
+
+namespace polyphase::cli {
+
+struct NetworkFlags {
+  std::string path;
+  std::string target = "native";
+  std::vector<std::string> shapes;
+  std::vector<std::string> dims;
+  std::vector<std::string> tune_for;
+  std::vector<std::string> without;
+  std::vector<std::string> print_after;
+  std::string stop_after;
+};
+
+// Adds MODEL and the flags.
+void add_network_flags(CLI::App& command, NetworkFlags& flags);
+// --threads N.
+void add_threads_flag(CLI::App& command, int& threads);
+
+struct Network {
+  api::Engine engine;
+  SizeFlags sizes;
+  bool was_engine = false;  // the file was an engine
+  double open_seconds = 0;  // loading, or compiling
+};
+
+bool is_engine_file(const std::string& path);
+// Loads or compiles, with progress. The flags that only a compilation reads are refused for an engine.
+Result<Network> open_network(const NetworkFlags& flags);
+
+// Opens the session and says on stderr when the engine runs reference rows.
+Result<api::Session> open_session(const api::Engine& engine, int threads);
+
+}  // namespace polyphase::cli
