@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "backends/cpu/catalogue.h"
+#include "backends/cpu/peak/measured_peak.h"
 #include "polyphase/polyphase.h"
 
 namespace polyphase::api {
@@ -42,5 +43,7 @@ std::vector<DeviceInfo> devices() {
   out.memory_bytes = memory_bytes();
   return {out};
 }
+
+double measured_peak_flops(int threads) { return cpu::measured_peak_flops(cpu::native_cluster(), threads); }
 
 }  // namespace polyphase::api
