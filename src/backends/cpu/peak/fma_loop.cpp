@@ -32,4 +32,4 @@ float fma_loop(std::int64_t rounds) {
 
 extern "C" const polyphase::cpu::FmaLoop FMA_LOOP_NAME(POLYPHASE_CLUSTER) = {
     polyphase::cpu::POLYPHASE_CLUSTER::fma_loop,
-    2 * polyphase::cpu::POLYPHASE_CLUSTER::chains* polyphase::cpu::POLYPHASE_CLUSTER::kVecWidth};
+    2 * polyphase::cpu::POLYPHASE_CLUSTER::chains* polyphase::cpu::POLYPHASE_CLUSTER::vec_width};
