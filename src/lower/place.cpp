@@ -230,7 +230,7 @@ class Placer {
       const DraftValue& own = draft_.value(part);
       const bool free = own.parent < 0 && own.storage == Storage::arena && !own.pinned && moved.insert(part).second &&
                         own.layout == draft_.value(whole).layout && (own.writer >= 0 || !own.children.empty());
-      if (free && written_in(part, step.block) && propose(part, whole, window, false)) {
+      if (free && written_in(part, step.block) && propose_part(part, whole, window, axis)) {
         ++in_place;
         continue;
       }
@@ -240,6 +240,19 @@ class Placer {
     draft_.remark(
         step, std::to_string(in_place) + " of " + std::to_string(step.inputs.size()) + " operands written in place");
     return {};
+  }
+
+  // Beside the concat's axis all operands have one size, by proof or by a check of the run; so the operand may be
+  // written with the whole's sizes, which show that its rows do not overlap in the window.
+  bool propose_part(int part, int whole, const View& window, int axis) {
+    if (!known_in_time(part, whole)) return false;
+    const Shape before = draft_.value(part).type.shape;
+    for (int i = 0; i < before.rank(); ++i) {
+      if (i != axis) draft_.value(part).type.shape[i] = draft_.value(whole).type.shape[i];
+    }
+    if (propose(part, whole, window, false)) return true;
+    draft_.value(part).type.shape = before;
+    return false;
   }
 
   // Whether all writers of the value and of what lives in it are in this block: a branch not taken writes nothing.
