@@ -56,6 +56,16 @@ bool all_elementwise(const Node& node) {
   return std::all_of(node.parts().begin(), node.parts().end(), [](const Part& part) { return part.op->elementwise; });
 }
 
+// The same sizes in every run: equal, or held equal by the check of the broadcast between them, as neither can be 1.
+bool same_when_run(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank()) return false;
+  for (int axis = 0; axis < a.rank(); ++axis) {
+    const bool checked = surely_different(a[axis], 1) && surely_different(b[axis], 1);
+    if (!(a[axis] == b[axis]) && !checked) return false;
+  }
+  return true;
+}
+
 class Fuser {
  public:
   explicit Fuser(Graph& graph) : graph_(graph) {}
@@ -99,7 +109,7 @@ class Fuser {
         if (operand >= 0 && node.input(static_cast<std::size_t>(operand)) == &value) return false;
       }
     }
-    if (!(node.output()->type.shape == value.type.shape)) return false;
+    if (!same_when_run(node.output()->type.shape, value.type.shape)) return false;
     if (weight == 1) return true;
     const bool in_floats = is_float(value.type.dtype) && is_float(node.output()->type.dtype);
     return std::all_of(node.parts().begin(), node.parts().end(), [&](const Part& part) {

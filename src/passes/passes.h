@@ -22,6 +22,7 @@ bool recognise_activations(Graph& graph, const Target& target);
 bool recognise_depth_to_space(Graph& graph, const Target& target);
 bool recognise_normalisations(Graph& graph, const Target& target);
 bool remove_dead_nodes(Graph& graph, const Target& target);
+bool resolve_sizes(Graph& graph, const Target& target);
 bool simplify(Graph& graph, const Target& target);
 bool turn_conv_transpose_into_conv(Graph& graph, const Target& target);
 bool turn_pixel_shuffle_into_conv_transpose(Graph& graph, const Target& target);

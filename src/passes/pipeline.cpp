@@ -11,6 +11,7 @@ namespace polyphase {
 namespace {
 
 constexpr Pass table[] = {
+    {"resolve_sizes", resolve_sizes, "first: all that compares sizes gains"},
     {"remove_dead_nodes", remove_dead_nodes, "so that no later pass works for nothing or sees users that do not count"},
     {"fold_constants", fold_constants, "shape arithmetic becomes sizes; what the weights alone decide is computed once",
      true},

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernel/catalogue.h"
 
 namespace polyphase {
@@ -49,7 +51,8 @@ TEST(Pipeline, StopsAfterAndLeavesOut) {
   Runner runner;
   runner.options.stop_after = "remove_dead_nodes";
   ASSERT_TRUE(runner.run().ok());
-  EXPECT_EQ(runner.ran, std::vector<std::string>{"remove_dead_nodes"});
+  EXPECT_EQ(runner.ran.back(), "remove_dead_nodes");
+  EXPECT_EQ(std::count(runner.ran.begin(), runner.ran.end(), "remove_dead_nodes"), 1);
   EXPECT_EQ(runner.graph->nodes().size(), 2U);
 
   Runner without;
