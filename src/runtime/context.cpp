@@ -229,7 +229,8 @@ Result<void> Context::run_row(const ProgramStep& step, const StepPlan& plan) {
               .request = request_};
   for (std::size_t i = 0; i < plan.tiles.size(); ++i) {
     phase.phase = static_cast<int>(i);
-    session_.pool_.run(desk_, {run_tile, &phase, plan.tiles[i], plan.scratch_bytes}, scratch_.data());
+    session_.pool_.run(plan.worth_sharing ? desk_ : nullptr, {run_tile, &phase, plan.tiles[i], plan.scratch_bytes},
+                       scratch_.data());
     if (const Fault fault = phase.fault.load()) return fault_of(step, plan, fault);
     if (phase.stop.load()) return stopped();
   }

@@ -9,6 +9,8 @@ namespace polyphase {
 namespace {
 
 constexpr std::size_t alignment = 64;
+// Below this estimate a step is done before another worker has noticed it. Who computes a tile changes no bits.
+constexpr double seconds_worth_sharing = 8e-6;
 // No tensor beyond this: offsets and sizes in bytes then stay far inside int64.
 constexpr std::int64_t max_bytes = std::int64_t{1} << 46;
 
@@ -138,7 +140,9 @@ class Planner {
           step.desc.name);
     }
     plan.desc = std::move(*desc);
-    plan.row = cheapest(step.rows, plan.desc);
+    double seconds = 0;
+    plan.row = cheapest(step.rows, plan.desc, seconds);
+    plan.worth_sharing = seconds > seconds_worth_sharing;
     plan.plan = plan.row->plan({plan.desc, plan.inputs, plan.outputs}, program_.target);
     const int phases = plan.row->phases == nullptr ? 1 : plan.row->phases(plan.plan);
     for (int phase = 0; phase < phases; ++phase) plan.tiles.push_back(plan.row->tiles(plan.plan, phase));
@@ -147,15 +151,13 @@ class Planner {
     return {};
   }
 
-  const Row* cheapest(const std::vector<const Row*>& rows, const StepDesc& desc) const {
-    const Row* best = rows.front();
-    if (rows.size() == 1) return best;
-    double least = best->cost(desc, program_.target);
+  const Row* cheapest(const std::vector<const Row*>& rows, const StepDesc& desc, double& seconds) const {
+    const Row* best = nullptr;
     for (const Row* row : rows) {
       const double cost = row->cost(desc, program_.target);
-      if (cost < least) {
+      if (best == nullptr || cost < seconds) {
         best = row;
-        least = cost;
+        seconds = cost;
       }
     }
     return best;

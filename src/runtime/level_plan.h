@@ -21,6 +21,7 @@ struct StepPlan {
   const Row* row = nullptr;  // null: nothing to compute (empty results), or a step that runs no row
   StepDesc desc;             // concrete; the plan may point into it, so a StepPlan never moves
   Plan plan;
+  bool worth_sharing = false;       // long enough that waking other workers pays
   std::vector<std::int64_t> tiles;  // by phase
   std::size_t scratch_bytes = 0;    // of one worker
   std::size_t shared_offset = 0;    // in the arena of the step's level
