@@ -79,7 +79,8 @@ Fault run_reference(const Plan& plan, const Pointers& pointers, int, std::int64_
   }
   for (std::size_t i = 0; i < head.output_count; ++i)
     outputs[i] = TensorView(operands[head.input_count + i].desc, pointers.outputs[i]);
-  const auto done = head.part->op->reference({head.part->attributes, {inputs, used}, {outputs, head.output_count}});
+  const auto done =
+      polyphase::run_reference(*head.part->op, {head.part->attributes, {inputs, used}, {outputs, head.output_count}});
   return done.ok() ? nullptr : "the data breaks the operator's rules (an index or a size lies out of range)";
 }
 

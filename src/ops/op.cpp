@@ -207,6 +207,12 @@ Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span
   return out;
 }
 
+Result<void> run_reference(const OpDef& op, const ReferenceContext& context) {
+  const auto empty = [](const TensorView& result) { return result.empty(); };
+  if (std::all_of(context.outputs.begin(), context.outputs.end(), empty)) return {};
+  return op.reference(context);
+}
+
 Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes& attributes,
                                                std::span<const Tensor> inputs) {
   if (op.reference == nullptr || has_symbols(attributes)) {
@@ -241,7 +247,7 @@ Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes
     result_views.push_back(result.view());
     results.push_back(std::move(result));
   }
-  TRY_VOID(op.reference({attributes, views, result_views}));
+  TRY_VOID(run_reference(op, {attributes, views, result_views}));
   return results;
 }
 

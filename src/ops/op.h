@@ -141,6 +141,8 @@ Result<std::vector<Type>> infer_types(const OpDef& op, const Attributes& attribu
 // Contents of the (single) result, if they follow from the operands'.
 Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs,
                         const Type& result);
+// Runs the reference loops where there is anything to compute: beside an axis of size 0 another may be of any size.
+Result<void> run_reference(const OpDef& op, const ReferenceContext& context);
 // Runs the reference on concrete tensors: infers, allocates row-major results, computes. An Error if an attribute is
 // symbolic or the operator has no reference.
 Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes& attributes,

@@ -248,7 +248,7 @@ Error Context::fault_of(const ProgramStep& step, const StepPlan& plan, const cha
     }
     for (const int value : step.step->outputs) outputs.push_back(view_of(value));
     const Part& part = plan.desc.anchor_part();
-    auto again = part.op->reference({part.attributes, inputs, outputs});
+    auto again = run_reference(*part.op, {part.attributes, inputs, outputs});
     if (!again.ok()) return std::move(again).error().at_node(step.desc.name);
   }
   return Error{ErrorCode::invalid_argument, std::string(fault) + "."}.at_node(step.desc.name);
