@@ -29,7 +29,7 @@ struct GemmTile {
   const float* const* rows;  // [segment][row], `row_pitch` pointers from one segment to the next
   const int32_t* taps;       // [segment]: which tap of the panel
   const float* panel;        // [tap][channels][NV * width], at the first channel of this block
-  const float* init;         // [row][NV * width], rows `init_pitch` apart (0: the same for every row, as a bias is)
+  const float* init;         // added to the products: [row][NV * width], rows `init_pitch` apart (0: one for all)
   float* const* out;         // [row]: where the row goes, NV whole vectors each
   int64_t row_pitch;
   int64_t init_pitch;
@@ -47,7 +47,7 @@ void run_gemm_tile(const GemmTile& t) {
   constexpr int vw = vec_width;
   VecF acc[MR][NV];
   for (int i = 0; i < MR; ++i) {
-    for (int j = 0; j < NV; ++j) acc[i][j] = load(t.init + i * t.init_pitch + j * vw);
+    for (int j = 0; j < NV; ++j) acc[i][j] = broadcast(0.0F);
   }
   const int64_t channels = t.channels;
   for (int32_t s = 0; s < t.segments; ++s) {
@@ -64,6 +64,10 @@ void run_gemm_tile(const GemmTile& t) {
         for (int j = 0; j < NV; ++j) acc[i][j] = fma(a, column[j], acc[i][j]);
       }
     }
+  }
+  // Only now, so that a bias or the sums of earlier channels do not make every step round at their magnitude.
+  for (int i = 0; i < MR; ++i) {
+    for (int j = 0; j < NV; ++j) acc[i][j] = acc[i][j] + load(t.init + i * t.init_pitch + j * vw);
   }
   if (t.activation != TileActivation::none) {
     const VecF zero = broadcast(0.0F);

@@ -29,7 +29,7 @@ template <int M, int V>
 void run_pixels_tile(const PixelsTile& t) {
   VecF acc[M][V];
   for (int m = 0; m < M; ++m) {
-    for (int v = 0; v < V; ++v) acc[m][v] = broadcast(t.init[m]);
+    for (int v = 0; v < V; ++v) acc[m][v] = broadcast(0.0F);
   }
   const float* weight = t.weights;
   for (int64_t c = 0; c < t.channels; ++c) {
@@ -53,7 +53,8 @@ void run_pixels_tile(const PixelsTile& t) {
     }
   }
   for (int m = 0; m < M; ++m) {
-    for (int v = 0; v < V; ++v) store(t.sums + m * t.sum_pitch + v * vec_width, acc[m][v]);
+    const VecF init = broadcast(t.init[m]);  // last: each step before would round at the bias's magnitude
+    for (int v = 0; v < V; ++v) store(t.sums + m * t.sum_pitch + v * vec_width, acc[m][v] + init);
   }
 }
 
