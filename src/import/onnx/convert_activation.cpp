@@ -171,18 +171,27 @@ Result<Values> convert_prelu(NodeContext& node) {
   return single(node.emit("prelu", {}, {node.input(0), node.input(1)}));
 }
 
-// Dropout drops nothing at inference.
+// Dropout drops nothing at inference; its mask then is true everywhere.
 Result<Values> convert_dropout(NodeContext& node) {
-  node.ignore("ratio");
+  double ratio = node.real("ratio", 0.5);
   node.ignore("seed");
   if (node.has(2)) {
     TRY(const auto training, node.fixed_reals(2, "training_mode"));
     if (!training.empty() && training[0] != 0) {
-      return lacking("training_mode is true: the result would be random.",
-                     "Export the model in evaluation mode (model.eval()).");
+      if (node.has(1)) {
+        TRY(const auto ratios, node.fixed_reals(1, "ratio"));
+        if (ratios.size() == 1) ratio = ratios[0];
+      }
+      if (ratio != 0) {
+        return lacking("training_mode is true: the result would be random.",
+                       "Export the model in evaluation mode (model.eval()).");
+      }
     }
   }
-  return Values{node.input(0)};
+  if (node.output_count() < 2) return Values{node.input(0)};
+  Value* yes = node.constant(Tensor::from_integers(DType::boolean, {}, std::vector<std::int64_t>{1}));
+  TRY(Value * mask, node.emit("expand", Attributes({{"shape", node.shape(0).dims()}}), {yes}));
+  return Values{node.input(0), mask};
 }
 
 }  // namespace

@@ -105,6 +105,10 @@ Result<Value*> cast(NodeContext& node, DType to, bool saturate) {
     const double most = to == DType::f8e4m3 ? 448.0 : 57344.0;
     TRY(value, node.emit("clip", Attributes({{"low", -most}, {"high", most}}), {value}));
   }
+  // Out of range, ONNX's own cases keep the low four bits.
+  if ((to == DType::i4 || to == DType::u4) && is_float(value->type.dtype)) {
+    TRY(value, node.emit("cast", Attributes({{"to", DType::i32}}), {value}));
+  }
   return node.emit("cast", Attributes({{"to", to}}), {value});
 }
 

@@ -49,12 +49,35 @@ Result<Values> convert_instance_norm(NodeContext& node) {
       node.emit("instance_norm", Attributes({{"epsilon", epsilon}}), {node.input(0), node.input(1), node.input(2)}));
 }
 
+// Mean and 1 / sqrt(variance + epsilon) over the axes from `axis` on: results 1 and 2 of LayerNormalization, in f32.
+Result<Values> layer_statistics(NodeContext& node, std::int64_t axis, double epsilon) {
+  Integers axes;
+  for (std::int64_t i = axis; i < node.rank(0); ++i) axes.push_back(i);
+  const Attributes over({{"axes", axes}, {"keep", true}});
+  const DType wide = node.type(0).dtype == DType::f64 ? DType::f64 : DType::f32;
+  TRY(Value * x, cast(node, node.input(0), wide));
+  TRY(Value * mean, node.emit("reduce_mean", over, {x}));
+  TRY(Value * centred, node.emit("sub", {}, {x, mean}));
+  TRY(Value * squares, node.emit("mul", {}, {centred, centred}));
+  TRY(Value * variance, node.emit("reduce_mean", over, {squares}));
+  TRY(Value * shifted, node.emit("add", {}, {variance, node.scalar(wide, epsilon)}));
+  TRY(Value * deviation, node.emit("sqrt", {}, {shifted}));
+  TRY(Value * inverse, node.emit("reciprocal", {}, {deviation}));
+  return Values{mean, inverse};
+}
+
 Result<Values> convert_layer_norm(NodeContext& node) {
   const double epsilon = node.real("epsilon", default_epsilon);
   node.ignore("stash_type");  // the precision of the intermediate result; ours is never lower
   TRY(const std::int64_t axis, node.axis(node.integer("axis", -1), node.rank(0)));
-  return single(node.emit("layer_norm", Attributes({{"axis", axis}, {"epsilon", epsilon}}),
-                          {node.input(0), node.input(1), node.input(2)}));
+  TRY(Value * value, node.emit("layer_norm", Attributes({{"axis", axis}, {"epsilon", epsilon}}),
+                               {node.input(0), node.input(1), node.input(2)}));
+  Values results{value};
+  if (node.output_count() > 1) {
+    TRY(const Values statistics, layer_statistics(node, axis, epsilon));
+    results.insert(results.end(), statistics.begin(), statistics.end());
+  }
+  return results;
 }
 
 // One number per group → one per channel.

@@ -45,7 +45,7 @@ Result<void> Importer::read_versions(ImportedModel& imported) {
   imported.name = model_.graph().name();
   imported.producer =
       model_.producer_name() + (model_.producer_version().empty() ? "" : " " + model_.producer_version());
-  imported.opset = opsets_.at("");
+  imported.opset = opsets_.count("") == 0 ? 0 : opsets_.at("");
   if (model_.training_info_size() != 0) warn("the model carries training information, which is not used");
   return {};
 }

@@ -50,7 +50,7 @@ Result<Opsets> read(const Imports& imports) {
 
 Result<Opsets> opsets_of(const onnx::ModelProto& model) {
   TRY(Opsets opsets, read(model.opset_import()));
-  if (opsets.count("") == 0) {
+  if (opsets.empty()) {
     return Error{ErrorCode::invalid_model, "the model does not say which opset it is written in.",
                  "Export it again, or set model.opset_import to the opset it was made for."};
   }
