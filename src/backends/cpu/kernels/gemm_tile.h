@@ -2,6 +2,10 @@
 //
 //     acc[i][j] = init[i][j] + Σ_segments Σ_c  row[segment][i][c] * panel[tap(segment)][c][j]
 //
+// Long sums are added up in pieces of `sum_piece` terms: the rounding error then grows with the square roots of the
+// piece and of their number, not of the whole length (blocked summation; Higham, "The accuracy of floating point
+// summation", 1993).
+//
 // A row is one output pixel of one phase; a segment is one tap that at least one row of the block needs, and its row
 // pointers lead straight into the channels-last input, or to a row of zeros where the tap falls outside. So no tap
 // list, stride, dilation or border reaches the inner loop: it is one broadcast and NV multiply-adds per row and
@@ -22,6 +26,8 @@ constexpr int tile_rows(int vectors) {
   if (vec_width == 16) return vectors == 3 ? 8 : 12;
   return vectors == 3 ? 4 : 6;
 }
+
+inline constexpr int64_t sum_piece = 128;
 
 enum class TileActivation : uint8_t { none, relu, leaky_relu };
 
@@ -49,20 +55,45 @@ void run_gemm_tile(const GemmTile& t) {
   for (int i = 0; i < MR; ++i) {
     for (int j = 0; j < NV; ++j) acc[i][j] = broadcast(0.0F);
   }
-  const int64_t channels = t.channels;
+  VecF total[MR][NV];
+  const bool pieces = t.segments * t.channels > sum_piece;
+  if (pieces) {
+    for (int i = 0; i < MR; ++i) {
+      for (int j = 0; j < NV; ++j) total[i][j] = broadcast(0.0F);
+    }
+  }
+  int64_t left = pieces ? sum_piece : INT64_MAX;
   for (int32_t s = 0; s < t.segments; ++s) {
     const float* const* rows = t.rows + s * t.row_pitch;
     const float* row[MR];
     for (int i = 0; i < MR; ++i) row[i] = rows[i] + t.first_channel;
     const float* b = t.panel + t.taps[s] * t.tap_pitch;
-    for (int64_t c = 0; c < channels; ++c) {
-      VecF column[NV];
-      for (int j = 0; j < NV; ++j) column[j] = load(b + j * vw);
-      b += NV * vw;
-      for (int i = 0; i < MR; ++i) {
-        const VecF a = broadcast(row[i][c]);
-        for (int j = 0; j < NV; ++j) acc[i][j] = fma(a, column[j], acc[i][j]);
+    for (int64_t first = 0; first < t.channels;) {
+      const int64_t end = left < t.channels - first ? first + left : t.channels;
+      for (int64_t c = first; c < end; ++c) {
+        VecF column[NV];
+        for (int j = 0; j < NV; ++j) column[j] = load(b + j * vw);
+        b += NV * vw;
+        for (int i = 0; i < MR; ++i) {
+          const VecF a = broadcast(row[i][c]);
+          for (int j = 0; j < NV; ++j) acc[i][j] = fma(a, column[j], acc[i][j]);
+        }
       }
+      left -= end - first;
+      first = end;
+      if (left > 0) continue;
+      left = sum_piece;
+      for (int i = 0; i < MR; ++i) {
+        for (int j = 0; j < NV; ++j) {
+          total[i][j] = total[i][j] + acc[i][j];
+          acc[i][j] = broadcast(0.0F);
+        }
+      }
+    }
+  }
+  if (pieces) {
+    for (int i = 0; i < MR; ++i) {
+      for (int j = 0; j < NV; ++j) acc[i][j] = total[i][j] + acc[i][j];
     }
   }
   // Only now, so that a bias or the sums of earlier channels do not make every step round at their magnitude.

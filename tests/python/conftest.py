@@ -1,0 +1,57 @@
+"""Where the program under test is, and a runner that shows what it said when it fails."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def find_program() -> pathlib.Path:
+    """POLYPHASE names the program; otherwise the newest of the builds."""
+    if "POLYPHASE" in os.environ:
+        return pathlib.Path(os.environ["POLYPHASE"])
+    built = sorted(ROOT.glob("build/*/apps/cli/polyphase"), key=lambda path: path.stat().st_mtime)
+    if not built:
+        pytest.exit("no build/*/apps/cli/polyphase: run scripts/build first, or set POLYPHASE", returncode=2)
+    return built[-1]
+
+
+class Program:
+    """The command line, called as a user calls it."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+
+    def __call__(self, *arguments, expect: int = 0, timeout: float = 300) -> subprocess.CompletedProcess:
+        done = subprocess.run([str(self.path), *map(str, arguments)], capture_output=True, text=True, timeout=timeout, check=False)
+        assert done.returncode == expect, f"{arguments} ended with {done.returncode}, not {expect}:\n{done.stdout[-2000:]}{done.stderr[-4000:]}"
+        return done
+
+    def run_arrays(self, model, inputs: dict[str, np.ndarray], folder: pathlib.Path, *arguments) -> dict[str, np.ndarray]:
+        """Runs a model or engine on arrays by name; the outputs by name."""
+        np.savez(folder / "in.npz", **inputs)
+        self("run", model, "--inputs", folder / "in.npz", "--outputs", folder / "out.npz", *arguments)
+        with np.load(folder / "out.npz") as outputs:
+            return {name: outputs[name] for name in outputs.files}
+
+
+@pytest.fixture(scope="session")
+def polyphase() -> Program:
+    return Program(find_program())
+
+
+@pytest.fixture(autouse=True, scope="session")
+def two_threads():
+    torch.set_num_threads(2)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="every case instead of a seeded slice")
+    parser.addoption("--slice-seed", type=int, default=1, help="which slice of the large suites runs")
