@@ -107,14 +107,15 @@ class CallGraph {
 
   Measure& measure(const onnx::FunctionProto* function) {
     const auto [found, fresh] = measures_.try_emplace(function);
+    Measure& result = found->second;
     if (fresh) {
       for_each_node(function->node(), [&](const onnx::NodeProto& node) {
-        ++found->second.own;
+        ++result.own;
         const onnx::FunctionProto* callee = table_.find(node);
-        if (callee != nullptr) found->second.calls.push_back(callee);
+        if (callee != nullptr) result.calls.push_back(callee);
       });
     }
-    return found->second;
+    return result;
   }
 
   const FunctionTable& table_;

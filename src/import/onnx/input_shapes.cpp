@@ -238,7 +238,8 @@ Result<std::vector<Type>> input_types(const std::vector<const onnx::ValueInfoPro
     models.push_back(std::move(model));
   }
   for (const auto& [name, sizes] : options.shapes) {
-    if (std::none_of(models.begin(), models.end(), [&](const ModelInput& model) { return model.name == name; })) {
+    if (std::none_of(models.begin(), models.end(),
+                     [&, &wanted = name](const ModelInput& model) { return model.name == wanted; })) {
       return option_error("the model has no input '" + wire::printable(name) + "' to give a shape to.",
                           "Its inputs are: " + names + ".");
     }
