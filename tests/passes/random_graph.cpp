@@ -114,7 +114,7 @@ class Grower {
         &Grower::unary,     &Grower::with_constant, &Grower::with_constant, &Grower::with_other, &Grower::with_other,
         &Grower::pad,       &Grower::slice,         &Grower::slice,         &Grower::concat,     &Grower::reshape,
         &Grower::transpose, &Grower::pool,          &Grower::shuffle,       &Grower::reduce,     &Grower::choose,
-        &Grower::resize,    &Grower::insert_zeros,  &Grower::cast_twice,    &Grower::gate};
+        &Grower::resize,    &Grower::insert_zeros,  &Grower::cast_twice,    &Grower::gate,       &Grower::branch};
     (this->*steps[pick(std::size(steps))])();
   }
 
@@ -258,7 +258,26 @@ class Grower {
       inputs.push_back(y);
       bound = std::max(bound, bound_.at(y));
     }
-    keep(add("concat", Attributes({{"axis", std::int64_t{1}}}), inputs, bound));
+    Value* joined = add("concat", Attributes({{"axis", std::int64_t{1}}}), inputs, bound);
+    if (joined != nullptr && pick(2) == 0) joined = add("relu", {}, {joined}, bound);
+    keep(joined);
+  }
+
+  // An `if` by a constant condition.
+  void branch() {
+    Value* x = recent();
+    std::vector<std::unique_ptr<Graph>> regions;
+    for (const char* op : {"neg", "relu"}) {
+      regions.push_back(std::make_unique<Graph>(graph_->registry()));
+      Graph& region = *regions.back();
+      region.name = op;
+      Value* a = region.add_input("a", x->type);
+      region.add_output(region.must_add(op, {}, {a}, "r"), "r");
+    }
+    const Tensor which = Tensor::from_integers(DType::boolean, {}, std::array{pick(2)});
+    Value* condition = graph_->must_add("constant", Attributes({{"value", which}}), {}, "v");
+    auto node = graph_->add("if", {}, {condition, x}, "v", nullptr, std::move(regions));
+    if (node.ok()) remember((*node)->output(), bound_.at(x));
   }
 
   // Two axes become one, and sometimes two again.
