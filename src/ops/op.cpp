@@ -29,8 +29,8 @@ bool holds(DimCheck::Relation relation, std::int64_t left, std::int64_t right) {
   return false;
 }
 
-Result<void> InferContext::require(const Dim& left, DimCheck::Relation relation, const Dim& right,
-                                   const std::string& message) const {
+Result<void> DimDemands::require(const Dim& left, DimCheck::Relation relation, const Dim& right,
+                                 const std::string& message) const {
   bool proved = left == right;
   bool disproved = left.overflowed() || right.overflowed();
   if (left.is_constant() && right.is_constant()) {

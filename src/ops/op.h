@@ -33,6 +33,17 @@ std::string_view name_of(DimCheck::Relation relation);
 // Whether the check holds for these values.
 bool holds(DimCheck::Relation relation, std::int64_t left, std::int64_t right);
 
+// Demands on sizes: proved → nothing, disproved → Error(message), open → a run-time check with the same words.
+class DimDemands {
+ public:
+  explicit DimDemands(std::vector<DimCheck>& checks) : checks_(checks) {}
+  Result<void> require(const Dim& left, DimCheck::Relation relation, const Dim& right,
+                       const std::string& message) const;
+
+ private:
+  std::vector<DimCheck>& checks_;
+};
+
 // An operand as a shape rule sees it. `contents` are the elements of a small integer or bool tensor, in row-major
 // order, when they are known as sizes.
 struct OperandInfo {
@@ -67,9 +78,10 @@ class InferContext {
   std::span<const std::vector<Type>> region_results() const { return region_results_; }
   const std::vector<Dim>* contents(std::size_t i) const { return has_input(i) ? inputs_[i].contents : nullptr; }
 
-  // Demands a relation: proved → nothing, disproved → Error(message), open → a run-time check with the same words.
   Result<void> require(const Dim& left, DimCheck::Relation relation, const Dim& right,
-                       const std::string& message) const;
+                       const std::string& message) const {
+    return DimDemands(checks_).require(left, relation, right, message);
+  }
   // The size of two broadcast axes by numpy's rule.
   Result<Dim> broadcast(const Dim& a, const Dim& b, const std::string& message) const;
 

@@ -8,28 +8,16 @@
 // value is exact.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "ops/registry.h"
+#include "ops/truth.h"
 
-namespace polyphase {
+namespace polyphase::test {
 namespace {
-
-std::vector<AttributeSpec> tensor_specs(const std::vector<OperandSpec>& operands) {
-  std::vector<AttributeSpec> specs{{"tolerance", AttributeKind::real, ""}};
-  for (const OperandSpec& operand : operands) specs.push_back({operand.name, AttributeKind::tensor, ""});
-  if (!operands.empty() && operands.back().variadic) {
-    for (int i = 1; i < 8; ++i) {
-      specs.push_back({operands.back().name + std::to_string(i), AttributeKind::tensor, ""});
-    }
-  }
-  return specs;
-}
 
 // The operands in order; those of a variadic one are named x, x1, x2, …
 std::vector<Tensor> operands_of(const OpDef& op, const Attributes& named) {
@@ -76,36 +64,6 @@ void run_spread(const OpDef& op, const Attributes& attributes, const std::vector
   }
 }
 
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields{""};
-  for (const char c : line) {
-    if (c == '|') {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  return fields;
-}
-
-// The largest difference, relative to the largest magnitude expected; 0 if all values are equal, NaN equal to NaN.
-double difference(const Tensor& found, const Tensor& expected) {
-  double worst = 0;
-  double scale = 0;
-  const std::int64_t count = expected.view().element_count();
-  const std::size_t size = size_bytes(expected.dtype());
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::size_t at = static_cast<std::size_t>(i) * size;
-    const double a = load_double(found.view().data + at, found.dtype());
-    const double b = load_double(expected.view().data + at, expected.dtype());
-    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (!std::isfinite(a) || !std::isfinite(b)) return INFINITY;
-    worst = std::max(worst, std::fabs(a - b));
-    scale = std::max(scale, std::fabs(b));
-  }
-  return worst == 0 ? 0 : worst / std::max(scale, 1e-30);
-}
-
 void run_case(const Registry& registry, const std::string& line) {
   const std::vector<std::string> fields = fields_of(line);
   ASSERT_EQ(fields.size(), 4U);
@@ -150,4 +108,4 @@ TEST(OutsideTruth, EveryCaseOfEveryFile) {
 }
 
 }  // namespace
-}  // namespace polyphase
+}  // namespace polyphase::test
