@@ -6,9 +6,9 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
 
 demo: ## install what is missing, build, enlarge a photo with a small trained network
-	@scripts/setup cpp
+	@scripts/setup cpp demo
 	@scripts/build release polyphase
-	@scripts/demo
+	@.venv/bin/python scripts/demo.py
 
 test: ## install what is missing, build with sanitizers, run every test (large suites as slices)
 	@scripts/setup cpp tools python
