@@ -5,7 +5,7 @@
 # The same sources are compiled once per cluster, with POLYPHASE_CLUSTER=<cluster>, and the result is added to the target.
 # Every symbol but <symbol>_<cluster> (default polyphase_cpu_rows_<cluster>) becomes local. Without that the linker would
 # keep one copy of each inline function of the whole program, and that may be the one with AVX-512 in it.
-# The kernels are optimised in every build type. A test reads the symbols of every such object.
+# The kernels are optimised in every build type but Sanitize. A test reads the symbols of every such object.
 set(isa_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
 set(isa_avx512 ${isa_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512)
 set(POLYPHASE_ISA_scalar "")
@@ -17,7 +17,12 @@ set(POLYPHASE_ISA_avx512_bf16 ${isa_avx512} -mavx512bf16)
 set(POLYPHASE_ISA_avx512_fp16 ${isa_avx512} -mavx512fp16)
 set(POLYPHASE_ISA_amx ${isa_avx512} -mavx512vnni -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16)
 
-set(POLYPHASE_ISA_COMMON -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math)
+if(POLYPHASE_SANITIZE)
+  set(POLYPHASE_ISA_COMMON -O1)  # -O3 takes the compiler three times as long to instrument
+else()
+  set(POLYPHASE_ISA_COMMON -O3)
+endif()
+list(APPEND POLYPHASE_ISA_COMMON -ffp-contract=fast -fno-math-errno -fno-trapping-math)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Static locals of inline functions would be "unique" symbols, which objcopy cannot make local.
   list(APPEND POLYPHASE_ISA_COMMON -fno-gnu-unique)
