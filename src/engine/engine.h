@@ -40,7 +40,7 @@ struct EngineValue {
   Storage storage = Storage::arena;
   // Storage::constant: index into constants; -1: steps find its elements in their packed weights only.
   int constant = -1;
-  AliasOf alias;      // Storage::alias
+  AliasOf alias;  // Storage::alias
 };
 
 enum class StepKind : std::uint8_t {

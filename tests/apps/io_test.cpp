@@ -221,7 +221,9 @@ TEST_F(Files, BrokenPngIsRefused) {
     flipped[i] = static_cast<char>(flipped[i] ^ 0xff);
     static_cast<void>(read_png(put("b.png", flipped)));
   }
-  EXPECT_NE(read_png(put("b.png", "GIF89a" + std::string(64, 'x'))).error().message.find("is not a sound PNG image: Not a PNG file."),
+  EXPECT_NE(read_png(put("b.png", "GIF89a" + std::string(64, 'x')))
+                .error()
+                .message.find("is not a sound PNG image: Not a PNG file."),
             std::string::npos);
 }
 

@@ -1,6 +1,8 @@
-// Runs ONNX's own node tests: import, verify, interpret, compare. The cases are written by tests/python/onnx_node_cases.py.
+// Runs ONNX's own node tests: import, verify, interpret, compare. The cases are written by
+// tests/python/onnx_node_cases.py.
 //
-// Every case whose operators the importer has must pass, but for those listed in node_cases_expected.txt with the reason.
+// Every case whose operators the importer has must pass, but for those listed in node_cases_expected.txt with the
+// reason.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +44,8 @@ Result<std::vector<Tensor>> read_tensors(const fs::path& folder, const std::stri
 
 // The tolerance of ONNX's own runner.
 std::string difference(const Tensor& found, const Tensor& expected) {
-  if (found.dtype() != expected.dtype()) return "dtype " + std::string(name_of(found.dtype())) + ", expected " + std::string(name_of(expected.dtype()));
+  if (found.dtype() != expected.dtype())
+    return "dtype " + std::string(name_of(found.dtype())) + ", expected " + std::string(name_of(expected.dtype()));
   if (found.sizes() != expected.sizes()) return "type " + found.type().text() + ", expected " + expected.type().text();
   const std::size_t width = size_bytes(found.dtype());
   // Narrow floats: two units in the last place, since the expected values were rounded more than once.
@@ -76,8 +79,8 @@ Result<std::string> run_case(const fs::path& folder, const Registry& registry) {
   return std::string();
 }
 
-// One line of node_cases_expected.txt: KIND PATTERN REASON. KIND refused: an Error is expected; differs: other numbers are, for the
-// reason told. The pattern may have * in it.
+// One line of node_cases_expected.txt: KIND PATTERN REASON. KIND refused: an Error is expected; differs: other numbers
+// are, for the reason told. The pattern may have * in it.
 struct Expectation {
   std::string kind;
   std::string pattern;
@@ -99,7 +102,8 @@ std::vector<Expectation> read_expectations() {
 
 bool matches(std::string_view pattern, std::string_view name) {
   if (pattern.empty()) return name.empty();
-  if (pattern.front() != '*') return !name.empty() && pattern.front() == name.front() && matches(pattern.substr(1), name.substr(1));
+  if (pattern.front() != '*')
+    return !name.empty() && pattern.front() == name.front() && matches(pattern.substr(1), name.substr(1));
   return matches(pattern.substr(1), name) || (!name.empty() && matches(pattern, name.substr(1)));
 }
 
@@ -134,11 +138,13 @@ TEST(NodeCases, AllPass) {
       } else {
         const std::string kind = outcome.ok() && outcome->starts_with("output ") ? "differs" : "refused";
         ++counts[kind];
-        EXPECT_TRUE(take_expectation(expected, kind, name)) << kind << " " << name << ": " << (outcome.ok() ? *outcome : outcome.error().text());
+        EXPECT_TRUE(take_expectation(expected, kind, name))
+            << kind << " " << name << ": " << (outcome.ok() ? *outcome : outcome.error().text());
       }
     }
   }
-  for (const Expectation& expectation : expected) EXPECT_TRUE(expectation.used) << expectation.pattern << " is listed, but nothing like it happened";
+  for (const Expectation& expectation : expected)
+    EXPECT_TRUE(expectation.used) << expectation.pattern << " is listed, but nothing like it happened";
   for (const auto& [what, count] : counts) std::cout << what << ": " << count << "\n";
   EXPECT_GE(counts["passed"], 2100);
 }

@@ -30,7 +30,8 @@ void append_block(const Engine& engine, std::size_t block, const std::string& in
     for (const std::string& row : step.rows) out += " [" + row + "]";
     if (step.pack_at_run) out += " packs";
     out += " (";
-    for (std::size_t i = 0; i < step.inputs.size(); ++i) out += (i == 0 ? "" : ", ") + value_text(engine, step.inputs[i]);
+    for (std::size_t i = 0; i < step.inputs.size(); ++i)
+      out += (i == 0 ? "" : ", ") + value_text(engine, step.inputs[i]);
     out += ") ->";
     for (const int output : step.outputs) out += " " + value_text(engine, output);
     out += "\n";

@@ -69,9 +69,12 @@ TEST_F(ExternalDataTest, ReadsWhatIsThere) {
 }
 
 TEST_F(ExternalDataTest, PathsThatLeaveTheFolderAreRefused) {
-  const auto outside = [](const std::string& path, const std::string& why) { return "the external data path '" + path + "' " + why + "."; };
+  const auto outside = [](const std::string& path, const std::string& why) {
+    return "the external data path '" + path + "' " + why + ".";
+  };
   EXPECT_EQ(refusal({{"location", "../outside.bin"}}), outside("../outside.bin", "leaves the model's folder"));
-  EXPECT_EQ(refusal({{"location", "sub/../../outside.bin"}}), outside("sub/../../outside.bin", "leaves the model's folder"));
+  EXPECT_EQ(refusal({{"location", "sub/../../outside.bin"}}),
+            outside("sub/../../outside.bin", "leaves the model's folder"));
   EXPECT_EQ(refusal({{"location", "/etc/passwd"}}), outside("/etc/passwd", "is absolute"));
   EXPECT_EQ(refusal({{"location", "C:w.bin"}}), outside("C:w.bin", "is absolute"));
   EXPECT_EQ(refusal({{"location", "\\\\host\\w.bin"}}), outside("\\\\host\\w.bin", "contains a backslash"));
@@ -84,30 +87,39 @@ TEST_F(ExternalDataTest, LinksAndSpecialFilesAreRefused) {
   fs::create_symlink(root_ / "outside.bin", folder_ / "link.bin");
   EXPECT_EQ(refusal({{"location", "link.bin"}}), "the external data path 'link.bin' is a symbolic link.");
   fs::create_directory_symlink(root_, folder_ / "up");
-  EXPECT_EQ(refusal({{"location", "up/outside.bin"}}), "the external data path 'up/outside.bin' passes through 'up', which is a symbolic link or not a folder.");
+  EXPECT_EQ(refusal({{"location", "up/outside.bin"}}),
+            "the external data path 'up/outside.bin' passes through 'up', which is a symbolic link or not a folder.");
   fs::create_hard_link(root_ / "outside.bin", folder_ / "hard.bin");
   EXPECT_EQ(refusal({{"location", "hard.bin"}}),
-            "the external data path 'hard.bin' is a hard link: the same file has 2 names, and another may lie outside the model's folder.");
+            "the external data path 'hard.bin' is a hard link: the same file has 2 names, and another may lie outside "
+            "the model's folder.");
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(refusal({{"location", "pipe"}}), "'pipe' is a pipe, not a file with data.");
   EXPECT_EQ(refusal({{"location", "sub"}}), "'sub' is a folder, not a file with data.");
-  EXPECT_EQ(refusal({{"location", "none.bin"}}), "the file 'none.bin' with the weights cannot be opened: No such file or directory.");
+  EXPECT_EQ(refusal({{"location", "none.bin"}}),
+            "the file 'none.bin' with the weights cannot be opened: No such file or directory.");
 }
 
 TEST_F(ExternalDataTest, NumbersAreChecked) {
-  EXPECT_EQ(refusal({{"location", "w.bin"}, {"offset", "9"}}), "external data: 8 bytes at offset 9 lie beyond the end of 'w.bin', which has 16 bytes.");
+  EXPECT_EQ(refusal({{"location", "w.bin"}, {"offset", "9"}}),
+            "external data: 8 bytes at offset 9 lie beyond the end of 'w.bin', which has 16 bytes.");
   EXPECT_EQ(refusal({{"location", "w.bin"}, {"offset", "9223372036854775807"}}),
             "external data: 8 bytes at offset 9223372036854775807 lie beyond the end of 'w.bin', which has 16 bytes.");
   for (const char* bad : {"-1", "1e3", " 1", "9223372036854775808", "", "0x10"}) {
-    EXPECT_EQ(refusal({{"location", "w.bin"}, {"offset", bad}}), std::string("external data: offset is '") + bad + "'; it must be a whole number, 0 or more.");
+    EXPECT_EQ(refusal({{"location", "w.bin"}, {"offset", bad}}),
+              std::string("external data: offset is '") + bad + "'; it must be a whole number, 0 or more.");
   }
-  EXPECT_EQ(refusal({{"location", "w.bin"}, {"length", "7"}}), "external data: length is 7 bytes, but the tensor's type and shape need 8.");
-  EXPECT_EQ(refusal({{"location", "w.bin"}}, INT64_C(1) << 50), "external data: 1125899906842624 bytes at offset 0 lie beyond the end of 'w.bin', which has 16 bytes.");
+  EXPECT_EQ(refusal({{"location", "w.bin"}, {"length", "7"}}),
+            "external data: length is 7 bytes, but the tensor's type and shape need 8.");
+  EXPECT_EQ(refusal({{"location", "w.bin"}}, INT64_C(1) << 50),
+            "external data: 1125899906842624 bytes at offset 0 lie beyond the end of 'w.bin', which has 16 bytes.");
 }
 
 TEST_F(ExternalDataTest, KeysAreChecked) {
-  EXPECT_EQ(refusal({{"location", "w.bin"}, {"__class__", "x"}}), "external data: the key '__class__' is unknown; ONNX has location, offset, length and checksum.");
-  EXPECT_EQ(refusal({{"location", "w.bin"}, {"location", "sub/v.bin"}}), "external data: the key 'location' is there twice.");
+  EXPECT_EQ(refusal({{"location", "w.bin"}, {"__class__", "x"}}),
+            "external data: the key '__class__' is unknown; ONNX has location, offset, length and checksum.");
+  EXPECT_EQ(refusal({{"location", "w.bin"}, {"location", "sub/v.bin"}}),
+            "external data: the key 'location' is there twice.");
   EXPECT_EQ(refusal({{"offset", "0"}}), "external data: the key 'location' (the file with the weights) is missing.");
 }
 
