@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "google/protobuf/io/coded_stream.h"
+#include <google/protobuf/io/coded_stream.h>
 #include "onnx/onnx.pb.h"
 #include "wire/file_kind.h"
 #include "wire/regular_file.h"

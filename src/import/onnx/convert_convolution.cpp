@@ -37,7 +37,7 @@ Result<Sizes> read_kernel(NodeContext& node) {
 Result<std::int64_t> read_groups(NodeContext& node) {
   const std::int64_t groups = node.integer("group", 1);
   if (groups < 1 || groups >= INT32_MAX)
-    return broken_rule("group is " + std::to_string(groups) + "; it must be at least 1.");
+    return broken_rule("group is " + std::to_string(groups) + "; it must be at least 1 and below 2^31.");
   return groups;
 }
 

@@ -103,10 +103,10 @@ Error MissingOperators::error() const {
     message += "\n  " + (domain.empty() ? "" : wire::printable(domain) + ".") + wire::printable(op_type) + " (opset " +
                std::to_string(entry.opset) + "), " + std::to_string(entry.count) +
                (entry.count == 1 ? " node" : " nodes") + ", the first '" + entry.first_node + "'";
-    if (!entry.why.empty()) message += ": " + entry.why;
-    message += "; instead: " + nearest_alternative(domain, op_type);
+    message += entry.why.empty() ? "; instead: " + nearest_alternative(domain, op_type) : ": " + entry.why;
   }
-  Error error{ErrorCode::unsupported, std::move(message), "\nChange the model as said, and export it again."};
+  message += "\nChange the model as said, and export it again.";
+  Error error{ErrorCode::unsupported, std::move(message)};
   if (entries_.size() == 1) error.node = entries_.begin()->second.first_node;
   return error;
 }
