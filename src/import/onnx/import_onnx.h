@@ -25,9 +25,9 @@ inline constexpr std::int64_t newest_onnx_ir_version = 14;
 
 struct ImportOptions {
   // Symbolic size → the values it may take, both ends included; equal ends fix it.
-  std::map<std::string, DimRange, std::less<>> dims;
+  std::map<std::string, DimRange, std::less<>> dims = {};
   // Input name → its sizes: constants, or symbols by the caller's own names.
-  std::map<std::string, std::vector<Dim>, std::less<>> shapes;
+  std::map<std::string, std::vector<Dim>, std::less<>> shapes = {};
   // The most nodes, counted after functions are inlined: a small file can ask for 2^40 of them.
   std::int64_t max_nodes = 4'000'000;
 };
