@@ -27,8 +27,10 @@ Result<void> bind_shape(const Shape& declared, std::span<const std::int64_t> siz
   for (int axis = 0; axis < declared.rank(); ++axis) {
     const std::int64_t size = sizes[static_cast<std::size_t>(axis)];
     const std::string place = "axis " + std::to_string(axis);
-    if (size < 0) return mismatch(declared, sizes, what, place + " is negative");
     const Dim& dim = declared[axis];
+    // A number born from data, such as where a slice ends, may be negative; its range says so.
+    const bool may_be_negative = dim.is_symbol() && dim.range().low < 0;
+    if (size < 0 && !may_be_negative) return mismatch(declared, sizes, what, place + " is negative");
     if (dim.is_constant() && dim.value() != size) {
       return mismatch(declared, sizes, what, place + " must be " + dim.text() + ", found " + std::to_string(size));
     }

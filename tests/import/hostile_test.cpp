@@ -1,5 +1,5 @@
-// Hostile and broken models: each is refused with its whole message, soon, or is legal and imports. tests/python/hostile_models.py
-// writes them.
+// Hostile and broken models: each is refused with its whole message, soon, or is legal and imports.
+// tests/python/hostile_models.py writes them.
 //
 // POLYPHASE_RECORD=FILE writes what is answered now, as the JSON that the script reads; look at it before you keep it.
 #include <gtest/gtest.h>
@@ -53,7 +53,8 @@ TEST(HostileModels, EachHasItsMessage) {
     answers[name] = answer;
   }
   EXPECT_GE(answers.size(), 100U);
-  if (const char* record = std::getenv("POLYPHASE_RECORD"); record != nullptr) std::ofstream(record) << nlohmann::json(answers).dump(1) << "\n";
+  if (const char* record = std::getenv("POLYPHASE_RECORD"); record != nullptr)
+    std::ofstream(record) << nlohmann::json(answers).dump(1) << "\n";
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ Tensor ramp(const Sizes& sizes, DType dtype = DType::f32) {
 Doubles values_of(const Tensor& tensor) {
   Doubles out;
   for (std::int64_t i = 0; i < tensor.view().element_count(); ++i) {
-    out.push_back(load_double(tensor.view().data + static_cast<std::size_t>(i) * size_bytes(tensor.dtype()), tensor.dtype()));
+    out.push_back(
+        load_double(tensor.view().data + static_cast<std::size_t>(i) * size_bytes(tensor.dtype()), tensor.dtype()));
   }
   return out;
 }
@@ -96,7 +97,9 @@ TEST(Sizes, BornAtRunTimeAreBound) {
   EXPECT_TRUE(has_node(*graph, "bind"));
   for (const std::int64_t end : {0, 1, 3, 5, 9, -1, -9}) {
     const std::int64_t rows = std::clamp<std::int64_t>(end < 0 ? end + 5 : end, 0, 5);
-    EXPECT_EQ(run(*graph, {ramp({5, 7}), Tensor::from_integers(DType::i64, Sizes{1}, Sizes{end})}).sizes(), (Sizes{rows, 7})) << end;
+    EXPECT_EQ(run(*graph, {ramp({5, 7}), Tensor::from_integers(DType::i64, Sizes{1}, Sizes{end})}).sizes(),
+              (Sizes{rows, 7}))
+        << end;
   }
 }
 
@@ -104,8 +107,10 @@ TEST(Sizes, BornAtRunTimeAreBound) {
 TEST(Sizes, SliceClampsLikePythonOverOpenSizes) {
   constexpr std::int64_t far = INT64_MAX;
   for (const std::int64_t step : {1, 2, 3, -1, -2}) {
-    for (const std::int64_t start : {std::int64_t{0}, std::int64_t{1}, std::int64_t{3}, std::int64_t{-1}, std::int64_t{-2}, std::int64_t{-4}, far, -far}) {
-      for (const std::int64_t end : {std::int64_t{0}, std::int64_t{2}, std::int64_t{4}, std::int64_t{-1}, std::int64_t{-3}, far, -far}) {
+    for (const std::int64_t start : {std::int64_t{0}, std::int64_t{1}, std::int64_t{3}, std::int64_t{-1},
+                                     std::int64_t{-2}, std::int64_t{-4}, far, -far}) {
+      for (const std::int64_t end :
+           {std::int64_t{0}, std::int64_t{2}, std::int64_t{4}, std::int64_t{-1}, std::int64_t{-3}, far, -far}) {
         ModelBuilder m;
         m.input("x", {"D"});
         m.integers("start", {start});
@@ -121,9 +126,11 @@ TEST(Sizes, SliceClampsLikePythonOverOpenSizes) {
           };
           Doubles expected;
           if (step > 0) {
-            for (std::int64_t i = clamp(start, 0, d); i < clamp(end, 0, d); i += step) expected.push_back(static_cast<double>(i));
+            for (std::int64_t i = clamp(start, 0, d); i < clamp(end, 0, d); i += step)
+              expected.push_back(static_cast<double>(i));
           } else {
-            for (std::int64_t i = clamp(start, 0, d - 1); i > clamp(end, -1, d - 1); i += step) expected.push_back(static_cast<double>(i));
+            for (std::int64_t i = clamp(start, 0, d - 1); i > clamp(end, -1, d - 1); i += step)
+              expected.push_back(static_cast<double>(i));
           }
           EXPECT_EQ(values_of(run(*graph, {ramp({d})})), expected) << start << ":" << end << ":" << step << " of " << d;
         }
@@ -155,28 +162,36 @@ ModelBuilder relu_model() {
   return m;
 }
 
-TEST(Options, NamesAreKeptAndMade) { EXPECT_EQ(imported(relu_model())->inputs()[0]->type.shape.text(), "[batch, 3, height, x_3]"); }
+TEST(Options, NamesAreKeptAndMade) {
+  EXPECT_EQ(imported(relu_model())->inputs()[0]->type.shape.text(), "[batch, 3, height, x_3]");
+}
 
 TEST(Options, DimsFixAndBound) {
   const auto graph = imported(relu_model(), {.dims = {{"batch", {2, 2}}, {"height", {64, 1024}}}});
   const Shape& shape = graph->inputs()[0]->type.shape;
   EXPECT_EQ(shape.text(), "[2, 3, height, x_3]");
   EXPECT_EQ(shape[2].range(), (DimRange{64, 1024}));
-  EXPECT_EQ(refusal(relu_model(), {.dims = {{"H", {1, 2}}}}), "no input of the model has a size named 'H'. Its open sizes are: batch, height, x_3.");
-  EXPECT_EQ(refusal(relu_model(), {.dims = {{"batch", {3, 2}}}}), "the range 3..2 for the size 'batch' is empty or negative. Write it as NAME=LOW..HIGH or NAME=NUMBER.");
+  EXPECT_EQ(refusal(relu_model(), {.dims = {{"H", {1, 2}}}}),
+            "no input of the model has a size named 'H'. Its open sizes are: batch, height, x_3.");
+  EXPECT_EQ(refusal(relu_model(), {.dims = {{"batch", {3, 2}}}}),
+            "the range 3..2 for the size 'batch' is empty or negative. Write it as NAME=LOW..HIGH or NAME=NUMBER.");
 }
 
 TEST(Options, ShapesReplace) {
-  const ImportOptions options{.dims = {{"H", {8, 16}}}, .shapes = {{"x", {Dim(1), Dim(3), Dim::symbol("H"), Dim::symbol("H") * 2}}}};
+  const ImportOptions options{.dims = {{"H", {8, 16}}},
+                              .shapes = {{"x", {Dim(1), Dim(3), Dim::symbol("H"), Dim::symbol("H") * 2}}}};
   const auto graph = imported(relu_model(), options);
   EXPECT_EQ(graph->inputs()[0]->type.shape.text(), "[1, 3, H, 2*H]");
   EXPECT_EQ(graph->inputs()[0]->type.shape[2].range(), (DimRange{8, 16}));
   EXPECT_EQ(refusal(relu_model(), {.shapes = {{"x", {Dim(1), Dim(4), Dim(5), Dim(6)}}}}),
-            "the shape given for input 'x' has 4 on axis 1, but the model fixes it at 3. Export the model with this axis dynamic (dynamic_axes or "
+            "the shape given for input 'x' has 4 on axis 1, but the model fixes it at 3. Export the model with this "
+            "axis dynamic (dynamic_axes or "
             "dynamic_shapes), or give 3.");
   EXPECT_EQ(refusal(relu_model(), {.shapes = {{"x", {Dim(1)}}}}),
-            "the shape given for input 'x' has 1 sizes, but the model's has 4. Give one size per axis: numbers, or names for sizes that stay open.");
-  EXPECT_EQ(refusal(relu_model(), {.shapes = {{"z", {Dim(1)}}}}), "the model has no input 'z' to give a shape to. Its inputs are: 'x'.");
+            "the shape given for input 'x' has 1 sizes, but the model's has 4. Give one size per axis: numbers, or "
+            "names for sizes that stay open.");
+  EXPECT_EQ(refusal(relu_model(), {.shapes = {{"z", {Dim(1)}}}}),
+            "the model has no input 'z' to give a shape to. Its inputs are: 'x'.");
 }
 
 TEST(Options, OneNameIsOneSize) {
@@ -188,7 +203,8 @@ TEST(Options, OneNameIsOneSize) {
   EXPECT_EQ(imported(m)->inputs()[0]->type.shape.text(), "[N, 2*N, in_put]");
   const auto graph = imported(m, {.shapes = {{"b", {Dim(5), Dim(5)}}}});
   EXPECT_EQ(graph->inputs()[0]->type.shape.text(), "[5, 10, in_put]");
-  EXPECT_EQ(refusal(m, {.shapes = {{"b", {Dim(5), Dim(6)}}}}), "the model's size 'N' is given as 5 and as 6. It is one size: give one value for it.");
+  EXPECT_EQ(refusal(m, {.shapes = {{"b", {Dim(5), Dim(6)}}}}),
+            "the model's size 'N' is given as 5 and as 6. It is one size: give one value for it.");
 }
 
 // ---- functions
@@ -234,9 +250,11 @@ TEST(Functions, ErrorsNameTheWay) {
   m.input("x", {2});
   m.node("F", {"x"}, {"y"}, {}, "local");
   m.output("y");
-  EXPECT_EQ(refusal(m),
-            "node 'F_1/Reshape_1': operand 1 ('x', f32[2]) must hold integers. The model breaks ONNX's rules: check it with "
-            "onnx.checker.check_model(model, full_check=True) and export it again. (operator Reshape, version 14; in function 'F', called by 'F_1')");
+  EXPECT_EQ(
+      refusal(m),
+      "node 'F_1/Reshape_1': operand 1 ('x', f32[2]) must hold integers. The model breaks ONNX's rules: check it with "
+      "onnx.checker.check_model(model, full_check=True) and export it again. (operator Reshape, version 14; in "
+      "function 'F', called by 'F_1')");
 }
 
 // ---- If
@@ -260,7 +278,8 @@ TEST(If, FixedConditionsAreInlined) {
     m.output("y");
     const auto graph = imported(m);
     EXPECT_FALSE(has_node(*graph, "if"));
-    EXPECT_EQ(values_of(run(*graph, {Tensor::from_values(DType::f32, Sizes{2}, Doubles{-1, 2})})), (condition ? Doubles{1, -2} : Doubles{1, 2}));
+    EXPECT_EQ(values_of(run(*graph, {Tensor::from_values(DType::f32, Sizes{2}, Doubles{-1, 2})})),
+              (condition ? Doubles{1, -2} : Doubles{1, 2}));
   }
 }
 
@@ -297,8 +316,10 @@ TEST(ConvTranspose, DynamicPadsCropWhatIsAsked) {
   m.output("y");
   const auto graph = imported(m);
   const Tensor x = Tensor::from_values(DType::f32, Sizes{1, 1, 3}, Doubles{1, 2, 3});
-  EXPECT_EQ(values_of(run(*graph, {x, Tensor::from_integers(DType::i64, Sizes{2}, Sizes{0, 0})})), (Doubles{1, 1, 3, 2, 5, 3, 3}));
-  EXPECT_EQ(values_of(run(*graph, {x, Tensor::from_integers(DType::i64, Sizes{2}, Sizes{1, 2})})), (Doubles{1, 3, 2, 5}));
+  EXPECT_EQ(values_of(run(*graph, {x, Tensor::from_integers(DType::i64, Sizes{2}, Sizes{0, 0})})),
+            (Doubles{1, 1, 3, 2, 5, 3, 3}));
+  EXPECT_EQ(values_of(run(*graph, {x, Tensor::from_integers(DType::i64, Sizes{2}, Sizes{1, 2})})),
+            (Doubles{1, 3, 2, 5}));
 }
 
 TEST(ConvTranspose, PaddingAndOutputPadding) {
@@ -311,9 +332,11 @@ TEST(ConvTranspose, PaddingAndOutputPadding) {
     return values_of(run(*imported(m), {Tensor::from_values(DType::f32, Sizes{1, 1, 3}, Doubles{1, 2, 3})}));
   };
   EXPECT_EQ(made({{"strides", Sizes{2}}, {"pads", Sizes{1, 1}}}), (Doubles{1, 2, 2, 3}));
-  EXPECT_EQ(made({{"strides", Sizes{2}}, {"pads", Sizes{1, 1}}, {"output_padding", Sizes{1}}}), (Doubles{1, 2, 2, 3, 3}));
+  EXPECT_EQ(made({{"strides", Sizes{2}}, {"pads", Sizes{1, 1}}, {"output_padding", Sizes{1}}}),
+            (Doubles{1, 2, 2, 3, 3}));
   EXPECT_EQ(made({{"strides", Sizes{2}}, {"output_shape", Sizes{5}}}), (Doubles{1, 2, 2, 3, 3}));
-  EXPECT_EQ(made({{"strides", Sizes{2}}, {"output_shape", Sizes{5}}, {"auto_pad", std::string("SAME_UPPER")}}), (Doubles{1, 1, 2, 2, 3}));
+  EXPECT_EQ(made({{"strides", Sizes{2}}, {"output_shape", Sizes{5}}, {"auto_pad", std::string("SAME_UPPER")}}),
+            (Doubles{1, 1, 2, 2, 3}));
   EXPECT_EQ(made({{"strides", Sizes{2}}, {"output_shape", Sizes{8}}}), (Doubles{1, 1, 2, 2, 3, 3, 0, 0}));
 }
 
@@ -327,7 +350,8 @@ TEST(Values, UnusedResultsMayBeNamed) {
   imported(m);
   m.output("indices");
   EXPECT_EQ(refusal(m),
-            "node 'MaxPool_1': result 1 ('indices') of this operator is not computed, but something uses it. Export the model so that only result 0 is "
+            "node 'MaxPool_1': result 1 ('indices') of this operator is not computed, but something uses it. Export "
+            "the model so that only result 0 is "
             "used. (as output of the model)");
 }
 
@@ -339,7 +363,9 @@ TEST(Values, WeightsShareTheirBytes) {
   m.node("Mul", {"t", "w"}, {"y"});
   m.output("y");
   const auto graph = imported(m);
-  EXPECT_EQ(std::count_if(graph->nodes().begin(), graph->nodes().end(), [](const auto& node) { return node->constant() != nullptr; }), 1);
+  EXPECT_EQ(std::count_if(graph->nodes().begin(), graph->nodes().end(),
+                          [](const auto& node) { return node->constant() != nullptr; }),
+            1);
 }
 
 }  // namespace

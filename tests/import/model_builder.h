@@ -42,8 +42,9 @@ inline void set_attributes(onnx::NodeProto* node, const AttributeList& attribute
 
 // Adds a node to a graph or a function.
 template <typename Body>
-onnx::NodeProto* add_node(Body* body, const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                          const AttributeList& attributes = {}, const std::string& domain = {}) {
+onnx::NodeProto* add_node(Body* body, const std::string& op, const std::vector<std::string>& inputs,
+                          const std::vector<std::string>& outputs, const AttributeList& attributes = {},
+                          const std::string& domain = {}) {
   onnx::NodeProto* node = body->add_node();
   node->set_op_type(op);
   node->set_domain(domain);
@@ -105,8 +106,9 @@ class ModelBuilder {
     for (const float value : values) tensor->add_float_data(value);
   }
 
-  onnx::NodeProto* node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                        const AttributeList& attributes = {}, const std::string& domain = {}) {
+  onnx::NodeProto* node(const std::string& op, const std::vector<std::string>& inputs,
+                        const std::vector<std::string>& outputs, const AttributeList& attributes = {},
+                        const std::string& domain = {}) {
     return add_node(graph(), op, inputs, outputs, attributes, domain);
   }
 

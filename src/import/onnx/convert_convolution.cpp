@@ -1,44 +1,36 @@
 // Conv, ConvTranspose and the ONNX Runtime variants of both.
-#include <algorithm>
-#include <array>
-
 #include "import/onnx/convolution.h"
 #include "import/onnx/node_context.h"
 #include "import/onnx/window_attributes.h"
+#include "ops/conv_transpose_frontend.h"
 
 namespace polyphase {
 namespace {
 
-using Sizes = std::vector<Dim>;
-
-// Checks operand and weight, reads kernel_shape and group; gives the kernel's spatial sizes.
-Result<Sizes> read_kernel(NodeContext& node) {
-  TRY(const std::size_t axes, spatial_axes(node));
-  const Shape& weight = node.shape(1);
-  if (weight.rank() != node.rank(0)) {
-    return broken_rule("operand and weight must have equal ranks, found " + node.type(0).text() + " and " +
-                       node.type(1).text() + ".");
-  }
-  const Sizes kernel(weight.begin() + 2, weight.end());
-  const auto given = node.integers("kernel_shape");
-  if (!given.has_value() || given->empty()) return kernel;
-  if (given->size() != axes)
-    return broken_rule("kernel_shape has " + std::to_string(given->size()) + " entries, but the operand has " +
-                       std::to_string(axes) + " spatial axes.");
-  for (std::size_t i = 0; i < axes; ++i) {
-    if (surely_different(kernel[i], Dim((*given)[i]))) {
-      return broken_rule("kernel_shape is " + std::to_string((*given)[i]) + " on spatial axis " + std::to_string(i) +
-                         ", but the weight is " + node.type(1).text() + ".");
+// Long lists of a hostile model stay out of messages, and absurd numbers out of kernels.
+Result<void> check_lists(NodeContext& node, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto list = node.integers(name);
+    if (!list.has_value()) continue;
+    if (list->size() > 2 * max_rank) {
+      return broken_rule("attribute '" + std::string(name) + "' has " + std::to_string(list->size()) +
+                         " entries, more than any operand has axes.");
+    }
+    for (const std::int64_t entry : *list) {
+      if (entry > INT32_MAX) {
+        return lacking(
+            "attribute '" + std::string(name) + "' has the entry " + std::to_string(entry) + ", beyond 2^31.",
+            "No tensor is that large; export the model again.");
+      }
     }
   }
-  return kernel;
+  return {};
 }
 
-Result<std::int64_t> read_groups(NodeContext& node) {
-  const std::int64_t groups = node.integer("group", 1);
-  if (groups < 1 || groups >= INT32_MAX)
-    return broken_rule("group is " + std::to_string(groups) + "; it must be at least 1 and below 2^31.");
-  return groups;
+Result<void> check_ranks(NodeContext& node) {
+  if (node.rank(0) >= 3 && node.rank(1) == node.rank(0)) return {};
+  return broken_rule("the operand and the weight must have the same rank, 3 or more, found " + node.type(0).text() +
+                     " and " + node.type(1).text() + ".");
 }
 
 Result<Values> convert_conv(NodeContext& node) {
@@ -49,93 +41,54 @@ Result<Values> convert_conv(NodeContext& node) {
 }  // namespace
 
 Result<Value*> import_convolution(NodeContext& node) {
-  TRY(const Sizes kernel, read_kernel(node));
-  TRY(const std::int64_t groups, read_groups(node));
-  TRY(OnnxWindow window, read_window(node, kernel));
-  return node.emit("conv",
-                   Attributes({{"stride", window.stride},
-                               {"dilation", window.dilation},
-                               {"groups", groups},
-                               {"pre", window.pre},
-                               {"post", window.post}}),
-                   {node.input(0), node.input(1), node.input(2)});
+  TRY_VOID(check_lists(node, {"strides", "dilations", "kernel_shape", "pads"}));
+  TRY_VOID(check_ranks(node));
+  const Shape& weight = node.shape(1);
+  const OnnxWindowSettings settings = window_settings(node, {weight.begin() + 2, weight.end()});
+  const std::int64_t groups = node.integer("group", 1);
+  TRY(WindowForm window, onnx_window(settings, node.graph().checks()));
+  Attributes attributes({{"stride", std::move(window.stride)},
+                         {"dilation", std::move(window.dilation)},
+                         {"groups", groups},
+                         {"pre", std::move(window.pre)},
+                         {"post", std::move(window.post)}});
+  return node.emit("conv", std::move(attributes), {node.input(0), node.input(1), node.input(2)});
 }
 
 namespace {
 
-// The crop of one axis. `total` is what the natural output (output_padding included) has too much.
-struct Crop {
-  Dim pre;
-  Dim post;
-};
-
-Crop split_crop(const Dim& total, bool larger_at_end) {
-  if (total.range().high < 0) return {Dim(0), total};  // grows at the end
-  const Dim half = floor_div(total, Dim(2));
-  return larger_at_end ? Crop{half, total - half} : Crop{total - half, half};
-}
-
+// com.microsoft's variant has its pads as operand 2 and the bias behind it.
 Result<Values> convert_conv_transpose(NodeContext& node) {
   const bool pads_are_operand = node.op_type() == "ConvTransposeWithDynamicPads";
-  TRY(const Sizes kernel, read_kernel(node));
-  const std::size_t axes = kernel.size();
-  TRY(const std::int64_t groups, read_groups(node));
-  TRY(const auto stride, spatial_attribute(node, "strides", axes, 1, 1));
-  TRY(const auto dilation, spatial_attribute(node, "dilations", axes, 1, 1));
-  TRY(const auto padding, spatial_attribute(node, "output_padding", axes, 0, 0));
-  const std::string auto_pad = node.word("auto_pad", "NOTSET");
-  const bool is_same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
-  if (!is_same && auto_pad != "NOTSET" && auto_pad != "VALID" && !auto_pad.empty()) {
-    return broken_rule("auto_pad is '" + auto_pad.substr(0, 40) +
-                       "'; it must be NOTSET, SAME_UPPER, SAME_LOWER or VALID.");
-  }
-  Sizes pads(2 * axes, Dim(0));
-  if (pads_are_operand && node.has(2)) {
-    TRY(pads, node.sizes(2));
-  }
+  TRY_VOID(check_lists(node, {"strides", "dilations", "kernel_shape", "output_padding", "output_shape"}));
+  TRY_VOID(check_ranks(node));
+  OnnxConvTranspose given;
+  given.input = node.shape(0);
+  given.weight = node.shape(1);
+  given.auto_pad = read_auto_pad(node);
+  given.dilations = read_list(node, "dilations");
+  given.group = node.integer("group", 1);
+  given.kernel_shape = read_list(node, "kernel_shape");
+  given.output_padding = read_list(node, "output_padding");
+  given.strides = read_list(node, "strides");
+  if (const auto sizes = read_list(node, "output_shape"); sizes.has_value())
+    given.output_shape.emplace(sizes->begin(), sizes->end());
   if (!pads_are_operand) {
-    if (const auto given = node.integers("pads"); given.has_value() && !given->empty())
-      pads.assign(given->begin(), given->end());
+    TRY_VOID(check_lists(node, {"pads"}));
+    given.pads = read_pads(node);
   }
-  if (pads.size() != 2 * axes)
-    return broken_rule("pads has " + std::to_string(pads.size()) + " entries; " + std::to_string(axes) +
-                       " spatial axes need " + std::to_string(2 * axes) + ", all beginnings, then all ends.");
-  auto output_shape = node.integers("output_shape").value_or(std::vector<std::int64_t>{});
-  if (output_shape.size() == axes + 2) {
-    node.warn("output_shape has the batch and the channels too; only its spatial sizes are used");
-    output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
+  if (pads_are_operand && node.has(2)) {
+    TRY(given.pads, node.sizes(2));
   }
-  if (!output_shape.empty() && output_shape.size() != axes)
-    return broken_rule("output_shape has " + std::to_string(output_shape.size()) + " entries, but the operand has " +
-                       std::to_string(axes) + " spatial axes.");
-  Sizes pre;
-  Sizes post;
-  for (std::size_t i = 0; i < axes; ++i) {
-    if (padding[i] >= std::max(stride[i], dilation[i])) {
-      return broken_rule("output_padding is " + std::to_string(padding[i]) + " on spatial axis " + std::to_string(i) +
-                         "; it must be less than the stride, " + std::to_string(stride[i]) + ", or the dilation, " +
-                         std::to_string(dilation[i]) + ".");
-    }
-    const Dim extent = node.shape(0)[static_cast<int>(i) + 2];
-    const Dim natural = (extent - 1) * Dim(stride[i]) + (kernel[i] - 1) * Dim(dilation[i]) + 1 + Dim(padding[i]);
-    Crop crop{pads[i], pads[i + axes]};
-    if (!output_shape.empty()) {
-      if (output_shape[i] < 1)
-        return broken_rule("output_shape has the entry " + std::to_string(output_shape[i]) +
-                           "; it must be at least 1.");
-      crop = split_crop(natural - Dim(output_shape[i]), auto_pad == "SAME_UPPER");
-    } else if (is_same) {
-      crop = split_crop(natural - extent * Dim(stride[i]), auto_pad == "SAME_UPPER");
-    }
-    pre.push_back(crop.pre);
-    post.push_back(crop.post - Dim(padding[i]));
-  }
+  TRY(ConvTransposeForm form, onnx_conv_transpose(given, node.graph().checks()));
+  for (std::string& warning : form.warnings) node.warn(std::move(warning));
+  Attributes attributes({{"stride", std::move(form.stride)},
+                         {"dilation", std::move(form.dilation)},
+                         {"groups", form.groups},
+                         {"pre", std::move(form.pre)},
+                         {"post", std::move(form.post)}});
   Value* bias = node.input(pads_are_operand ? 3 : 2);
-  TRY(Value * value,
-      node.emit(
-          "conv_transpose",
-          Attributes({{"stride", stride}, {"dilation", dilation}, {"groups", groups}, {"pre", pre}, {"post", post}}),
-          {node.input(0), node.input(1), bias}));
+  TRY(Value * value, node.emit("conv_transpose", std::move(attributes), {node.input(0), node.input(1), bias}));
   return Values{value};
 }
 

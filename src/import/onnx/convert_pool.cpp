@@ -9,20 +9,23 @@ using Integers = std::vector<std::int64_t>;
 
 Result<Values> convert_pool(NodeContext& node) {
   const bool is_max = node.op_type() == "MaxPool";
-  TRY(const std::size_t axes, spatial_axes(node));
+  if (node.rank(0) < 3) return broken_rule("the operand must be (N, C, spatial…), found " + node.type(0).text() + ".");
   if (!node.has_attribute("kernel_shape")) return broken_rule("attribute 'kernel_shape' is missing.");
-  TRY(Integers kernel, spatial_attribute(node, "kernel_shape", axes, 1, 1));
   if (is_max) node.ignore("storage_order");  // it orders the result Indices, which is not computed
-  const bool has_dilations = node.version() >= (is_max ? 10 : 19);
-  TRY(const OnnxWindow window, read_window(node, {kernel.begin(), kernel.end()}, has_dilations));
-  const bool ceil = node.version() >= 10 && node.flag("ceil_mode", false);
+  OnnxWindowSettings settings = window_settings(node, {});
+  if (node.version() < (is_max ? 10 : 19) && settings.dilations.has_value()) {
+    return broken_rule("attribute 'dilations' exists from a later version on.");
+  }
+  settings.kernel_shape.reset();
+  settings.ceil_mode = node.version() >= 10 && node.flag("ceil_mode", false);
   const bool include_pad = !is_max && node.flag("count_include_pad", false);
-  Attributes attributes({{"kernel", std::move(kernel)},
-                         {"stride", window.stride},
-                         {"dilation", window.dilation},
-                         {"pre", window.pre},
-                         {"post", window.post},
-                         {"ceil", ceil}});
+  TRY(WindowForm window, onnx_window(settings, node.graph().checks()));
+  Attributes attributes({{"kernel", integers_of(settings.kernel)},
+                         {"stride", std::move(window.stride)},
+                         {"dilation", std::move(window.dilation)},
+                         {"pre", std::move(window.pre)},
+                         {"post", std::move(window.post)},
+                         {"ceil", window.ceil}});
   if (!is_max) attributes.set("include_pad", include_pad);
   TRY(Value * value, node.emit(is_max ? "max_pool" : "avg_pool", std::move(attributes), {node.input(0)}));
   return Values{value};

@@ -1,31 +1,22 @@
-// What Conv and the pools share: kernel, strides, dilations, and padding by pads or auto_pad.
+// What Conv, ConvTranspose and the pools share: the attributes of a sliding window, as ops/onnx_window.h takes them.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
 #include "base/dim.h"
-#include "base/result.h"
 #include "import/onnx/node_context.h"
+#include "ops/onnx_window.h"
 
 namespace polyphase {
 
-struct OnnxWindow {
-  std::vector<std::int64_t> stride;
-  std::vector<std::int64_t> dilation;
-  std::vector<Dim> pre;
-  std::vector<Dim> post;
-};
+// The attributes of the node as they stand. `kernel` is empty for pools, whose kernel is kernel_shape.
+OnnxWindowSettings window_settings(NodeContext& node, std::vector<Dim> kernel);
 
-// The attribute's entries, one per spatial axis and in [least, 2^31); `otherwise` where it is absent.
-Result<std::vector<std::int64_t>> spatial_attribute(NodeContext& node, std::string_view attribute_name,
-                                                    std::size_t axes, std::int64_t least, std::int64_t otherwise);
-
-// Spatial axes of operand 0, (N, C, spatial…): one to three.
-Result<std::size_t> spatial_axes(NodeContext& node);
-
-// strides, dilations and padding for this kernel over operand 0.
-Result<OnnxWindow> read_window(NodeContext& node, const std::vector<Dim>& kernel, bool has_dilations = true);
+// "" is what some exporters write for NOTSET.
+std::string read_auto_pad(NodeContext& node);
+// The pads attribute as sizes; nothing where it is absent or empty.
+std::optional<std::vector<Dim>> read_pads(NodeContext& node);
+// An integers attribute; nothing where it is absent or empty.
+std::optional<std::vector<std::int64_t>> read_list(NodeContext& node, std::string_view attribute_name);
 
 }  // namespace polyphase
