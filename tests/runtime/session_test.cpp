@@ -248,6 +248,48 @@ TEST(Session, SaysWhichStepFoundAFaultInTheData) {
   EXPECT_NE(words.find("5"), std::string::npos) << words;
 }
 
+std::string load_refusal(Engine engine) {
+  Target target;
+  target.catalogue = &kernels();
+  const auto program = make_program(std::make_shared<const Engine>(std::move(engine)), target);
+  return program.ok() ? "it loaded" : program.error().text();
+}
+
+TEST(Session, RefusesEnginesThatCannotRunHere) {
+  const auto graph = parse_graph(small_unet, registry()).value();
+  Target target;
+  target.catalogue = &kernels();
+  const Engine engine = lower(*graph, target).value();
+  EXPECT_EQ(load_refusal(engine), "it loaded");
+  Engine changed = engine;
+  changed.cluster = "avx512";
+  EXPECT_EQ(load_refusal(changed),
+            "the engine was compiled for avx512; this CPU has scalar. Compile the model again on this machine, or with "
+            "--target portable.");
+  changed = engine;
+  changed.blocks[0].steps[0].rows = {"tomorrow"};
+  EXPECT_EQ(
+      load_refusal(changed),
+      "node 'a': kernel 'tomorrow' of operator conv cannot run this step: it is unknown here. Compile the model again "
+      "with this release.");
+  changed = engine;
+  changed.constants[0].format = "test_weights/2";
+  EXPECT_EQ(
+      load_refusal(changed),
+      "the engine contradicts itself: the packed weights of step 'a' are not what kernel 'test_convolution' reads. "
+      "Compile the model again.");
+  changed = engine;
+  changed.symbols.clear();
+  changed.values[static_cast<std::size_t>(changed.blocks[0].steps[0].outputs[0])].type.shape[2] = Dim::symbol("Q");
+  EXPECT_EQ(load_refusal(changed),
+            "the engine contradicts itself: no input and no step gives the size Q. Compile the model again.");
+  changed = engine;
+  changed.blocks[0].steps[0].packed = -1;
+  EXPECT_EQ(
+      load_refusal(changed),
+      "the engine contradicts itself: the weights of step 'a' are neither packed nor raw. Compile the model again.");
+}
+
 TEST(Session, PlansAHundredStepsInAMillisecond) {
   std::string text = "graph \"g\" (%x: f32[N, 2, H]) {\n";
   std::string last = "x";
