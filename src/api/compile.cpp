@@ -74,9 +74,7 @@ PassOptions pass_options_of(const CompileOptions& options) {
   out.without = options.without;
   out.print_after = options.print_after;
   out.stop_after = options.stop_after;
-  if (options.print) {
-    out.print = [print = options.print](std::string_view text) { print("", text); };
-  }
+  out.print = options.print;
   if (options.progress) {
     out.progress = [&options](const PassReport& report) {
       const double share =

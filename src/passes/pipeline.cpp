@@ -95,7 +95,7 @@ Result<void> run_passes(Graph& graph, const Target& target, const PassOptions& o
       }
     }
     if (changed && options.print && (named(options.print_after, pass.name) || named(options.print_after, "all"))) {
-      options.print("# after " + std::string(pass.name) + "\n" + print(graph, listing));
+      options.print(pass.name, print(graph, listing));
     }
     if (options.progress)
       options.progress({pass.name, i, std::size(table), changed, spent.count(), graph.nodes().size()});

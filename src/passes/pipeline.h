@@ -41,7 +41,7 @@ struct PassOptions {
   std::vector<std::string> print_after;  // names, or "all": print the graph where such a pass changed it
   std::string stop_after;                // the name after whose first run the pipeline ends; empty: at the end
   bool refittable = false;               // leaves out what reads values
-  std::function<void(std::string_view text)> print;  // takes what print_after asks for
+  std::function<void(std::string_view pass, std::string_view text)> print;  // takes what print_after asks for
   std::function<void(const PassReport&)> progress;   // after each pass
 };
 

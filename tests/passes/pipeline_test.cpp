@@ -34,7 +34,9 @@ struct Runner {
   Result<void> run() {
     target.catalogue = &catalogue;
     options.progress = [this](const PassReport& report) { ran.emplace_back(report.name); };
-    options.print = [this](std::string_view text) { printed += text; };
+    options.print = [this](std::string_view pass, std::string_view text) {
+      printed += "# after " + std::string(pass) + "\n" + std::string(text);
+    };
     return run_passes(*graph, target, options);
   }
 };
