@@ -11,6 +11,7 @@
 #include "backends/cpu/kernels/resample_run.h"
 #include "backends/cpu/kernels/softmax_run.h"
 #include "backends/cpu/kernels/strided_copy_run.h"
+#include "backends/cpu/peak/fma_loop.h"
 #include "backends/cpu/simd/vec.h"
 
 #define POLYPHASE_ROWS_NAME POLYPHASE_SIMD_EXPAND(polyphase_cpu_rows_, POLYPHASE_CLUSTER)
@@ -98,4 +99,6 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .reduce = POLYPHASE_ENTRY(reduce),
     .softmax = POLYPHASE_ENTRY(softmax),
     .resample = POLYPHASE_ENTRY(resample),
+    .fma_loop = POLYPHASE_ENTRY(fma_loop),
+    .fma_flops_per_round = POLYPHASE_ENTRY(fma_flops_per_round),
 };

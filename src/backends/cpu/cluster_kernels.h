@@ -32,6 +32,9 @@ struct ClusterKernels {
   RunFunction reduce;
   RunFunction softmax;
   RunFunction resample;
+  // Multiply-adds on registers alone, and how many operations one round is: what the CPU could do at best.
+  float (*fma_loop)(int64_t rounds);
+  int fma_flops_per_round;
 };
 
 }  // namespace polyphase::cpu

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "backends/cpu/peak/fma_loop.h"
+#include "backends/cpu/cluster_kernels.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -16,28 +16,28 @@ using Clock = std::chrono::steady_clock;
 constexpr double measured_seconds = 0.1;
 constexpr std::int64_t rounds_at_once = 100'000;
 
-const FmaLoop& loop_of(Cluster cluster) {
+const ClusterKernels& kernels_of(Cluster cluster) {
   switch (cluster) {
     case Cluster::avx512:
-      return polyphase_cpu_fma_loop_avx512;
+      return polyphase_cpu_rows_avx512;
     case Cluster::avx2:
-      return polyphase_cpu_fma_loop_avx2;
+      return polyphase_cpu_rows_avx2;
     case Cluster::scalar:
       break;
   }
-  return polyphase_cpu_fma_loop_scalar;
+  return polyphase_cpu_rows_scalar;
 }
 
 // The median rate over short pieces, so that a moment in which the thread was not scheduled does not count.
-double rate_of_one(const FmaLoop& loop) {
+double rate_of_one(const ClusterKernels& kernels) {
   std::vector<double> rates;
   volatile float kept = 0;  // the loop must be run for its result
   const auto begin = Clock::now();
   do {
     const auto start = Clock::now();
-    kept = kept + loop.run(rounds_at_once);
+    kept = kept + kernels.fma_loop(rounds_at_once);
     const std::chrono::duration<double> seconds = Clock::now() - start;
-    rates.push_back(static_cast<double>(rounds_at_once) * loop.flops_per_round / seconds.count());
+    rates.push_back(static_cast<double>(rounds_at_once) * kernels.fma_flops_per_round / seconds.count());
   } while (std::chrono::duration<double>(Clock::now() - begin).count() < measured_seconds);
   std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2), rates.end());
   return rates[rates.size() / 2];
@@ -46,11 +46,11 @@ double rate_of_one(const FmaLoop& loop) {
 }  // namespace
 
 double measured_peak_flops(Cluster cluster, int threads) {
-  const FmaLoop& loop = loop_of(cluster);
+  const ClusterKernels& kernels = kernels_of(cluster);
   std::vector<double> rates(static_cast<std::size_t>(std::max(threads, 1)));
   std::vector<std::thread> workers;
-  for (std::size_t i = 1; i < rates.size(); ++i) workers.emplace_back([&, i] { rates[i] = rate_of_one(loop); });
-  rates[0] = rate_of_one(loop);
+  for (std::size_t i = 1; i < rates.size(); ++i) workers.emplace_back([&, i] { rates[i] = rate_of_one(kernels); });
+  rates[0] = rate_of_one(kernels);
   for (std::thread& worker : workers) worker.join();
   double total = 0;
   for (const double rate : rates) total += rate;
