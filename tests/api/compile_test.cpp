@@ -1,0 +1,160 @@
+// compile: options and their refusals, every target, symbolic sizes, engines through files. On the network of the demo.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+
+#include "polyphase/polyphase.h"
+
+namespace polyphase::api {
+namespace {
+
+std::string demo() { return std::string(POLYPHASE_SOURCE_DIR) + "/models/fsrcnn_x3/fsrcnn_x3.onnx"; }
+
+std::string refusal(const CompileOptions& options, const std::string& path = demo()) {
+  const auto engine = compile(path, options);
+  return engine.ok() ? "it compiled" : engine.error().text();
+}
+
+std::vector<float> ramp(std::int64_t count) {
+  std::vector<float> out(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(i * 37 % 101) / 101.0F;
+  return out;
+}
+
+// The network on an image of these sizes.
+std::vector<float> run_on(const Session& session, std::int64_t height, std::int64_t width) {
+  std::vector<std::int64_t> sizes;
+  for (std::size_t i = 0; i < session.engine().inputs()[0].sizes.size(); ++i) sizes.push_back(1);
+  sizes[sizes.size() - 2] = height;
+  sizes.back() = width;
+  const std::vector<float> image = ramp(height * width);
+  const auto found = session.run({view(image.data(), sizes)});
+  EXPECT_TRUE(found.ok()) << (found.ok() ? "" : found.error().text());
+  if (!found.ok()) return {};
+  const Tensor& result = found->front();
+  EXPECT_EQ(result.sizes()[result.sizes().size() - 2], 3 * height);
+  EXPECT_EQ(result.sizes().back(), 3 * width);
+  return {result.as<float>(), result.as<float>() + result.element_count()};
+}
+
+TEST(Compile, GivesTheSamePictureOnEveryTarget) {
+  std::vector<float> first;
+  for (const char* target : {"native", "portable", "scalar", "avx2", "avx512"}) {
+    CompileOptions options;
+    options.target = target;
+    const auto engine = compile(demo(), options);
+    ASSERT_TRUE(engine.ok()) << engine.error().text();
+    for (const StepInfo& step : engine->info().steps) EXPECT_FALSE(step.reference) << target << ": " << step.node;
+    const auto session = Session::create(*engine, {.threads = 2, .memory_limit_bytes = 0});
+    if (!session.ok()) {
+      EXPECT_EQ(session.error().code, ErrorCode::incompatible) << session.error().text();
+      continue;
+    }
+    const std::vector<float> picture = run_on(*session, 21, 34);
+    if (first.empty()) first = picture;
+    ASSERT_EQ(picture.size(), first.size());
+    for (std::size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(picture[i], first[i], 1e-4) << target;
+  }
+}
+
+TEST(Compile, LeavesSizesOpenOrFixesThem) {
+  const auto open_engine = compile(demo());
+  ASSERT_TRUE(open_engine.ok()) << open_engine.error().text();
+  const Port& port = open_engine->inputs()[0];
+  const auto one = Session::create(*open_engine, {.threads = 1, .memory_limit_bytes = 0});
+  const auto three = Session::create(*open_engine, {.threads = 3, .memory_limit_bytes = 0});
+  for (const std::int64_t height : {5, 40, 17, 5}) {
+    const std::vector<float> a = run_on(*one, height, 30);
+    const std::vector<float> b = run_on(*three, height, 30);
+    ASSERT_EQ(a.size(), b.size());
+    EXPECT_EQ(0, std::memcmp(a.data(), b.data(), a.size() * sizeof(float)))
+        << "one thread and three give the same bits";
+  }
+  EXPECT_EQ(one->counters().packs, 0U);
+  EXPECT_EQ(one->counters().plans, 3U);
+  CompileOptions options;
+  options.shapes[port.name] = std::vector<std::string>(port.sizes.size(), "1");
+  options.shapes[port.name][port.sizes.size() - 2] = "tall";
+  options.shapes[port.name].back() = "64";
+  options.dims["tall"] = {8, 32};
+  options.tune_for[port.name] = std::vector<std::int64_t>(port.sizes.size(), 1);
+  options.tune_for[port.name][port.sizes.size() - 2] = 16;
+  options.tune_for[port.name].back() = 64;
+  const auto bounded = compile(demo(), options);
+  ASSERT_TRUE(bounded.ok()) << bounded.error().text();
+  EXPECT_EQ(bounded->inputs()[0].sizes.back(), "64");
+  const auto session = Session::create(*bounded);
+  run_on(*session, 32, 64);
+  std::vector<std::int64_t> tall(port.sizes.size(), 1);
+  tall[tall.size() - 2] = 33;
+  tall.back() = 64;
+  const auto refused = session->output_sizes({tall});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().text().find("(tall) must lie in 8..32, found 33."), std::string::npos)
+      << refused.error().text();
+}
+
+TEST(Compile, RefusesOptionsInFullWords) {
+  CompileOptions options;
+  options.target = "sparc";
+  EXPECT_EQ(refusal(options), "there is no target 'sparc'. Targets are native, portable, scalar, avx2 and avx512.");
+  options = {};
+  options.dims["H"] = {9, 3};
+  EXPECT_EQ(refusal(options), "the range of size 'H', 9..3, holds no size.");
+  options = {};
+  options.tune_for["nobody"] = {1};
+  EXPECT_EQ(refusal(options).rfind(
+                "sizes to tune for are given for input 'nobody', which is not there. The model's inputs are: ", 0),
+            0U)
+      << refusal(options);
+  options = {};
+  options.shapes["x"] = {"1", "-3"};
+  EXPECT_EQ(refusal(options),
+            "the shape given for input 'x' has the size '-3'. A size is a number or a name, as in x=1x3xHxW.");
+  options = {};
+  options.without = {"make_it_fast"};
+  EXPECT_NE(refusal(options).find("make_it_fast"), std::string::npos);
+  EXPECT_NE(refusal({}, "/nowhere/model.onnx").find("/nowhere/model.onnx"), std::string::npos);
+}
+
+TEST(Compile, OpensModelsAndEngines) {
+  const auto path =
+      (std::filesystem::temp_directory_path() / ("polyphase_compile_test_" + std::to_string(getpid()) + ".ppe"))
+          .string();
+  const auto engine = api::open(demo());
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  ASSERT_TRUE(engine->save(path).ok());
+  const auto again = api::open(path);
+  std::filesystem::remove(path);
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  const std::vector<float> a = run_on(*Session::create(*engine), 12, 9);
+  const std::vector<float> b = run_on(*Session::create(*again), 12, 9);
+  EXPECT_EQ(a, b);
+}
+
+TEST(Compile, TellsHowFarItIsAndPrintsGraphs) {
+  CompileOptions options;
+  double last = -1;
+  int steps = 0;
+  options.progress = [&](std::string_view, double done) {
+    EXPECT_GE(done, last);
+    last = done;
+    ++steps;
+  };
+  std::string printed;
+  options.print_after = {"fuse_endings"};
+  options.print = [&](std::string_view pass, std::string_view text) {
+    printed += std::string(pass) + ": " + std::string(text.substr(0, 5));
+  };
+  ASSERT_TRUE(compile(demo(), options).ok());
+  EXPECT_EQ(last, 1);
+  EXPECT_GT(steps, 5);
+  EXPECT_EQ(printed.rfind("fuse_endings: ", 0), 0U) << printed;
+}
+
+}  // namespace
+}  // namespace polyphase::api
