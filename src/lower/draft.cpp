@@ -102,7 +102,14 @@ std::optional<Placement> Draft::placement(int id) const {
   if (own.parent < 0) return Placement{0, own.layout.dense_strides(own.type.shape.dims())};
   const auto parent = placement(own.parent);
   if (!parent.has_value()) return std::nullopt;
-  return apply(own.view, value(own.parent).type.shape, *parent, own.type.shape);
+  auto place = apply(own.view, value(own.parent).type.shape, *parent, own.type.shape);
+  if (!place.has_value()) return place;
+  // The stride of an axis of one element leads nowhere; rows shall find the one that its layout gives it.
+  const std::vector<Dim> dense = own.layout.dense_strides(own.type.shape.dims());
+  for (std::size_t axis = 0; axis < dense.size(); ++axis) {
+    if (own.type.shape[static_cast<int>(axis)] == 1) place->strides[axis] = dense[axis];
+  }
+  return place;
 }
 
 OperandDesc Draft::operand(int id, TensorView* constant_view) const {

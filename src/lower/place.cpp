@@ -126,6 +126,15 @@ class Placer {
     return view;
   }
 
+  // An identity between layouts moves elements, unless only axes of one element change places.
+  bool reorders(const DraftStep& step) const {
+    const DraftValue& from = draft_.value(step.inputs.front());
+    const DraftValue& to = draft_.value(step.outputs.front());
+    if (step.op().name != "identity" || to.layout == from.layout) return false;
+    const auto place = draft_.placement(step.inputs.front());
+    return density_of(to.type.shape, to.layout, place->strides) == Density::strided;
+  }
+
   Result<void> place_view(int id) {
     const DraftStep step = draft_.step(id);
     const int from = step.inputs.front();
@@ -142,8 +151,7 @@ class Placer {
       }
       return copy_view(id, view);
     }
-    const bool reorders = step.op().name == "identity" && !(draft_.value(to).layout == draft_.value(from).layout);
-    if (!reorders && propose(to, from, view, true)) {
+    if (!reorders(step) && propose(to, from, view, true)) {
       draft_.remove_step(id);
       return {};
     }
