@@ -23,6 +23,16 @@ struct AlignedBytes {
   float* floats() const { return reinterpret_cast<float*>(bytes.get()); }
 };
 
+// Vectors that begin at a cache line, as an engine's buffers do.
+template <class T>
+struct CacheLineAllocator {
+  using value_type = T;
+  T* allocate(size_t n) { return static_cast<T*>(std::aligned_alloc(64, (n * sizeof(T) + 63) / 64 * 64)); }
+  void deallocate(T* p, size_t) { std::free(p); }
+  bool operator==(const CacheLineAllocator&) const { return true; }
+};
+using AlignedFloats = std::vector<float, CacheLineAllocator<float>>;
+
 template <class F>
 void each_element(int64_t batch, int64_t channels, const int64_t (&extent)[3], const ImageStrides& strides, F f) {
   int64_t i = 0;
@@ -67,7 +77,7 @@ class Bound : public BoundKernel {
   }
 
   std::vector<float> result() const override {
-    std::vector<float> rest = out_;
+    std::vector<float> rest(out_.begin(), out_.end());
     std::vector<float> result(static_cast<size_t>(shape_.batch * out_channels_ * shape_.out_points()));
     each_element(shape_.batch, out_channels_, shape_.out, out_strides_, [&](int64_t i, int64_t at) {
       result[static_cast<size_t>(i)] = out_[static_cast<size_t>(at)];
@@ -97,8 +107,8 @@ class Bound : public BoundKernel {
   ImageStrides in_strides_;
   ImageStrides out_strides_;
   WeightStrides weight_strides_ = {};
-  std::vector<float> in_;
-  std::vector<float> out_;
+  AlignedFloats in_;
+  AlignedFloats out_;
   std::vector<float> bias_;
   std::unique_ptr<AlignedBytes> packed_;
   std::unique_ptr<AlignedBytes> shared_;

@@ -50,6 +50,7 @@ struct ConvGemmPlan {
   bool has_bias;          // a leading bias: initial value of the accumulators
   bool in_planar;         // channels-first input: phase 0 converts it
   bool out_planar;        // channels-first output: tiles are transposed on their way out
+  bool local;             // channels-first input of which tiles turn their own piece; they then own all outer phases
   bool gathered;          // few input channels: rows are copied side by side and the taps become one long K
   bool fast_endings;      // at most one (leaky) ReLU: applied in registers
   bool run_contiguous;    // stacked columns of a pixel are followed by those of the next pixel
@@ -60,7 +61,8 @@ struct ConvGemmPlan {
   int64_t n_block;  // columns of a tile, a multiple of a panel
   int64_t n_blocks;
   int64_t outer_phases;
-  int64_t max_rows;  // rows of one column group in a tile
+  int64_t local_shift[2];  // least and greatest input shift along the last axis
+  int64_t max_rows;        // rows of one column group in a tile
   int64_t max_segments;
   int64_t convert_points;  // input positions of one conversion tile
   int64_t scratch_bytes;
@@ -71,7 +73,7 @@ struct ConvGemmPlan {
 ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                             const EndingProgram& endings, bool has_bias, int width);
 int64_t conv_gemm_tiles(const ConvGemmPlan& plan, int phase);
-inline int conv_gemm_phases(const ConvGemmPlan& plan) { return plan.in_planar ? 2 : 1; }
+inline int conv_gemm_phases(const ConvGemmPlan& plan) { return plan.in_planar && !plan.local ? 2 : 1; }
 
 // Strides of a weight in elements, by [in channel, out channel of the group] for a transposed convolution with the
 // groups along the input channels, or [out channel, in channel of the group] with the groups along the output channels.

@@ -24,8 +24,9 @@ class GemmBlock {
   GemmBlock(const ConvGemmPlan& plan, const ConvPointers& pointers, std::byte* scratch)
       : plan_(plan), s_(plan.shape), p_(pointers), d_(s_, 0), h_(s_, 1), w_(s_, 2) {
     carve(scratch);
-    in_ = plan.in_planar ? p_.shared : p_.in;
-    in_strides_ = plan.in_planar ? converted_strides(s_) : plan.in;
+    const bool converted = plan.in_planar && !plan.local;
+    in_ = converted ? p_.shared : p_.in;
+    in_strides_ = converted ? converted_strides(s_) : plan.in;
     if (s_.groups * s_.in_channels == 1) in_strides_.channel = 1;
   }
 
@@ -47,6 +48,7 @@ class GemmBlock {
     sums_at_ = take<float*>(at, plan_.max_rows);
     sums_ = take<float>(at, plan_.max_rows * max_vectors * vec_width);
     if (plan_.gathered) gather_ = take<float>(at, plan_.max_rows * plan_.max_segments * s_.in_channels);
+    if (plan_.local) local_ = take<float>(at, plan_.lines_per_tile * local_pitch());
     if (plan_.out_planar) staging_ = take<float>(at, 0);
     for (int64_t i = 0; i < plan_.max_rows; ++i) sums_at_[i] = sums_ + i * max_vectors * vec_width;
   }
@@ -55,11 +57,12 @@ class GemmBlock {
   bool place(int64_t tile) {
     const int64_t n_tile = tile % plan_.n_blocks;
     tile /= plan_.n_blocks;
-    const int64_t phase = tile % plan_.outer_phases;
-    tile /= plan_.outer_phases;
+    const int64_t phases = plan_.local ? 1 : plan_.outer_phases;
+    const int64_t phase = tile % phases;
+    tile /= phases;
     const int64_t x_tile = tile % plan_.x_blocks;
     tile /= plan_.x_blocks;
-    const int64_t line0 = tile % plan_.line_blocks * plan_.lines_per_tile;
+    line0_ = tile % plan_.line_blocks * plan_.lines_per_tile;
     group_ = tile / plan_.line_blocks;
     n0_ = n_tile * plan_.n_block;
     n1_ = n_tile + 1 == plan_.n_blocks ? plan_.format.columns : n0_ + plan_.n_block;
@@ -68,16 +71,16 @@ class GemmBlock {
     const int64_t origin = s_.transposed ? floor_mod(s_.pre[2], w_.stride) : 0;
     x0_ = std::max<int64_t>(0, x_tile * plan_.x_block - origin);
     x1_ = std::min(s_.out[2], (x_tile + 1) * plan_.x_block - origin);
-    return x0_ < x1_ && n0_ < n1_ && place_lines(line0);
+    return x0_ < x1_ && n0_ < n1_ && place_lines();
   }
 
-  bool place_lines(int64_t line0) {
+  bool place_lines() {
     const int64_t first[2] = {d_.first_q(phase_[0], 0), h_.first_q(phase_[1], 0)};
     const int64_t count[2] = {d_.first_q(phase_[0], s_.out[0]) - first[0], h_.first_q(phase_[1], s_.out[1]) - first[1]};
     const int64_t all = s_.batch * count[0] * count[1];
-    line_count_ = std::min(plan_.lines_per_tile, all - line0);
+    line_count_ = std::min(plan_.lines_per_tile, all - line0_);
     for (int64_t i = 0; i < line_count_; ++i) {
-      const int64_t line = line0 + i;
+      const int64_t line = line0_ + i;
       lines_[i] = {line / (count[0] * count[1]), {first[0] + line / count[1] % count[0], first[1] + line % count[1]}};
     }
     return line_count_ > 0;
@@ -117,7 +120,59 @@ class GemmBlock {
     const int64_t ih = h_.in_step() * line.q[1] + taps_h_.first_shift + tap_h * taps_h_.shift_step;
     if (id < 0 || id >= s_.in[0] || ih < 0 || ih >= s_.in[1]) return nullptr;
     return in_ + line.batch * in_strides_.batch + id * in_strides_.axis[0] + ih * in_strides_.axis[1] +
-           group_ * s_.in_channels;
+           group_ * s_.in_channels * in_strides_.channel;
+  }
+
+  // Input positions that one line of a tile reads, channels-last: plan.local.
+  int64_t local_pitch() const {
+    const int64_t step = s_.transposed ? w_.stride : 1;
+    return (plan_.x_block / step + 1 + plan_.local_shift[1] - plan_.local_shift[0]) * s_.in_channels;
+  }
+
+  // Turns the tile's own piece of a channels-first input, zero outside the image; once for all phases and columns.
+  void convert_local() {
+    const int64_t q0 = s_.transposed ? floor_div(x0_ + s_.pre[2], w_.stride) : x0_;
+    const int64_t q1 = s_.transposed ? ceil_div(x1_ + s_.pre[2], w_.stride) : x1_;
+    local_first_ = q0 + plan_.local_shift[0];
+    const int64_t end = q1 + plan_.local_shift[1];
+    local_pitch_ = (end - local_first_) * s_.in_channels;
+    const int64_t from = std::clamp<int64_t>(0, local_first_, end);
+    const int64_t to = std::clamp<int64_t>(s_.in[2], from, end);
+    const bool whole = from == local_first_ && to == end && end - local_first_ == s_.in[2];
+    taps_d_ = d_.taps(0);
+    taps_h_ = h_.taps(0);
+    for (int64_t l = 0; l < line_count_;) {
+      float* line = local_ + l * local_pitch_;
+      const float* source = input_line(lines_[l], 0, 0);
+      int64_t lines = 1;  // whole lines that follow each other in memory are one
+      while (whole && source != nullptr && l + lines < line_count_ &&
+             input_line(lines_[l + lines], 0, 0) == source + lines * s_.in[2]) {
+        ++lines;
+      }
+      l += lines;
+      const int64_t last = source == nullptr ? from : to;
+      std::fill_n(line, (from - local_first_) * s_.in_channels, 0.0F);
+      std::fill_n(line + (last - local_first_) * s_.in_channels, (end - last) * s_.in_channels, 0.0F);
+      if (source == nullptr) continue;
+      transpose(source + from * in_strides_.axis[2], in_strides_.channel, line + (from - local_first_) * s_.in_channels,
+                s_.in_channels, s_.in_channels, (lines - 1) * s_.in[2] + last - from);
+    }
+  }
+
+  void point_local_rows() {
+    const bool any = taps_d_.count * taps_h_.count * taps_w_.count > 0;
+    const bool joined = taps_w_.shift_step == 1;  // neighbouring taps read neighbouring pixels: one long segment
+    segments_ = !any ? 0 : joined ? 1 : static_cast<int32_t>(taps_w_.count);
+    channels_ = joined ? taps_w_.count * s_.in_channels : s_.in_channels;
+    for (int32_t k = 0; k < segments_; ++k) {
+      taps_[k] = k;
+      const float** at = rows_ + k * row_count_;
+      const int64_t shift = q0_ + taps_w_.first_shift + k * taps_w_.shift_step - local_first_;
+      for (int64_t l = 0; l < line_count_; ++l) {
+        const float* line = local_ + l * local_pitch_ + shift * s_.in_channels;
+        for (int64_t q = 0; q < q1_ - q0_; ++q) *at++ = line + q * s_.in_channels;
+      }
+    }
   }
 
   // The q in [q0, q1) for which tap j of the last axis reads inside the input.
@@ -129,6 +184,7 @@ class GemmBlock {
 
   // Fills the segments' row pointers; a segment that only reads zeros is left out.
   void point_rows() {
+    channels_ = s_.in_channels;
     segments_ = 0;
     for (int64_t i = 0; i < taps_d_.count; ++i) {
       for (int64_t j = 0; j < taps_h_.count; ++j) {
@@ -168,6 +224,7 @@ class GemmBlock {
     const int64_t taps = taps_d_.count * taps_h_.count * taps_w_.count;
     const int64_t depth = taps * s_.in_channels;
     segments_ = taps == 0 ? 0 : 1;
+    channels_ = depth;
     taps_[0] = 0;
     std::fill_n(gather_, row_count_ * depth, 0.0F);
     for (int64_t i = 0; i < row_count_; ++i) rows_[i] = gather_ + i * depth;
@@ -259,7 +316,12 @@ class GemmBlock {
   float** sums_at_ = nullptr;
   float* sums_ = nullptr;
   float* gather_ = nullptr;
+  float* local_ = nullptr;
   float* staging_ = nullptr;
+
+  int64_t line0_ = 0;
+  int64_t local_first_ = 0;  // input position of the first pixel of a local line
+  int64_t local_pitch_ = 0;
 
   int64_t group_ = 0;
   int64_t phase_[2] = {};

@@ -12,6 +12,7 @@ constexpr int64_t tiles_aimed = 24;      // below this, tiles get smaller so tha
 constexpr int64_t work_aimed = 400'000;  // multiply-adds below which a tile is not split further
 constexpr int64_t table_entries = 6 * 1024;  // row pointers of a tile
 constexpr int64_t gather_floats = 64 * 1024;
+constexpr int64_t local_floats = 96 * 1024;
 constexpr int64_t staging_floats = 48 * 1024;
 constexpr int64_t gather_below = 12;  // input channels under which a tap is too short for an inner loop of its own
 
@@ -40,6 +41,34 @@ int64_t most_lines(const ConvShape& shape) {
   int64_t lines = shape.batch;
   for (int a = 0; a < 2; ++a) lines *= ceil_div(shape.out[a], ConvAxis(shape, a).phases());
   return lines;
+}
+
+// Whether tiles may turn their own input: no taps beside each other along the outer axes, and the same lines in every
+// outer phase.
+bool turns_locally(const ConvShape& shape) {
+  for (int a = 0; a < 2; ++a) {
+    const ConvAxis axis(shape, a);
+    if (axis.in_step() != 1) return false;
+    for (int64_t r = 0; r < axis.phases(); ++r) {
+      const AxisTaps taps = axis.taps(r);
+      if (taps.count > 1 || (taps.count == 1 && taps.first_shift != axis.taps(0).first_shift)) return false;
+    }
+    if (axis.phases() > 1 && (axis.pre % axis.stride != 0 || axis.out % axis.stride != 0)) return false;
+    if (axis.taps(0).count == 0) return false;
+  }
+  return ConvAxis(shape, 2).in_step() == 1;
+}
+
+void find_shifts(const ConvAxis& axis, int64_t (&shifts)[2]) {
+  bool first = true;
+  for (int64_t r = 0; r < axis.phases(); ++r) {
+    const AxisTaps taps = axis.taps(r);
+    if (taps.count == 0) continue;
+    const int64_t last = taps.first_shift + (taps.count - 1) * taps.shift_step;
+    shifts[0] = first ? taps.first_shift : std::min(shifts[0], taps.first_shift);
+    shifts[1] = first ? last : std::max(shifts[1], last);
+    first = false;
+  }
 }
 
 struct TileSizes {
@@ -71,7 +100,7 @@ void split(ConvGemmPlan& plan, TileSizes aim) {
 }
 
 int64_t tile_count(const ConvGemmPlan& plan) {
-  return plan.shape.groups * plan.line_blocks * plan.x_blocks * plan.outer_phases * plan.n_blocks;
+  return plan.shape.groups * plan.line_blocks * plan.x_blocks * (plan.local ? 1 : plan.outer_phases) * plan.n_blocks;
 }
 
 // The unit in which columns may be split: whole panels, and whole pixels where the tile is transposed on its way out.
@@ -90,6 +119,8 @@ void choose_tiles(ConvGemmPlan& plan) {
   aim.rows = std::min(aim.rows, std::max<int64_t>(1, table_entries / std::max<int64_t>(1, plan.max_segments)));
   if (plan.gathered) aim.rows = std::min(aim.rows, std::max<int64_t>(12, gather_floats / std::max<int64_t>(1, depth)));
   const auto halve = [unit](int64_t columns) { return ceil_div(columns / unit, 2) * unit; };
+  if (plan.local)
+    aim.rows = std::min(aim.rows, std::max<int64_t>(24, local_floats / std::max<int64_t>(1, s.in_channels)));
   if (plan.out_planar) {
     const auto staging = [&] { return aim.rows * (plan.format.stacked ? aim.n_block : step * aim.n_block); };
     while (staging() > staging_floats && aim.n_block > std::max<int64_t>(unit, 64)) aim.n_block = halve(aim.n_block);
@@ -128,6 +159,10 @@ int64_t scratch_bytes(const ConvGemmPlan& plan) {
          padded(plan.max_segments * plan.max_rows * 8) + padded(plan.max_segments * 4) + 2 * padded(plan.max_rows * 8) +
          padded(plan.max_rows * 3 * width * 4) +
          (plan.gathered ? padded(plan.max_rows * plan.max_segments * s.in_channels * 4) : 0) +
+         (plan.local ? padded(plan.lines_per_tile *
+                              (plan.max_rows / plan.lines_per_tile + 1 + plan.local_shift[1] - plan.local_shift[0]) *
+                              s.in_channels * 4)
+                     : 0) +
          (plan.out_planar ? padded(x_staging * 4) : 0);
 }
 
@@ -162,20 +197,30 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   const ConvAxis w(shape, 2);
   const int64_t taps_w = plan.format.stacked ? w.stacked_taps().count : most_taps(w);
   plan.max_segments = most_taps(ConvAxis(shape, 0)) * most_taps(ConvAxis(shape, 1)) * taps_w;
-  plan.gathered = shape.in_channels < gather_below && plan.max_segments > 1;
+  find_shifts(w, plan.local_shift);
+  const int64_t halo = plan.local_shift[1] - plan.local_shift[0];
+  plan.local = plan.in_planar && turns_locally(shape) && halo <= rows_aimed / 4;
+  const bool short_taps = shape.in_channels < gather_below && plan.max_segments > 1;
+  plan.gathered = !plan.local && short_taps;
   choose_tiles(plan);
+  if (plan.local && plan.n_blocks > 2) {  // every block of columns would turn the same input again
+    plan.local = false;
+    plan.gathered = short_taps;
+    choose_tiles(plan);
+  }
   const int64_t step = shape.transposed ? w.stride : 1;
   plan.max_rows = plan.lines_per_tile * (plan.x_block / step + (plan.format.stacked ? 1 : 0));
   plan.convert_points = 64;
   plan.scratch_bytes = scratch_bytes(plan);
-  plan.shared_bytes = plan.in_planar ? shape.batch * shape.in_points() * shape.groups * shape.in_channels * 4 : 0;
+  plan.shared_bytes =
+      plan.in_planar && !plan.local ? shape.batch * shape.in_points() * shape.groups * shape.in_channels * 4 : 0;
   return plan;
 }
 
 int64_t conv_gemm_tiles(const ConvGemmPlan& plan, int phase) {
   const ConvShape& s = plan.shape;
   if (s.batch * s.out_points() * s.groups * s.out_channels == 0) return 0;
-  if (plan.in_planar && phase == 0) return s.batch * ceil_div(s.in_points(), plan.convert_points);
+  if (plan.in_planar && !plan.local && phase == 0) return s.batch * ceil_div(s.in_points(), plan.convert_points);
   return tile_count(plan);
 }
 

@@ -24,10 +24,27 @@ class Tile : private GemmBlock {
     if (!place(tile)) return;
     std::fill_n(zeros_, s_.in_channels, 0.0F);
     fill_bias();
+    if (!plan_.local) {
+      run_phase();
+      return;
+    }
+    convert_local();
+    for (int64_t phase = 0; phase < plan_.outer_phases; ++phase) {
+      phase_[0] = phase / h_.phases();
+      phase_[1] = phase % h_.phases();
+      if (place_lines()) run_phase();
+    }
+  }
+
+ private:
+  // Everything that the tile owns of one outer phase.
+  void run_phase() {
     for (int64_t r = 0; r < plan_.format.column_groups; ++r) {
       column_group_ = r;
       if (!place_column_group()) continue;
-      if (plan_.gathered) {
+      if (plan_.local) {
+        point_local_rows();
+      } else if (plan_.gathered) {
         gather_rows();
       } else {
         point_rows();
@@ -38,12 +55,8 @@ class Tile : private GemmBlock {
     if (plan_.out_planar) write_planar();
   }
 
- private:
   void multiply() {
     const PanelGrid panels(plan_.format.columns, vw);
-    const int64_t depth =
-        plan_.gathered ? taps_d_.count * taps_h_.count * taps_w_.count * s_.in_channels : s_.in_channels;
-    channels_ = depth;
     const float* base = p_.weights + group_ * plan_.format.group_size +
                         conv_gemm_offset(s_, plan_.format, phase_[0], phase_[1], column_group_);
     const int64_t all_taps = taps_d_.count * taps_h_.count * taps_w_.count;
@@ -226,7 +239,7 @@ class Tile : private GemmBlock {
     const ResultPlace place = place_of(lines_[l], channel0, x0);
     float* to = p_.out + place.batch * plan_.out.batch + place.channel * plan_.out.channel +
                 place.axis[0] * plan_.out.axis[0] + place.axis[1] * plan_.out.axis[1] + x0 * plan_.out.axis[2];
-    transpose(from, channel1 - channel0, to, plan_.out.channel, x1 - x0, channel1 - channel0);
+    transpose_to_rows(from, channel1 - channel0, to, plan_.out.channel, x1 - x0, channel1 - channel0);
     if (plan_.fast_endings) return;
     for (int64_t c = channel0; c < channel1; ++c) {
       apply_endings(plan_.endings, p_.operands, to + (c - channel0) * plan_.out.channel, x1 - x0,
@@ -239,7 +252,7 @@ class Tile : private GemmBlock {
 
 void run_conv_gemm(const ConvGemmPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                    std::byte* scratch) {
-  if (plan.in_planar && phase == 0) {
+  if (plan.in_planar && !plan.local && phase == 0) {
     convert_planar_input(plan.shape, plan.in, pointers.in, pointers.shared, plan.convert_points, tile);
     return;
   }

@@ -44,4 +44,17 @@ inline void transpose(const float* from, int64_t from_pitch, float* to, int64_t 
   }
 }
 
+// The same where whole cache lines of `to` matter: blocks begin at its vector boundaries, and one block of columns is
+// finished before the next, so that every row of `to` is written front to back.
+inline void transpose_to_rows(const float* from, int64_t from_pitch, float* to, int64_t to_pitch, int64_t rows,
+                              int64_t columns) {
+  const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(float) % vec_width);
+  const int64_t lead = past == 0 ? 0 : vec_width - past < rows ? vec_width - past : rows;
+  for (int64_t c = 0; c < columns; c += vec_width) {
+    const int64_t width = columns - c < vec_width ? columns - c : vec_width;
+    if (lead > 0) transpose(from + c, from_pitch, to + c * to_pitch, to_pitch, lead, width);
+    transpose(from + lead * from_pitch + c, from_pitch, to + c * to_pitch + lead, to_pitch, rows - lead, width);
+  }
+}
+
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER
