@@ -20,7 +20,8 @@ struct ConvDepthwisePlan {
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
   bool has_bias;
-  bool in_copied;  // phase 0 lays the input out channels-last, channels repeated by the multiplier
+  bool in_copied;    // phase 0 lays the input out channels-last, channels repeated by the multiplier
+  bool past_caches;  // channels-first output so large that the caches cannot hold it for its reader
   bool out_planar;
   int64_t channels;  // of the output
   int64_t pitch;     // channels padded to whole vectors

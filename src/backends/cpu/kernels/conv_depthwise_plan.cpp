@@ -23,6 +23,7 @@ ConvDepthwisePlan plan_conv_depthwise(const ConvShape& shape, const ImageStrides
   plan.channels = shape.groups * shape.out_channels;
   plan.pitch = ceil_div(plan.channels, width) * width;
   plan.in_copied = (in.channel != 1 && shape.groups != 1) || shape.out_channels != 1;
+  plan.past_caches = is_past_caches(shape);
   plan.out_planar = out.channel != 1 && plan.channels != 1;
   const int64_t step = ConvAxis(shape, 2).phases();
   const int64_t pixels = std::max<int64_t>(step * 16, line_floats / std::max<int64_t>(1, plan.channels));

@@ -168,7 +168,8 @@ class Tile {
     }
     float* to = p_.out + place_.batch * plan_.out.batch + place_.axis[0] * plan_.out.axis[0] +
                 place_.axis[1] * plan_.out.axis[1] + x0_ * plan_.out.axis[2];
-    transpose_to_rows(staging_, channels, to, plan_.out.channel, x1_ - x0_, channels);
+    transpose_to_rows(staging_, channels, to, plan_.out.channel, x1_ - x0_, channels,
+                      plan_.past_caches && plan_.endings.count == 0);
     if (plan_.endings.count == 0) return;
     for (place_.channel = 0; place_.channel < channels; ++place_.channel) {
       apply_endings(plan_.endings, p_.operands, to + place_.channel * plan_.out.channel, x1_ - x0_, place_, false);

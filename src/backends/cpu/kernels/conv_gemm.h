@@ -49,6 +49,7 @@ struct ConvGemmPlan {
   EndingProgram endings;  // without a leading bias
   bool has_bias;          // a leading bias: initial value of the accumulators
   bool in_planar;         // channels-first input: phase 0 converts it
+  bool past_caches;       // channels-first output so large that the caches cannot hold it for its reader
   bool out_planar;        // channels-first output: tiles are transposed on their way out
   bool local;             // channels-first input of which tiles turn their own piece; they then own all outer phases
   bool gathered;          // few input channels: rows are copied side by side and the taps become one long K

@@ -189,6 +189,7 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   const bool one_in = shape.groups * shape.in_channels == 1;
   const bool one_out = shape.groups * shape.out_channels == 1;
   plan.in_planar = in.channel != 1 && !one_in;
+  plan.past_caches = is_past_caches(shape);
   plan.out_planar = out.channel != 1 && !one_out;
   plan.run_contiguous = out.axis[2] == shape.out_channels;
   plan.fast_endings = endings.count == 0 || (endings.count == 1 && (endings.steps[0].kind == EndingKind::relu ||

@@ -239,7 +239,8 @@ class Tile : private GemmBlock {
     const ResultPlace place = place_of(lines_[l], channel0, x0);
     float* to = p_.out + place.batch * plan_.out.batch + place.channel * plan_.out.channel +
                 place.axis[0] * plan_.out.axis[0] + place.axis[1] * plan_.out.axis[1] + x0 * plan_.out.axis[2];
-    transpose_to_rows(from, channel1 - channel0, to, plan_.out.channel, x1 - x0, channel1 - channel0);
+    transpose_to_rows(from, channel1 - channel0, to, plan_.out.channel, x1 - x0, channel1 - channel0,
+                      plan_.past_caches && plan_.fast_endings);
     if (plan_.fast_endings) return;
     for (int64_t c = channel0; c < channel1; ++c) {
       apply_endings(plan_.endings, p_.operands, to + (c - channel0) * plan_.out.channel, x1 - x0,

@@ -117,4 +117,10 @@ struct ConvAxis {
   int64_t output_of(int64_t phase, int64_t q) const { return transposed ? q * stride + phase - pre : q; }
 };
 
+// Whether the output is so large that keeping it in the caches only evicts what is still needed.
+inline bool is_past_caches(const ConvShape& shape) {
+  constexpr int64_t floats = 4 << 20;
+  return shape.batch * shape.groups * shape.out_channels * shape.out_points() >= floats;
+}
+
 }  // namespace polyphase::cpu

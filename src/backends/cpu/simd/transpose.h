@@ -18,11 +18,18 @@ POLYPHASE_INLINE void transpose_edge(const float* from, int64_t from_pitch, floa
   for (int c = 0; c < columns; ++c) store_first(to + c * to_pitch, lanes[c], rows);
 }
 
+template <bool past_caches = false>
 POLYPHASE_INLINE void transpose_square(const float* from, int64_t from_pitch, float* to, int64_t to_pitch) {
   VecF lanes[vec_width];
   for (int r = 0; r < vec_width; ++r) lanes[r] = load(from + r * from_pitch);
   transpose_lanes(lanes);
-  for (int c = 0; c < vec_width; ++c) store(to + c * to_pitch, lanes[c]);
+  for (int c = 0; c < vec_width; ++c) {
+    if constexpr (past_caches) {
+      stream(to + c * to_pitch, lanes[c]);
+    } else {
+      store(to + c * to_pitch, lanes[c]);
+    }
+  }
 }
 
 // to[c * to_pitch + r] = from[r * from_pitch + c] for a matrix of any size. The matrices do not overlap.
@@ -44,17 +51,26 @@ inline void transpose(const float* from, int64_t from_pitch, float* to, int64_t 
   }
 }
 
-// The same where whole cache lines of `to` matter: blocks begin at its vector boundaries, and one block of columns is
-// finished before the next, so that every row of `to` is written front to back.
+// The same where whole cache lines of `to` matter: where its rows lie alike, blocks begin at their vector boundaries,
+// and one block of columns is finished before the next, so that every row of `to` is written front to back.
+// `past_caches` is for results that are much larger than the caches; finish_streams() must follow.
 inline void transpose_to_rows(const float* from, int64_t from_pitch, float* to, int64_t to_pitch, int64_t rows,
-                              int64_t columns) {
+                              int64_t columns, bool past_caches) {
+  if (to_pitch % vec_width != 0) return transpose(from, from_pitch, to, to_pitch, rows, columns);
   const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(float) % vec_width);
   const int64_t lead = past == 0 ? 0 : vec_width - past < rows ? vec_width - past : rows;
   for (int64_t c = 0; c < columns; c += vec_width) {
     const int64_t width = columns - c < vec_width ? columns - c : vec_width;
     if (lead > 0) transpose(from + c, from_pitch, to + c * to_pitch, to_pitch, lead, width);
-    transpose(from + lead * from_pitch + c, from_pitch, to + c * to_pitch + lead, to_pitch, rows - lead, width);
+    int64_t r = lead;
+    if (past_caches && width == vec_width) {
+      for (; r + vec_width <= rows; r += vec_width) {
+        transpose_square<true>(from + r * from_pitch + c, from_pitch, to + c * to_pitch + r, to_pitch);
+      }
+    }
+    transpose(from + r * from_pitch + c, from_pitch, to + c * to_pitch + r, to_pitch, rows - r, width);
   }
+  if (past_caches) finish_streams();
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

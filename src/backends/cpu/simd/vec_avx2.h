@@ -47,6 +47,9 @@ POLYPHASE_INLINE Vec<int32_t> load_first(const int32_t* p, int n) {
   return {_mm256_maskload_epi32(p, lane_bits(0, n))};
 }
 POLYPHASE_INLINE void store(float* p, Vec<float> a) { _mm256_storeu_ps(p, a.v); }
+// Stores past the caches; p is aligned to the vector. Visible to others after finish_streams().
+POLYPHASE_INLINE void stream(float* p, Vec<float> a) { _mm256_stream_ps(p, a.v); }
+POLYPHASE_INLINE void finish_streams() { _mm_sfence(); }
 POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v); }
 POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) { _mm256_maskstore_ps(p, lane_bits(0, n), a.v); }
 POLYPHASE_INLINE void store_first(int32_t* p, Vec<int32_t> a, int n) {

@@ -51,6 +51,9 @@ POLYPHASE_INLINE Vec<int32_t> load_first(const int32_t* p, int n) {
   return {_mm512_maskz_loadu_epi32(lane_bits(0, n), p)};
 }
 POLYPHASE_INLINE void store(float* p, Vec<float> a) { _mm512_storeu_ps(p, a.v); }
+// Stores past the caches; p is aligned to the vector. Visible to others after finish_streams().
+POLYPHASE_INLINE void stream(float* p, Vec<float> a) { _mm512_stream_ps(p, a.v); }
+POLYPHASE_INLINE void finish_streams() { _mm_sfence(); }
 POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) { _mm512_storeu_si512(p, a.v); }
 POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) { _mm512_mask_storeu_ps(p, lane_bits(0, n), a.v); }
 POLYPHASE_INLINE void store_first(int32_t* p, Vec<int32_t> a, int n) {

@@ -57,6 +57,9 @@ POLYPHASE_INLINE Vec<int32_t> load_first(const int32_t* p, int n) {
   return {r};
 }
 POLYPHASE_INLINE void store(float* p, Vec<float> a) { std::memcpy(p, &a.v, sizeof a.v); }
+// Stores past the caches where there is such a thing; p is aligned to the vector.
+POLYPHASE_INLINE void stream(float* p, Vec<float> a) { store(p, a); }
+POLYPHASE_INLINE void finish_streams() {}
 POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) { std::memcpy(p, &a.v, sizeof a.v); }
 POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) {
   for (int i = lo; i < hi; ++i) p[i] = a.v[i];
