@@ -150,6 +150,9 @@ using BoundPixels = BoundTo<ConvPixelsPlan, plan_conv_pixels, conv_pixels_packed
 
 std::vector<std::string> kernels_for(const ConvCase& c) {
   std::vector<std::string> names;
+  const ConvShape& shape = c.shape;
+  const bool undilated = shape.dilation[0] * shape.dilation[1] * shape.dilation[2] == 1;
+  if (shape.transposed && shape.in_points() == 1 && undilated) names.emplace_back("point");
   if (c.shape.in_channels == 1 && c.shape.groups > 1) names.emplace_back("depthwise");
   const bool pixels = conv_pixels_takes(c.shape);
   const double columns = static_cast<double>(ConvAxis(c.shape, 2).phases() * c.shape.out_channels);
@@ -163,6 +166,11 @@ std::vector<std::string> kernels_for(const ConvCase& c) {
 std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data,
                                          const Layouts& layouts, const std::string& cluster, int workers) {
   const ClusterKernels& kernels = cluster_kernels(cluster);
+  if (kernel == "point") {  // as the row of that name does it: any stride will do
+    ConvCase at_kernel_stride = c;
+    std::copy_n(c.shape.kernel, 3, at_kernel_stride.shape.stride);
+    return std::make_unique<BoundGemm>(at_kernel_stride, data, layouts, kernels, workers);
+  }
   if (kernel == "depthwise") return std::make_unique<BoundDepthwise>(c, data, layouts, kernels, workers);
   if (kernel == "pixels") return std::make_unique<BoundPixels>(c, data, layouts, kernels, workers);
   return std::make_unique<BoundGemm>(c, data, layouts, kernels, workers);

@@ -50,6 +50,7 @@ struct ConvPixelsPlan {
   int64_t shift_h[2];  // least and greatest input shift of any phase of the middle axis
   int64_t in_lines;    // input lines of one depth in the scratch
   int64_t max_taps_d;
+  int64_t max_taps;      // of one phase of the outer axes, all taps of the last
   int64_t pitch;         // floats of one line in the scratch
   int64_t shared_bytes;  // none
   int64_t scratch_bytes;

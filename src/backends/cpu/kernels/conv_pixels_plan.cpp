@@ -99,7 +99,8 @@ ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, 
   const int64_t copy = shape.in_channels * plan.max_taps_d * plan.in_lines * plan.pitch;
   const int64_t sums = plan.format.chunk * plan.format.chunks * plan.x_block;
   const int64_t line = shape.out_channels * plan.x_block * ConvAxis(shape, 2).phases();
-  plan.scratch_bytes = (copy + sums + line + 48) * 4;
+  plan.max_taps = shape.kernel[0] * shape.kernel[1] * plan.format.taps_w;
+  plan.scratch_bytes = (copy + sums + line + 48) * 4 + ceil_div(plan.max_taps * 8, 64) * 64;
   return plan;
 }
 

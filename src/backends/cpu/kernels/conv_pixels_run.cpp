@@ -14,7 +14,8 @@ class Tile {
  public:
   Tile(const ConvPixelsPlan& plan, const ConvPointers& pointers, std::byte* scratch)
       : plan_(plan), s_(plan.shape), p_(pointers), d_(s_, 0), h_(s_, 1), w_(s_, 2) {
-    lines_ = reinterpret_cast<float*>(scratch);
+    offsets_ = reinterpret_cast<int64_t*>(scratch);
+    lines_ = reinterpret_cast<float*>(scratch + ceil_div(plan.max_taps * 8, 64) * 64);
     sums_ = lines_ + s_.in_channels * plan.max_taps_d * plan.in_lines * plan.pitch;
     line_ = sums_ + plan.format.chunk * plan.format.chunks * plan.x_block;
     bias_ = line_ + s_.out_channels * plan.x_block * w_.phases();
@@ -69,11 +70,25 @@ class Tile {
 
   int64_t channel_pitch() const { return plan_.max_taps_d * plan_.in_lines * plan_.pitch; }
 
+  // Copies `count` floats with `before` zeros in front and `after` behind: lines are short, so no calls.
+  static void copy_padded(const float* from, float* to, int64_t before, int64_t count, int64_t after) {
+    for (int64_t i = 1; i <= before; ++i) to[-i] = 0;
+    int64_t i = 0;
+    for (; i + vec_width <= count; i += vec_width) store(to + i, load(from + i));
+    const int rest = static_cast<int>(count - i);
+    if (rest > 0) store_first(to + i, load_first(from + i, rest), rest);
+    for (int64_t j = count; j < count + after; j += vec_width) {
+      const int64_t left = count + after - j;
+      store_first(to + j, broadcast(0.0F), static_cast<int>(left < vec_width ? left : vec_width));
+    }
+  }
+
   void copy_line(float* to, bool inside, int64_t id, int64_t ih) {
     const int64_t first = qw0_ + taps_w_.first_shift;  // input position of the line's first float
     const int64_t from = std::clamp<int64_t>(-first, 0, plan_.pitch);
     const int64_t end = inside ? std::clamp<int64_t>(s_.in[2] - first, from, plan_.pitch) : from;
-    for (int64_t c = 0; c < s_.in_channels; ++c) {
+    const bool copies = plan_.in_planar && plan_.in.axis[2] == 1 && from < end;
+    for (int64_t c = 0; c < s_.in_channels && !copies; ++c) {
       std::fill_n(to + c * channel_pitch(), from, 0.0F);
       std::fill_n(to + c * channel_pitch() + end, plan_.pitch - end, 0.0F);
     }
@@ -87,8 +102,8 @@ class Tile {
     for (int64_t c = 0; c < s_.in_channels; ++c) {
       const float* line = source + c * plan_.in.channel;
       float* target = to + c * channel_pitch() + from;
-      if (plan_.in.axis[2] == 1) {
-        std::copy_n(line, end - from, target);
+      if (copies) {
+        copy_padded(line, target, from, end - from, plan_.pitch - end);
       } else {
         for (int64_t i = 0; i < end - from; ++i) target[i] = line[i * plan_.in.axis[2]];
       }
@@ -103,14 +118,16 @@ class Tile {
     PixelsTile t = {};
     t.sum_pitch = plan_.x_block;
     t.channel_pitch = channel_pitch();
-    t.depth_pitch = plan_.in_lines * plan_.pitch;
-    t.line_pitch = taps_h.shift_step * plan_.pitch;
-    t.shift_step = taps_w_.shift_step;
     t.channels = s_.in_channels;
-    t.taps_d = taps_d.count;
-    t.taps_h = taps_h.count;
-    t.taps_w = taps_w_.count;
     const int64_t taps = taps_d.count * taps_h.count * taps_w_.count;
+    t.taps = taps;
+    t.offsets = offsets_;
+    for (int64_t i = 0; i < taps; ++i) {
+      offsets_[i] =
+          (i / (taps_h.count * taps_w_.count) * plan_.in_lines + i / taps_w_.count % taps_h.count * taps_h.shift_step) *
+              plan_.pitch +
+          i % taps_w_.count * taps_w_.shift_step;
+    }
     const int64_t before = (d_.taps_before(phase_d_) * s_.kernel[1] + taps_d.count * h_.taps_before(r)) * f.taps_w;
     const float* weights = p_.weights + group_ * f.group_size + before * s_.in_channels * f.chunk * f.chunks;
     const float* lines = lines_;
@@ -170,6 +187,7 @@ class Tile {
   ConvAxis h_;
   ConvAxis w_;
   AxisTaps taps_w_ = {};
+  int64_t* offsets_;
   float* lines_;
   float* sums_;
   float* line_;

@@ -15,14 +15,10 @@ struct PixelsTile {
   const float* init;     // [M]
   float* sums;           // [M], `sum_pitch` apart
   int64_t sum_pitch;
-  int64_t channel_pitch;  // floats of `lines` from channel to channel, depth to depth, tap h to tap h, tap w to tap w
-  int64_t depth_pitch;
-  int64_t line_pitch;
-  int64_t shift_step;
+  int64_t channel_pitch;   // floats of `lines` from channel to channel
+  const int64_t* offsets;  // [tap]: floats from the channel's first to the tap's
   int64_t channels;
-  int64_t taps_d;
-  int64_t taps_h;
-  int64_t taps_w;
+  int64_t taps;
 };
 
 template <int M, int V>
@@ -33,23 +29,19 @@ void run_pixels_tile(const PixelsTile& t) {
   }
   const float* weight = t.weights;
   for (int64_t c = 0; c < t.channels; ++c) {
-    for (int64_t i = 0; i < t.taps_d; ++i) {
-      for (int64_t j = 0; j < t.taps_h; ++j) {
-        const float* line = t.lines + c * t.channel_pitch + i * t.depth_pitch + j * t.line_pitch;
-        for (int64_t k = 0; k < t.taps_w; ++k) {
-          VecF x[V];
-          for (int v = 0; v < V; ++v) {
-            x[v] = load(line + v * vec_width);
-            if constexpr (M > 1) hold(x[v]);  // an unaligned load costs more than the multiply-add it feeds
-          }
-          for (int m = 0; m < M; ++m) {
-            const VecF w = broadcast(weight[m]);
-            for (int v = 0; v < V; ++v) acc[m][v] = fma(x[v], w, acc[m][v]);
-          }
-          weight += M;
-          line += t.shift_step;
-        }
+    const float* lines = t.lines + c * t.channel_pitch;
+    for (int64_t k = 0; k < t.taps; ++k) {
+      const float* line = lines + t.offsets[k];
+      VecF x[V];
+      for (int v = 0; v < V; ++v) {
+        x[v] = load(line + v * vec_width);
+        if constexpr (M > 1) hold(x[v]);  // an unaligned load costs more than the multiply-add it feeds
       }
+      for (int m = 0; m < M; ++m) {
+        const VecF w = broadcast(weight[m]);
+        for (int v = 0; v < V; ++v) acc[m][v] = fma(x[v], w, acc[m][v]);
+      }
+      weight += M;
     }
   }
   for (int m = 0; m < M; ++m) {

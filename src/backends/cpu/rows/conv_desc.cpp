@@ -1,6 +1,8 @@
 // Reads conv and conv_transpose steps.
 #include "backends/cpu/rows/conv_desc.h"
 
+#include <algorithm>
+
 #include "backends/cpu/rows/ending_program.h"
 
 namespace polyphase::cpu {
@@ -72,6 +74,11 @@ ConvShape conv_shape_of(const StepDesc& desc) {
 WeightStrides weight_strides_of(const TensorDesc& desc) {
   const ImageStrides s = image_strides_of(desc);
   return {s.batch, s.channel, {s.axis[0], s.axis[1], s.axis[2]}};
+}
+
+bool is_one_pixel(const OperandDesc& operand) {
+  const Shape& shape = operand.type.shape;
+  return std::all_of(shape.begin() + 2, shape.end(), [](const Dim& size) { return size == 1; });
 }
 
 bool is_planar(const OperandDesc& operand) {

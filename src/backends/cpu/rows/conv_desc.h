@@ -25,6 +25,8 @@ struct ConvOperands {
 };
 ConvOperands conv_operands_of(const StepDesc& desc);
 
+// Whether every spatial size is 1, whatever the symbols.
+bool is_one_pixel(const OperandDesc& operand);
 // Whether an operand of constant sizes will be read or written channels-first.
 bool is_planar(const OperandDesc& operand);
 

@@ -67,6 +67,36 @@ struct Gemm {
   }
 };
 
+// An image of one pixel: every output reads one tap, so any stride will do; with the kernel's, no tap reads a border.
+struct Point : Gemm {
+  static std::string refuses(const ConvShape& s) {
+    for (const int64_t dilation : s.dilation) {
+      if (dilation != 1) return "dilated";
+    }
+    return {};
+  }
+  static ConvShape at_kernel_stride(const ConvShape& shape) {
+    ConvShape s = shape;
+    for (int a = 0; a < 3; ++a) s.stride[a] = s.kernel[a];
+    return s;
+  }
+  static ConvGemmPlan point_plan(const ConvShape& s, const ImageStrides& in, const ImageStrides& out,
+                                 const EndingProgram& endings, bool has_bias, int width) {
+    return plan_conv_gemm(at_kernel_stride(s), in, out, endings, has_bias, width);
+  }
+  static int64_t point_floats(const ConvShape& s, int width) {
+    return conv_gemm_packed_floats(at_kernel_stride(s), width);
+  }
+  static void point_pack(const ConvShape& s, int width, const float* weights, const WeightStrides& strides, float* to) {
+    pack_conv_gemm(at_kernel_stride(s), width, weights, strides, to);
+  }
+  static constexpr auto make_plan = point_plan;
+  static constexpr auto packed_floats = point_floats;
+  static constexpr auto pack = point_pack;
+  // The work is reading the weights once.
+  static double seconds(const ConvShape& s, int, bool, bool) { return moved_seconds(s) + 2e-6; }
+};
+
 struct Depthwise {
   using KernelPlan = ConvDepthwisePlan;
   static constexpr auto make_plan = plan_conv_depthwise;
@@ -131,6 +161,9 @@ template <class K>
 struct ConvRow {
   static std::string accepts(const StepDesc& desc, const Target&) {
     std::string reason = refuse_conv(desc);
+    if (reason.empty() && std::is_same_v<K, Point> && !is_one_pixel(desc.data())) {
+      reason = "the image has more than one pixel";
+    }
     return reason.empty() ? K::refuses(conv_shape_of(desc)) : reason;
   }
 
@@ -214,6 +247,8 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
                                          "in place"));
   rows.push_back(ConvRow<Pixels>::row("conv_transpose_pixels", "conv_transpose", "conv_pixels/1",
                                       "few output channels: vectors along the pixels of one phase, weights broadcast"));
+  rows.push_back(ConvRow<Point>::row("conv_transpose_point", "conv_transpose", "conv_point/1",
+                                     "an image of one pixel: a product of its channels with all taps"));
   rows.push_back(ConvRow<Gemm>::row("conv_transpose_gemm", "conv_transpose", "conv_gemm/1",
                                     "phases as GEMMs whose rows point into the input; stacked where the channels alone "
                                     "do not fill vectors"));
