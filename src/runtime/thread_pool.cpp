@@ -1,14 +1,23 @@
 // Workers, desks, and the protocol between them.
 #include "runtime/thread_pool.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 namespace polyphase {
 namespace {
 
-// About 50 µs of looking for work before a worker sleeps: longer than the gap between two steps of a run.
+// About 50 to 100 µs of looking for work before a worker sleeps: longer than the gap between two steps of a run.
 constexpr int spins_before_sleep = 2000;
-constexpr int spins_before_yield = 200;
+constexpr int spins_before_yield = 5000;
+
+// A run that had to wait for a helper much longer than it computed shares a crowded machine: the system had put the
+// helper aside in the middle of a tile. It then works alone for some jobs, for twice as many each time that this
+// happens again.
+constexpr int least_penalty = 8;
+constexpr int greatest_penalty = 1024;
+constexpr std::chrono::microseconds patience{300};
 
 void pause() {
 #if defined(__x86_64__)
@@ -58,6 +67,9 @@ struct alignas(64) ThreadPool::Desk {
   std::atomic<std::int64_t> next{0};
   Job job;
   bool taken = false;
+  // The owner's own: see ThreadPool::run.
+  int alone = 0;
+  int penalty = least_penalty;
 
   void take_tiles(std::byte* scratch) {
     for (;;) {
@@ -102,24 +114,35 @@ void ThreadPool::return_desk(Desk* desk) {
 }
 
 void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
-  if (desk == nullptr || job.tiles <= 1) {
+  if (desk == nullptr || job.tiles <= 1 || desk->alone > 0) {
+    if (desk != nullptr && job.tiles > 1) --desk->alone;
     for (std::int64_t tile = 0; tile < job.tiles; ++tile) {
       if (!job.run(job.state, tile, scratch)) return;
     }
     return;
   }
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
   desk->job = job;
   desk->next.store(0, std::memory_order_relaxed);
   desk->open.store(true);
   if (sleepers_.load() > 0) wake();
   desk->take_tiles(scratch);
   desk->open.store(false);
+  const Clock::time_point done = Clock::now();
   for (int spins = 0; desk->helpers.load() != 0; ++spins) {
     if (spins < spins_before_yield) {
       pause();
     } else {
       std::this_thread::yield();
     }
+  }
+  const Clock::duration waited = Clock::now() - done;
+  if (waited > patience + 2 * (done - start)) {
+    desk->alone = desk->penalty;
+    desk->penalty = std::min(2 * desk->penalty, greatest_penalty);
+  } else {
+    desk->penalty = std::max(least_penalty, desk->penalty - 1);
   }
 }
 
