@@ -42,7 +42,7 @@ struct PassOptions {
   std::string stop_after;                // the name after whose first run the pipeline ends; empty: at the end
   bool refittable = false;               // leaves out what reads values
   std::function<void(std::string_view pass, std::string_view text)> print;  // takes what print_after asks for
-  std::function<void(const PassReport&)> progress;   // after each pass
+  std::function<void(const PassReport&)> progress;                          // after each pass
 };
 
 // Runs the table. Error: an option names a pass that does not exist (the message lists those that do), or a pass left a
