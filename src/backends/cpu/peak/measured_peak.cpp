@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "backends/cpu/cluster_kernels.h"
+#include "backends/cpu/rows/row_list.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -15,18 +15,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double measured_seconds = 0.1;
 constexpr std::int64_t rounds_at_once = 100'000;
-
-const ClusterKernels& kernels_of(Cluster cluster) {
-  switch (cluster) {
-    case Cluster::avx512:
-      return polyphase_cpu_rows_avx512;
-    case Cluster::avx2:
-      return polyphase_cpu_rows_avx2;
-    case Cluster::scalar:
-      break;
-  }
-  return polyphase_cpu_rows_scalar;
-}
 
 // The median rate over short pieces, so that a moment in which the thread was not scheduled does not count.
 double rate_of_one(const ClusterKernels& kernels) {
