@@ -188,10 +188,16 @@ class GemmBlock {
     segments_ = 0;
     for (int64_t i = 0; i < taps_d_.count; ++i) {
       for (int64_t j = 0; j < taps_h_.count; ++j) {
-        bool any = false;
+        bool any = pads_with_elements();
         for (int64_t l = 0; l < line_count_ && !any; ++l) any = input_line(lines_[l], i, j) != nullptr;
         if (!any) continue;
-        for (int64_t k = 0; k < taps_w_.count; ++k) point_segment(i, j, k);
+        for (int64_t k = 0; k < taps_w_.count; ++k) {
+          if (pads_with_elements()) {
+            point_padded_segment(i, j, k);
+          } else {
+            point_segment(i, j, k);
+          }
+        }
       }
     }
   }
@@ -215,6 +221,26 @@ class GemmBlock {
         std::fill_n(at + (to - q0_), q1_ - to, zeros_);
       }
       at += q1_ - q0_;
+    }
+    taps_[segments_++] = static_cast<int32_t>((i * taps_h_.count + j) * taps_w_.count + k);
+  }
+
+  bool pads_with_elements() const { return s_.pad_mode != PadMode::zero; }
+
+  // Every position holds an element of the image: reflected, repeated or from the other end.
+  void point_padded_segment(int64_t i, int64_t j, int64_t k) {
+    const int64_t shift = taps_w_.first_shift + k * taps_w_.shift_step;
+    const float** at = rows_ + segments_ * row_count_;
+    for (int64_t l = 0; l < line_count_; ++l) {
+      const Line& line = lines_[l];
+      const int64_t d = d_.in_step() * line.q[0] + taps_d_.first_shift + i * taps_d_.shift_step;
+      const int64_t h = h_.in_step() * line.q[1] + taps_h_.first_shift + j * taps_h_.shift_step;
+      const float* from =
+          in_ + line.batch * in_strides_.batch + padded_index(s_.pad_mode, d, s_.in[0]) * in_strides_.axis[0] +
+          padded_index(s_.pad_mode, h, s_.in[1]) * in_strides_.axis[1] + group_ * s_.in_channels * in_strides_.channel;
+      for (int64_t q = q0_; q < q1_; ++q) {
+        *at++ = from + padded_index(s_.pad_mode, w_.in_step() * q + shift, s_.in[2]) * in_strides_.axis[2];
+      }
     }
     taps_[segments_++] = static_cast<int32_t>((i * taps_h_.count + j) * taps_w_.count + k);
   }

@@ -201,7 +201,7 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   find_shifts(w, plan.local_shift);
   const int64_t halo = plan.local_shift[1] - plan.local_shift[0];
   plan.local = plan.in_planar && turns_locally(shape) && halo <= rows_aimed / 4;
-  const bool short_taps = shape.in_channels < gather_below && plan.max_segments > 1;
+  const bool short_taps = shape.pad_mode == PadMode::zero && shape.in_channels < gather_below && plan.max_segments > 1;
   plan.gathered = !plan.local && short_taps;
   choose_tiles(plan);
   if (plan.local && plan.n_blocks > 2) {  // every block of columns would turn the same input again

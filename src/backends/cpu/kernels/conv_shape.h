@@ -17,6 +17,20 @@ inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (
 inline int64_t ceil_div(int64_t a, int64_t b) { return -floor_div(-a, b); }
 inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
+// What stands before and behind the elements of a spatial axis that a forward convolution reads.
+enum class PadMode : uint8_t { zero, reflect, edge, wrap };
+
+// Which of the axis' `size` elements stands at position i of the padded axis; not for zeros.
+inline int64_t padded_index(PadMode mode, int64_t i, int64_t size) {
+  if (i >= 0 && i < size) return i;
+  if (mode == PadMode::edge) return i < 0 ? 0 : size - 1;
+  if (mode == PadMode::wrap) return floor_mod(i, size);
+  if (size == 1) return 0;
+  const int64_t period = 2 * (size - 1);
+  const int64_t at = floor_mod(i, period);
+  return at < size ? at : period - at;
+}
+
 // Channel counts are those of one group. A missing axis has extent, kernel, stride and dilation 1 and no crop. `pre` is
 // the crop of a transposed convolution or the zero padding of a forward one, of any sign; `out` says the rest.
 struct ConvShape {
@@ -31,6 +45,7 @@ struct ConvShape {
   int64_t dilation[3];
   int64_t pre[3];
   int64_t out[3];
+  PadMode pad_mode;
 
   int64_t kernel_points() const { return kernel[0] * kernel[1] * kernel[2]; }
   int64_t out_points() const { return out[0] * out[1] * out[2]; }

@@ -2,6 +2,7 @@
 #include "backends/cpu/rows/conv_desc.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "backends/cpu/rows/ending_program.h"
 
@@ -17,14 +18,47 @@ std::string refuse_layout(const OperandDesc& operand, const char* what) {
   return std::string(what) + " lies neither channels-first nor channels-last";
 }
 
+// A pad that begins a convolution, in the kernels' words; nothing for zeros, which fold into the convolution itself.
+std::optional<PadMode> pad_mode_of(const Part& pad) {
+  const auto& mode = pad.attributes.get<std::string>("mode");
+  if (mode == "reflect") return PadMode::reflect;
+  if (mode == "edge") return PadMode::edge;
+  if (mode == "wrap") return PadMode::wrap;
+  return std::nullopt;
+}
+
+// A beginning can be a pad of spatial axes by elements of the image, before a convolution without padding of its own.
+std::string refuse_beginning(const StepDesc& desc) {
+  if (desc.beginnings().empty()) return {};
+  const Part& pad = desc.parts.front();
+  if (desc.beginnings().size() > 1 || pad.op->name != "pad" || desc.anchor_part().op->name != "conv")
+    return "begins with a pad before conv at most";
+  if (!pad_mode_of(pad).has_value()) return "a pad by a constant is no beginning";
+  const auto& before = pad.attributes.get<std::vector<Dim>>("pre");
+  const auto& after = pad.attributes.get<std::vector<Dim>>("post");
+  for (std::size_t axis = 0; axis < before.size(); ++axis) {
+    const bool kept = before[axis] == 0 && after[axis] == 0;
+    if (axis < 2 ? !kept : !surely_less_equal(0, before[axis]) || !surely_less_equal(0, after[axis]))
+      return "the pad crops, or pads other axes than the spatial ones";
+  }
+  for (const char* side : {"pre", "post"}) {
+    for (const Dim& own : desc.attributes().get<std::vector<Dim>>(side)) {
+      if (!(own == 0)) return "pads by zeros and by elements of the image";
+    }
+  }
+  if (is_planar(desc.data())) return "reads a padded image channels-last only";
+  return {};
+}
+
 }  // namespace
 
 ConvOperands conv_operands_of(const StepDesc& desc) {
-  return {desc.anchor_operand(0), desc.anchor_operand(1), desc.anchor_operand(2)};
+  return {desc.beginnings().empty() ? desc.anchor_operand(0) : desc.parts.front().operands.front(),
+          desc.anchor_operand(1), desc.anchor_operand(2)};
 }
 
 std::string refuse_conv(const StepDesc& desc) {
-  if (!desc.beginnings().empty()) return "takes no beginnings";
+  if (std::string reason = refuse_beginning(desc); !reason.empty()) return reason;
   const ConvOperands at = conv_operands_of(desc);
   if (at.data < 0 || at.weight < 0) return "an operand is computed by the step itself";
   for (const int i : {at.data, at.weight, at.bias}) {
@@ -67,6 +101,12 @@ ConvShape conv_shape_of(const StepDesc& desc) {
     s.dilation[a] = dilation[i];
     s.pre[a] = constant_or(pre[i], 0);
     s.out[a] = constant_or(y[axis], 1);
+  }
+  if (!desc.beginnings().empty()) {
+    const Part& pad = desc.parts.front();
+    s.pad_mode = pad_mode_of(pad).value_or(PadMode::zero);
+    const auto& before = pad.attributes.get<std::vector<Dim>>("pre");
+    for (int a = lead; a < 3; ++a) s.pre[a] = constant_or(before[static_cast<std::size_t>(a - lead) + 2], 0);
   }
   return s;
 }

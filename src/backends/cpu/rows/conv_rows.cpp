@@ -53,7 +53,10 @@ struct Gemm {
   static constexpr auto tiles = conv_gemm_tiles;
   static constexpr auto entry = &ClusterKernels::conv_gemm;
 
-  static std::string refuses(const ConvShape&) { return {}; }
+  static std::string refuses(const ConvShape& s) {
+    // Few channels are gathered first, which a copy of the padded image does as well.
+    return s.pad_mode != PadMode::zero && s.in_channels < 12 ? "a padded image of few channels is copied" : "";
+  }
   static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
     const ConvGemmFormat f(s, width);
     const double vectors = static_cast<double>(ceil_div(f.columns, width));
@@ -70,6 +73,7 @@ struct Gemm {
 // An image of one pixel: every output reads one tap, so any stride will do; with the kernel's, no tap reads a border.
 struct Point : Gemm {
   static std::string refuses(const ConvShape& s) {
+    if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     for (const int64_t dilation : s.dilation) {
       if (dilation != 1) return "dilated";
     }
@@ -107,6 +111,7 @@ struct Depthwise {
   static constexpr auto entry = &ClusterKernels::conv_depthwise;
 
   static std::string refuses(const ConvShape& s) {
+    if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     return s.in_channels == 1 && s.groups > 1 ? "" : "a group has more than one input channel";
   }
   static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
@@ -126,6 +131,7 @@ struct Pixels {
   static constexpr auto entry = &ClusterKernels::conv_pixels;
 
   static std::string refuses(const ConvShape& s) {
+    if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     if (!conv_pixels_takes(s)) {
       return s.transposed ? "dilated along the last axis" : "strides along the last axis";
     }
