@@ -135,6 +135,7 @@ TEST(NodeCases, AllPass) {
         ++counts["passed"];
       } else if (!outcome.ok() && is_lacking(outcome.error())) {
         ++counts["lacking"];
+        if (std::getenv("POLYPHASE_VERBOSE") != nullptr) std::cout << name << ": " << outcome.error().text() << "\n";
       } else {
         const std::string kind = outcome.ok() && outcome->starts_with("output ") ? "differs" : "refused";
         ++counts[kind];
