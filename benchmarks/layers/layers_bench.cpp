@@ -33,6 +33,15 @@ double processor_seconds() {
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+// Spins for a while, then lets others on the processor: a machine may have fewer cores to spare than threads.
+void wait_a_moment(int& waited) {
+  if (++waited % 1024 == 0) {
+    std::this_thread::yield();
+  } else {
+    __builtin_ia32_pause();
+  }
+}
+
 // Workers that wait for the next phase by spinning: the cheapest barrier for steps of microseconds.
 class Team {
  public:
@@ -56,7 +65,7 @@ class Team {
       busy_.store(size_ - 1);
       round_.fetch_add(1);
       take_tiles(0);
-      while (busy_.load() != 0) __builtin_ia32_pause();
+      for (int waited = 0; busy_.load() != 0;) wait_a_moment(waited);
     }
   }
 
@@ -67,7 +76,7 @@ class Team {
   }
   void work(int worker) {
     for (int seen = 0;;) {
-      while (round_.load() == seen) __builtin_ia32_pause();
+      for (int waited = 0; round_.load() == seen;) wait_a_moment(waited);
       ++seen;
       if (kernel_ == nullptr) return;
       take_tiles(worker);
