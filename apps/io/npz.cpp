@@ -83,7 +83,7 @@ Result<void> add_member(zip_t* archive, const std::string& name, const NpyImage&
   const std::size_t count = image.elements.size_bytes();
   auto* bytes = static_cast<char*>(std::malloc(image.header.size() + count));
   if (bytes == nullptr) return Error{ErrorCode::out_of_memory, "no memory for the bytes of '" + name + "'."};
-  std::memcpy(bytes, image.header.data(), image.header.size());
+  std::copy(image.header.begin(), image.header.end(), bytes);
   if (count > 0) std::memcpy(bytes + image.header.size(), image.elements.data(), count);
   zip_source_t* const source = zip_source_buffer(archive, bytes, image.header.size() + count, 1);
   if (source == nullptr) {

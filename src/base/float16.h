@@ -55,7 +55,8 @@ float decode_small(std::uint32_t bits) {
   const std::uint32_t magnitude = bits & magnitude_mask;
   std::uint32_t out = 0;
   if (magnitude > format.max_code) {
-    out = magnitude == format.overflow_code && magnitude != format.nan_code ? 0x7f800000U : 0x7fc00000U;
+    constexpr bool has_infinity = format.overflow_code != format.nan_code;
+    out = has_infinity && magnitude == format.overflow_code ? 0x7f800000U : 0x7fc00000U;
   } else if (magnitude <= mantissa_mask) {
     constexpr auto step = static_cast<float>(power_of_two(1 - format.bias() - format.mantissa_bits));
     out = std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * step);

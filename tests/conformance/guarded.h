@@ -50,7 +50,7 @@ class GuardedTensor {
   };
   static Placement place(DType dtype, std::span<const std::int64_t> sizes, const Layout& layout, Density density);
 
-  GuardedTensor(const Placement& placement);
+  explicit GuardedTensor(const Placement& placement);
   GuardedBytes bytes_;
   TensorView view_;
 };

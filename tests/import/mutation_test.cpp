@@ -1,4 +1,5 @@
-// Damaged models: every truncation and bit flips all over small models end in an Error or a sound graph, never in a crash.
+// Damaged models: every truncation and bit flips all over small models end in an Error or a sound graph, never in a
+// crash.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -34,7 +34,7 @@ std::vector<Tensor> operands_of(const OpDef& op, const Attributes& named) {
 // strides.
 Tensor spread(const Tensor& tensor) {
   if (!tensor.valid()) return tensor;
-  TensorDesc desc = tensor.view();
+  TensorDesc desc = static_cast<const TensorDesc&>(tensor.view());
   std::int64_t step = 2;
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(desc.rank); ++axis) {
     desc.strides[axis] = step;

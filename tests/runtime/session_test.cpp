@@ -245,7 +245,7 @@ TEST(Session, SaysWhichStepFoundAFaultInTheData) {
   const Tensor i = Tensor::from_integers(DType::i64, std::array<std::int64_t, 1>{1}, std::array<std::int64_t, 1>{5});
   const std::string words = refusal(*net.session, request_of({x, i}));
   EXPECT_EQ(words.rfind("node 'pick': ", 0), 0U) << words;
-  EXPECT_NE(words.find("5"), std::string::npos) << words;
+  EXPECT_NE(words.find('5'), std::string::npos) << words;
 }
 
 std::string load_refusal(Engine engine) {

@@ -135,7 +135,7 @@ TranslatedEndings translate_endings(const StepDesc& desc, std::span<const Tensor
   for (const Part& part : desc.endings()) {
     EndingStep step = *ending_step(part, running_operand(part) == 1);
     if (step.operand >= 0) {
-      const auto input = static_cast<std::size_t>(step.operand);
+      const auto input = static_cast<std::uint8_t>(step.operand);  // not negative
       step.operand = static_cast<std::int8_t>(out.operands.size());
       out.program.operands[out.operands.size()] = broadcast_strides_of(inputs[input], rank);
       out.operands.push_back(static_cast<int>(input));
