@@ -302,6 +302,31 @@ CopyRow copy_row_of(std::size_t size) {
   }
 }
 
+template <typename Bits>
+bool equal_row(const std::byte* x, std::int64_t x_step, const std::byte* y, std::int64_t y_step, std::int64_t count) {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(Bits));
+  if (x_step == 1 && y_step == 1) return std::memcmp(x, y, static_cast<std::size_t>(count * size)) == 0;
+  Bits difference = 0;
+  for (std::int64_t i = 0; i < count; ++i)
+    difference |= static_cast<Bits>(read<Bits>(x + i * x_step * size) ^ read<Bits>(y + i * y_step * size));
+  return difference == 0;
+}
+
+using EqualRow = bool (*)(const std::byte*, std::int64_t, const std::byte*, std::int64_t, std::int64_t);
+
+EqualRow equal_row_of(std::size_t size) {
+  switch (size) {
+    case 1:
+      return equal_row<std::uint8_t>;
+    case 2:
+      return equal_row<std::uint16_t>;
+    case 4:
+      return equal_row<std::uint32_t>;
+    default:
+      return equal_row<std::uint64_t>;
+  }
+}
+
 bool equal_sizes(const TensorView& a, const TensorView& b) {
   return a.rank == b.rank && std::equal(a.sizes.begin(), a.sizes.begin() + a.rank, b.sizes.begin());
 }
@@ -321,21 +346,19 @@ void copy_elements(const TensorView& from, const TensorView& to) {
 bool equal_elements(const TensorView& a, const TensorView& b) {
   if (a.dtype != b.dtype || !equal_sizes(a, b)) return false;
   const auto size = static_cast<std::int64_t>(size_bytes(a.dtype));
-  const auto equal_bits = [size](const std::byte* x, const std::byte* y, std::int64_t count) {
-    return std::memcmp(x, y, static_cast<std::size_t>(count * size)) == 0;
-  };
+  const EqualRow equal_bits = equal_row_of(static_cast<std::size_t>(size));
   bool equal = true;
   for_each_row<2>(a.size_span(), {a.strides.data(), b.strides.data()}, RowOrder::any,
                   [&](const auto& at, std::int64_t count, const auto& step) {
                     const std::byte* x = a.data + at[0] * size;
                     const std::byte* y = b.data + at[1] * size;
-                    if (!equal || (step[0] == 1 && step[1] == 1 && equal_bits(x, y, count))) return;
+                    if (!equal || equal_bits(x, step[0], y, step[1], count)) return;
                     for (std::int64_t i = 0; i < count && equal; ++i) {
                       const std::byte* left = x + i * step[0] * size;
                       const std::byte* right = y + i * step[1] * size;
-                      if (equal_bits(left, right, 1)) continue;
-                      equal = is_float(a.dtype) && std::isnan(load_double(left, a.dtype)) &&
-                              std::isnan(load_double(right, a.dtype));
+                      equal = equal_bits(left, 1, right, 1, 1) ||
+                              (is_float(a.dtype) && std::isnan(load_double(left, a.dtype)) &&
+                               std::isnan(load_double(right, a.dtype)));
                     }
                   });
   return equal;

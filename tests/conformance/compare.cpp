@@ -46,6 +46,7 @@ std::string place_of(std::int64_t number, const TensorView& view) {
 }  // namespace
 
 std::string compare(const TensorView& found, const TensorView& expected, const Bound& bound) {
+  if (equal_elements(found, expected)) return {};  // quickly, since it is the rule
   const auto size = static_cast<std::int64_t>(size_bytes(expected.dtype));
   double scale = 0;
   for_each_index<1>(expected.size_span(), {expected.strides.data()}, [&](const auto& at) {

@@ -2,9 +2,11 @@
 #include "conformance/execution.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "conformance/compare.h"
 
@@ -118,7 +120,25 @@ StepDesc describe(const PreparedCase& prepared, const Variant& variant, const st
 
 namespace {
 
-enum class Order { ascending, descending, shuffled };
+int workers_of(TileOrder order) {
+  return order == TileOrder::two_workers ? 2 : order == TileOrder::three_workers ? 3 : 1;
+}
+
+std::string words_of(TileOrder order) {
+  switch (order) {
+    case TileOrder::ascending:
+      return "tiles in order: ";
+    case TileOrder::descending:
+      return "tiles backwards: ";
+    case TileOrder::shuffled:
+      return "tiles shuffled: ";
+    case TileOrder::two_workers:
+      return "on 2 threads: ";
+    case TileOrder::three_workers:
+      return "on 3 threads: ";
+  }
+  return {};
+}
 
 // The memory of one step and its plan.
 class Execution {
@@ -157,21 +177,17 @@ class Execution {
     scratch_->poison();
   }
 
-  Fault run(Order order, bool poison_between = false) {
-    const Pointers pointers{input_pointers_.data(), output_pointers_.data(),
-                            packed_ == nullptr ? nullptr : packed_->data(), shared_->data()};
-    std::mt19937_64 random(7);
+  Fault run(TileOrder order, bool poison_between = false) {
     const int phases = row_.phases == nullptr ? 1 : row_.phases(plan_);
     for (int phase = 0; phase < phases; ++phase) {
       std::vector<std::int64_t> tiles(static_cast<std::size_t>(row_.tiles(plan_, phase)));
       std::iota(tiles.begin(), tiles.end(), 0);
-      if (order == Order::descending) std::reverse(tiles.begin(), tiles.end());
-      if (order == Order::shuffled) std::shuffle(tiles.begin(), tiles.end(), random);
-      for (const std::int64_t tile : tiles) {
-        if (poison_between && scratch_->size_bytes() <= 65536) scratch_->poison();
-        const Fault fault = row_.run(plan_, pointers, phase, tile, scratch_->data());
-        if (fault != nullptr) return fault;
-      }
+      if (order == TileOrder::descending) std::reverse(tiles.begin(), tiles.end());
+      if (order == TileOrder::shuffled) std::shuffle(tiles.begin(), tiles.end(), std::mt19937_64(7));
+      const int workers = std::min<int>(workers_of(order), static_cast<int>(tiles.size()));
+      const Fault fault =
+          workers > 1 ? share(phase, tiles, workers) : work(phase, tiles, 0, 1, *scratch_, poison_between);
+      if (fault != nullptr) return fault;
     }
     return nullptr;
   }
@@ -188,11 +204,43 @@ class Execution {
         return "wrote into operand " + std::to_string(i);
     }
     if (!shared_->intact() || !scratch_->intact()) return "wrote outside its scratch";
+    for (const auto& scratch : more_scratch_) {
+      if (!scratch->intact()) return "wrote outside its scratch";
+    }
     if (packed_ != nullptr && !packed_->intact()) return "wrote outside its packed weights";
     return {};
   }
 
  private:
+  // One worker's part of a phase: every `step`-th of the tiles.
+  Fault work(int phase, std::span<const std::int64_t> tiles, std::size_t first, std::size_t step, GuardedBytes& scratch,
+             bool poison_between) const {
+    const Pointers pointers{input_pointers_.data(), output_pointers_.data(),
+                            packed_ == nullptr ? nullptr : packed_->data(), shared_->data()};
+    for (std::size_t i = first; i < tiles.size(); i += step) {
+      if (poison_between && scratch.size_bytes() <= 65536) scratch.poison();
+      const Fault fault = row_.run(plan_, pointers, phase, tiles[i], scratch.data());
+      if (fault != nullptr) return fault;
+    }
+    return nullptr;
+  }
+
+  Fault share(int phase, std::span<const std::int64_t> tiles, int workers) {
+    const auto count = static_cast<std::size_t>(workers);
+    while (more_scratch_.size() + 1 < count)
+      more_scratch_.push_back(std::make_unique<GuardedBytes>(scratch_->size_bytes()));
+    std::vector<Fault> faults(count, nullptr);
+    std::vector<std::thread> threads;
+    for (std::size_t worker = 1; worker < count; ++worker) {
+      threads.emplace_back(
+          [&, worker] { faults[worker] = work(phase, tiles, worker, count, *more_scratch_[worker - 1], false); });
+    }
+    faults[0] = work(phase, tiles, 0, count, *scratch_, false);
+    for (std::thread& thread : threads) thread.join();
+    const auto found = std::find_if(faults.begin(), faults.end(), [](Fault fault) { return fault != nullptr; });
+    return found == faults.end() ? nullptr : *found;
+  }
+
   void pack(const Target& target) {
     for (const auto& input : inputs_) input_pointers_.push_back(input == nullptr ? nullptr : input->view().data);
     for (const auto& output : outputs_) output_pointers_.push_back(output->view().data);
@@ -228,6 +276,7 @@ class Execution {
   std::unique_ptr<GuardedBytes> packed_;
   std::unique_ptr<GuardedBytes> shared_;
   std::unique_ptr<GuardedBytes> scratch_;
+  std::vector<std::unique_ptr<GuardedBytes>> more_scratch_;  // of the workers after the first
   Plan plan_;
   int in_place_ = -1;
 };
@@ -238,8 +287,8 @@ Bound bound_of(const PreparedCase& prepared, const Row& row) {
   return bound;
 }
 
-std::string check_run(const PreparedCase& prepared, const Row& row, Execution& execution, Order order) {
-  const Fault fault = execution.run(order, order == Order::shuffled);
+std::string check_run(const PreparedCase& prepared, const Row& row, Execution& execution, TileOrder order) {
+  const Fault fault = execution.run(order, order == TileOrder::shuffled);
   if (fault != nullptr) return std::string("refused the data: ") + fault;
   if (std::string damage = execution.damage(); !damage.empty()) return damage;
   for (std::size_t i = 0; i < prepared.expected.size(); ++i) {
@@ -269,13 +318,17 @@ int operand_to_overwrite(const StepDesc& desc) {
 
 std::string check_row(const PreparedCase& prepared, const Variant& variant, const Row& row, const StepDesc& desc,
                       const Target& target) {
+  return check_row(prepared, variant, row, desc, target,
+                   std::array{TileOrder::ascending, TileOrder::descending, TileOrder::shuffled});
+}
+
+std::string check_row(const PreparedCase& prepared, const Variant& variant, const Row& row, const StepDesc& desc,
+                      const Target& target, std::span<const TileOrder> orders) {
   Execution execution(prepared, row, desc, target);
-  for (const auto& [order, words] :
-       {std::pair{Order::ascending, "tiles in order: "}, std::pair{Order::descending, "tiles backwards: "},
-        std::pair{Order::shuffled, "tiles shuffled: "}}) {
+  for (const TileOrder order : orders) {
     execution.reset();
     std::string wrong = check_run(prepared, row, execution, order);
-    if (!wrong.empty()) return words + wrong;
+    if (!wrong.empty()) return words_of(order) + wrong;
     if (row.reference) return {};
   }
   const int overwritten = row.in_place && variant.density == Density::dense ? operand_to_overwrite(desc) : -1;
@@ -283,7 +336,7 @@ std::string check_row(const PreparedCase& prepared, const Variant& variant, cons
   Execution again(prepared, row, desc, target);
   again.reset();
   again.place_result_in(static_cast<std::size_t>(overwritten));
-  std::string wrong = check_run(prepared, row, again, Order::descending);
+  std::string wrong = check_run(prepared, row, again, TileOrder::descending);
   return wrong.empty() ? wrong : "in place of operand " + std::to_string(overwritten) + ": " + wrong;
 }
 
@@ -294,7 +347,7 @@ double time_row(const PreparedCase& prepared, const Row& row, const StepDesc& de
   double total = 0;
   for (int i = 0; i < 3 || (total < 0.2 && i < 2000); ++i) {
     const auto begin = Clock::now();
-    execution.run(Order::ascending);
+    execution.run(TileOrder::ascending);
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     least = std::min(least, seconds);
     total += seconds;

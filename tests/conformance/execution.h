@@ -2,6 +2,7 @@
 // order.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,12 @@ std::vector<Variant> variants_of(const PreparedCase& prepared);
 
 StepDesc describe(const PreparedCase& prepared, const Variant& variant, const std::vector<TensorView>& constants);
 
+// Who computes the tiles of a phase, and when.
+enum class TileOrder { ascending, descending, shuffled, two_workers, three_workers };
+
 // One row on one variant. Empty: every order of tiles gave the expected result and touched nothing else.
+std::string check_row(const PreparedCase& prepared, const Variant& variant, const Row& row, const StepDesc& desc,
+                      const Target& target, std::span<const TileOrder> orders);
 std::string check_row(const PreparedCase& prepared, const Variant& variant, const Row& row, const StepDesc& desc,
                       const Target& target);
 // Seconds of one run, all tiles in order on one thread: the least of several.

@@ -3,11 +3,18 @@
 
 #include <algorithm>
 
+#include "base/rows.h"
+
 namespace polyphase::test {
 namespace {
 
 constexpr auto guard_byte = std::byte{0xa5};
 constexpr auto poison_byte = std::byte{0xff};
+
+bool all_are(const std::byte* begin, const std::byte* end, std::byte value) {
+  return begin == end ||
+         (*begin == value && std::memcmp(begin, begin + 1, static_cast<std::size_t>(end - begin) - 1) == 0);
+}
 
 }  // namespace
 
@@ -21,12 +28,13 @@ GuardedBytes::GuardedBytes(std::size_t size_bytes) : size_bytes_(size_bytes) {
 }
 
 bool GuardedBytes::intact() const {
-  const auto is_guard = [](std::byte b) { return b == guard_byte; };
-  return std::all_of(memory_.get(), data_, is_guard) &&
-         std::all_of(data_ + size_bytes_, memory_.get() + total_bytes_, is_guard);
+  return all_are(memory_.get(), data_, guard_byte) &&
+         all_are(data_ + size_bytes_, memory_.get() + total_bytes_, guard_byte);
 }
 
-void GuardedBytes::poison() { std::fill_n(data_, size_bytes_, poison_byte); }
+void GuardedBytes::poison() {
+  if (size_bytes_ > 0) std::memset(data_, std::to_integer<int>(poison_byte), size_bytes_);
+}
 
 // The axes from innermost to outermost, each with room before and after it that depends on the density.
 GuardedTensor::Placement GuardedTensor::place(DType dtype, std::span<const std::int64_t> sizes, const Layout& layout,
@@ -55,7 +63,8 @@ GuardedTensor::GuardedTensor(DType dtype, std::span<const std::int64_t> sizes, c
 GuardedTensor::GuardedTensor(const Placement& placement)
     : bytes_(static_cast<std::size_t>(placement.elements) * size_bytes(placement.desc.dtype)),
       view_(placement.desc,
-            bytes_.data() + placement.first * static_cast<std::int64_t>(size_bytes(placement.desc.dtype))) {}
+            bytes_.data() + placement.first * static_cast<std::int64_t>(size_bytes(placement.desc.dtype))),
+      has_gaps_(view_.element_count() != placement.elements) {}
 
 void GuardedTensor::fill(const TensorView& from) {
   bytes_.poison();
@@ -63,12 +72,22 @@ void GuardedTensor::fill(const TensorView& from) {
 }
 
 bool GuardedTensor::gaps_intact() const {
+  if (!has_gaps_) return true;
   std::vector<std::byte> rest = snapshot();
   const auto size = static_cast<std::int64_t>(size_bytes(view_.dtype));
-  const std::int64_t first = view_.data - bytes_.data();
-  for_each_index<1>(view_.size_span(), {view_.strides.data()},
-                    [&](const auto& at) { std::fill_n(rest.begin() + first + at[0] * size, size, poison_byte); });
-  return std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == poison_byte; });
+  std::byte* first = rest.data() + (view_.data - bytes_.data());
+  for_each_row<1>(view_.size_span(), {view_.strides.data()}, RowOrder::any,
+                  [&](const auto& at, std::int64_t count, const auto& step) {
+                    std::byte* row = first + at[0] * size;
+                    if (step[0] == 1) {
+                      std::memset(row, std::to_integer<int>(poison_byte), static_cast<std::size_t>(count * size));
+                      return;
+                    }
+                    for (std::int64_t i = 0; i < count; ++i)
+                      std::memset(row + i * step[0] * size, std::to_integer<int>(poison_byte),
+                                  static_cast<std::size_t>(size));
+                  });
+  return all_are(rest.data(), rest.data() + rest.size(), poison_byte);
 }
 
 }  // namespace polyphase::test

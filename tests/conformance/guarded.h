@@ -53,6 +53,7 @@ class GuardedTensor {
   explicit GuardedTensor(const Placement& placement);
   GuardedBytes bytes_;
   TensorView view_;
+  bool has_gaps_ = true;
 };
 
 }  // namespace polyphase::test

@@ -2,11 +2,17 @@
 // tests/python/geometry_oracle.py, which knows the right output's sum from PyTorch. The reference loops must give that
 // sum; every row must give the reference's bits.
 //
-//   geometry_test FILE|-        one case per line; a failing line is printed and reproduces alone
+//   geometry_test FILE|- [SECONDS]      one case per line, until the time is up; a failing line reproduces alone
+//
+// The case's seed also chooses how operands lie in memory and in which order, on how many threads, tiles are computed.
+#include <array>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -94,6 +100,19 @@ Result<PreparedCase> prepare_geometry(const Geometry& g, const Registry& registr
   return out;
 }
 
+// One density or way of the weights, by the case's seed, for each layout of operand and result. Strided views are
+// copied before a convolution reads them.
+std::vector<Variant> choose_variants(const PreparedCase& prepared, std::mt19937_64& random) {
+  std::map<std::pair<bool, bool>, std::vector<Variant>> by_layout;
+  for (const Variant& variant : variants_of(prepared)) {
+    if (variant.density != Density::strided)
+      by_layout[{variant.channels_last_in, variant.channels_last_out}].push_back(variant);
+  }
+  std::vector<Variant> out;
+  for (const auto& [layout, variants] : by_layout) out.push_back(variants[random() % variants.size()]);
+  return out;
+}
+
 class Driver {
  public:
   Driver() : registry_(Registry::built_in()) {
@@ -102,14 +121,16 @@ class Driver {
     }
   }
 
-  int run(std::istream& lines) {
+  int run(std::istream& lines, double limit_seconds) {
+    using Clock = std::chrono::steady_clock;
+    const auto begin = Clock::now();
     for (std::string line; std::getline(lines, line);) {
       if (!line.empty() && line[0] != '#') run_line(line);
+      if (std::chrono::duration<double>(Clock::now() - begin).count() > limit_seconds) break;
     }
     for (const auto& [row, runs] : runs_of_row_) std::printf("  %-40s %8ld runs\n", row.c_str(), runs);
-    if (unserved_ > 0) std::printf("  %ld cases that only the reference takes on some cluster\n", unserved_);
     std::printf("%ld passed, %ld failed\n", cases_ - failures_, failures_);
-    return failures_ == 0 && unserved_ == 0 && cases_ > 0 ? 0 : 1;
+    return failures_ == 0 && cases_ > 0 ? 0 : 1;
   }
 
  private:
@@ -127,21 +148,30 @@ class Driver {
       return fail(line, "the reference loops disagree with the oracle");
     std::vector<TensorView> constants;
     for (const Tensor& input : prepared->inputs) constants.push_back(input.view());
+    std::mt19937_64 random(static_cast<std::uint64_t>(geometry.one("seed")));
+    const std::vector<Variant> variants = choose_variants(*prepared, random);
+    const TileOrder order = std::array{TileOrder::ascending, TileOrder::descending, TileOrder::shuffled,
+                                       TileOrder::two_workers, TileOrder::three_workers}[random() % 5];
     for (const auto& [cluster, catalogue] : catalogues_) {
       const Target target = cpu::target_of(cluster, false, catalogue);
       bool served = false;
-      for (const Variant& variant : variants_of(*prepared)) {
+      std::string refusals;
+      for (const Variant& variant : variants) {
         const StepDesc desc = describe(*prepared, variant, constants);
         for (const RowAnswer& answer : catalogue.ask(desc, desc, target)) {
-          if (answer.row->reference || !answer.refusal.empty()) continue;
+          if (answer.row->reference) continue;
+          if (!answer.refusal.empty()) {
+            refusals += " | " + std::string(answer.row->name) + ": " + answer.refusal;
+            continue;
+          }
           served = true;
           const std::string label = std::string(answer.row->name) + " " + std::string(name_of(cluster));
           ++runs_of_row_[label];
-          const std::string wrong = check_row(*prepared, variant, *answer.row, desc, target);
+          const std::string wrong = check_row(*prepared, variant, *answer.row, desc, target, {&order, 1});
           if (!wrong.empty()) return fail(line, label + " | " + variant.text() + " | " + wrong);
         }
       }
-      if (!served) ++unserved_;
+      if (!served) return fail(line, "only the reference takes it on " + std::string(name_of(cluster)) + refusals);
     }
   }
 
@@ -150,19 +180,19 @@ class Driver {
   std::map<std::string, long> runs_of_row_;
   long cases_ = 0;
   long failures_ = 0;
-  long unserved_ = 0;
 };
 
 }  // namespace
 }  // namespace polyphase::test
 
 int main(int count, char** arguments) {
-  if (count != 2) {
-    std::fprintf(stderr, "usage: geometry_test FILE|-\n");
+  if (count < 2 || count > 3) {
+    std::fprintf(stderr, "usage: geometry_test FILE|- [SECONDS]\n");
     return 2;
   }
+  const double limit_seconds = count > 2 ? std::atof(arguments[2]) : 1e9;
   polyphase::test::Driver driver;
-  if (std::string(arguments[1]) == "-") return driver.run(std::cin);
+  if (std::string(arguments[1]) == "-") return driver.run(std::cin, limit_seconds);
   std::ifstream file(arguments[1]);
-  return driver.run(file);
+  return driver.run(file, limit_seconds);
 }

@@ -14,13 +14,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def find_program() -> pathlib.Path:
-    """POLYPHASE names the program; otherwise the newest of the builds."""
+    """POLYPHASE names the program, POLYPHASE_BUILD its build; otherwise the newest of the builds."""
     if "POLYPHASE" in os.environ:
         return pathlib.Path(os.environ["POLYPHASE"])
+    if "POLYPHASE_BUILD" in os.environ:
+        return pathlib.Path(os.environ["POLYPHASE_BUILD"]) / "apps/cli/polyphase"
     built = sorted(ROOT.glob("build/*/apps/cli/polyphase"), key=lambda path: path.stat().st_mtime)
     if not built:
         pytest.exit("no build/*/apps/cli/polyphase: run scripts/build first, or set POLYPHASE", returncode=2)
     return built[-1]
+
+
+def find_build() -> pathlib.Path:
+    """The build folder of the program under test: its test programs lie there too."""
+    return find_program().parents[2]
 
 
 class Program:
@@ -52,6 +59,20 @@ def two_threads():
     torch.set_num_threads(2)
 
 
+@pytest.fixture(scope="session")
+def full(request) -> bool:
+    return wants_full(request.config)
+
+
+@pytest.fixture(scope="session")
+def slice_seed(request) -> int:
+    return request.config.getoption("--slice-seed")
+
+
+def wants_full(config) -> bool:
+    return config.getoption("--full") or os.environ.get("POLYPHASE_FULL") == "1"
+
+
 def pytest_addoption(parser):
-    parser.addoption("--full", action="store_true", help="every case instead of a seeded slice")
+    parser.addoption("--full", action="store_true", help="every case instead of a seeded slice; POLYPHASE_FULL=1 says the same")
     parser.addoption("--slice-seed", type=int, default=1, help="which slice of the large suites runs")

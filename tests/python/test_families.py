@@ -14,6 +14,7 @@ import onnxruntime
 import pytest
 import torch
 
+from conftest import wants_full
 from export import EXPORTERS, export_onnx
 from networks import FAMILIES
 
@@ -22,7 +23,7 @@ CASES = [(name, exporter, dynamic) for name in FAMILIES for exporter in EXPORTER
 
 def pytest_generate_tests(metafunc):
     if "case" in metafunc.fixturenames:
-        full = metafunc.config.getoption("--full")
+        full = wants_full(metafunc.config)
         seed = metafunc.config.getoption("--slice-seed")
         cases = CASES
         if not full:  # every family once, in one of its four forms
