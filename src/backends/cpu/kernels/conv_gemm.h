@@ -52,9 +52,11 @@ struct ConvGemmPlan {
   bool past_caches;       // channels-first output so large that the caches cannot hold it for its reader
   bool out_planar;        // channels-first output: tiles are transposed on their way out
   bool local;             // channels-first input of which tiles turn their own piece; they then own all outer phases
-  bool gathered;          // few input channels: rows are copied side by side and the taps become one long K
+  bool joined;            // taps beside each other read pixels beside each other: all of a line are one segment
+  bool gathered;          // few input channels that cannot be joined: rows are copied side by side, one segment in all
   bool fast_endings;      // at most one (leaky) ReLU: applied in registers
-  bool run_contiguous;    // stacked columns of a pixel are followed by those of the next pixel
+  bool run_contiguous;    // the channels of a pixel are followed by those of the next pixel
+  bool run_endings;       // and the operands of the endings lie alike: the endings of a line are one run
   int64_t lines_per_tile;
   int64_t line_blocks;
   int64_t x_block;  // output positions of a tile along the last axis, a multiple of the stride
@@ -65,6 +67,8 @@ struct ConvGemmPlan {
   int64_t local_shift[2];  // least and greatest input shift along the last axis
   int64_t max_rows;        // rows of one column group in a tile
   int64_t max_segments;
+  int64_t max_depth;       // of one segment: K that a row pointer leads to
+  int64_t border_rows;     // of a tile: rows whose joined taps lie partly outside the image and are copied
   int64_t convert_points;  // input positions of one conversion tile
   int64_t scratch_bytes;
   int64_t shared_bytes;

@@ -39,7 +39,7 @@ class GemmBlock {
   }
 
   void carve(std::byte* at) {
-    zeros_ = take<float>(at, s_.in_channels);
+    zeros_ = take<float>(at, plan_.max_depth);
     bias_ = take<float>(at, plan_.n_block + 3 * vec_width);
     lines_ = take<Line>(at, plan_.lines_per_tile);
     rows_ = take<const float*>(at, plan_.max_segments * plan_.max_rows);
@@ -47,7 +47,8 @@ class GemmBlock {
     outs_ = take<float*>(at, plan_.max_rows);
     sums_at_ = take<float*>(at, plan_.max_rows);
     sums_ = take<float>(at, plan_.max_rows * max_vectors * vec_width);
-    if (plan_.gathered) gather_ = take<float>(at, plan_.max_rows * plan_.max_segments * s_.in_channels);
+    if (plan_.gathered) gather_ = take<float>(at, plan_.max_rows * plan_.max_depth);
+    border_ = take<float>(at, plan_.border_rows * plan_.max_segments * plan_.max_depth);
     if (plan_.local) local_ = take<float>(at, plan_.lines_per_tile * local_pitch());
     if (plan_.out_planar) staging_ = take<float>(at, 0);
     for (int64_t i = 0; i < plan_.max_rows; ++i) sums_at_[i] = sums_ + i * max_vectors * vec_width;
@@ -182,6 +183,58 @@ class GemmBlock {
     to = std::clamp(ceil_div(s_.in[2] - shift, w_.in_step()), from, q1_);
   }
 
+  // One segment per line of taps. Rows at the border, where some of the taps lie outside the image, are copied.
+  void point_joined_rows() {
+    channels_ = taps_w_.count * s_.in_channels;
+    segments_ = 0;
+    if (taps_w_.count == 0) return;
+    float* border = border_;
+    const int64_t last_shift = taps_w_.first_shift + (taps_w_.count - 1) * taps_w_.shift_step;
+    const int64_t from = std::clamp(ceil_div(-taps_w_.first_shift, w_.in_step()), q0_, q1_);
+    const int64_t to = std::clamp(ceil_div(s_.in[2] - last_shift, w_.in_step()), from, q1_);
+    for (int64_t i = 0; i < taps_d_.count; ++i) {
+      for (int64_t j = 0; j < taps_h_.count; ++j) {
+        const float** at = rows_ + segments_ * row_count_;
+        bool any = false;
+        for (int64_t l = 0; l < line_count_; ++l) {
+          const float* line = pads_with_elements() ? padded_line(lines_[l], i, j) : input_line(lines_[l], i, j);
+          any = any || line != nullptr;
+          if (line == nullptr) {
+            at = std::fill_n(at, q1_ - q0_, zeros_);
+            continue;
+          }
+          for (int64_t q = q0_; q < from; ++q) *at++ = border_row(line, q, border);
+          const float* first = line + (w_.in_step() * from + taps_w_.first_shift) * s_.in_channels;
+          const int64_t pitch = w_.in_step() * s_.in_channels;
+          for (int64_t q = from; q < to; ++q) *at++ = first + (q - from) * pitch;
+          for (int64_t q = to; q < q1_; ++q) *at++ = border_row(line, q, border);
+        }
+        if (any) taps_[segments_++] = static_cast<int32_t>(i * taps_h_.count + j);
+      }
+    }
+  }
+
+  // Where the joined taps of q begin: a copy of those that lie inside the image, at `border`, which moves on.
+  const float* border_row(const float* line, int64_t q, float*& border) const {
+    const int64_t first = w_.in_step() * q + taps_w_.first_shift;
+    const int64_t begin = std::max<int64_t>(0, first);
+    const int64_t end = std::min(s_.in[2], first + taps_w_.count);
+    if (!pads_with_elements() && begin >= end) return zeros_;
+    float* const row = border;
+    border += channels_;
+    if (!pads_with_elements()) {
+      std::fill(row, row + (begin - first) * s_.in_channels, 0.0F);
+      std::copy(line + begin * s_.in_channels, line + end * s_.in_channels, row + (begin - first) * s_.in_channels);
+      std::fill(row + (end - first) * s_.in_channels, row + channels_, 0.0F);
+      return row;
+    }
+    for (int64_t k = 0; k < taps_w_.count; ++k) {
+      std::copy_n(line + padded_index(s_.pad_mode, first + k, s_.in[2]) * s_.in_channels, s_.in_channels,
+                  row + k * s_.in_channels);
+    }
+    return row;
+  }
+
   // Fills the segments' row pointers; a segment that only reads zeros is left out.
   void point_rows() {
     channels_ = s_.in_channels;
@@ -227,17 +280,19 @@ class GemmBlock {
 
   bool pads_with_elements() const { return s_.pad_mode != PadMode::zero; }
 
+  const float* padded_line(const Line& line, int64_t tap_d, int64_t tap_h) const {
+    const int64_t d = d_.in_step() * line.q[0] + taps_d_.first_shift + tap_d * taps_d_.shift_step;
+    const int64_t h = h_.in_step() * line.q[1] + taps_h_.first_shift + tap_h * taps_h_.shift_step;
+    return in_ + line.batch * in_strides_.batch + padded_index(s_.pad_mode, d, s_.in[0]) * in_strides_.axis[0] +
+           padded_index(s_.pad_mode, h, s_.in[1]) * in_strides_.axis[1] + group_ * s_.in_channels * in_strides_.channel;
+  }
+
   // Every position holds an element of the image: reflected, repeated or from the other end.
   void point_padded_segment(int64_t i, int64_t j, int64_t k) {
     const int64_t shift = taps_w_.first_shift + k * taps_w_.shift_step;
     const float** at = rows_ + segments_ * row_count_;
     for (int64_t l = 0; l < line_count_; ++l) {
-      const Line& line = lines_[l];
-      const int64_t d = d_.in_step() * line.q[0] + taps_d_.first_shift + i * taps_d_.shift_step;
-      const int64_t h = h_.in_step() * line.q[1] + taps_h_.first_shift + j * taps_h_.shift_step;
-      const float* from =
-          in_ + line.batch * in_strides_.batch + padded_index(s_.pad_mode, d, s_.in[0]) * in_strides_.axis[0] +
-          padded_index(s_.pad_mode, h, s_.in[1]) * in_strides_.axis[1] + group_ * s_.in_channels * in_strides_.channel;
+      const float* from = padded_line(lines_[l], i, j);
       for (int64_t q = q0_; q < q1_; ++q) {
         *at++ = from + padded_index(s_.pad_mode, w_.in_step() * q + shift, s_.in[2]) * in_strides_.axis[2];
       }
@@ -342,6 +397,7 @@ class GemmBlock {
   float** sums_at_ = nullptr;
   float* sums_ = nullptr;
   float* gather_ = nullptr;
+  float* border_ = nullptr;
   float* local_ = nullptr;
   float* staging_ = nullptr;
 

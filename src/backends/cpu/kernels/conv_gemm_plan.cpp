@@ -15,6 +15,7 @@ constexpr int64_t gather_floats = 64 * 1024;
 constexpr int64_t local_floats = 96 * 1024;
 constexpr int64_t staging_floats = 48 * 1024;
 constexpr int64_t gather_below = 12;  // input channels under which a tap is too short for an inner loop of its own
+constexpr int64_t join_below = 128;   // input channels from which changing segments costs nothing
 
 // One vector alone leaves the multiply-adders waiting for the broadcasts.
 double vector_cost(int64_t vectors) { return vectors == 1 ? 1.25 : static_cast<double>(vectors); }
@@ -71,6 +72,38 @@ void find_shifts(const ConvAxis& axis, int64_t (&shifts)[2]) {
   }
 }
 
+// Whether the taps of every column group read pixels beside each other, and pixels are nothing but channels.
+bool joins(const ConvShape& shape, const ConvGemmPlan& plan) {
+  if (shape.groups > 1 || shape.in_channels >= join_below || plan.local) return false;
+  if (!plan.in_planar && plan.in.axis[2] != shape.in_channels) return false;
+  const ConvAxis w(shape, 2);
+  if (plan.format.stacked) return w.stacked_taps().count > 1;
+  for (int64_t r = 0; r < w.phases(); ++r) {
+    const AxisTaps taps = w.taps(r);
+    if (taps.count > 1 && taps.shift_step != 1) return false;
+  }
+  return most_taps(w) > 1;
+}
+
+// Rows of one whole line whose taps along the last axis do not all lie inside the image, though some may.
+int64_t border_rows_of_line(const ConvShape& shape, const ConvGemmFormat& format) {
+  const ConvAxis w(shape, 2);
+  int64_t most = 0;
+  for (int64_t r = 0; r < format.column_groups; ++r) {
+    const AxisTaps taps = format.stacked ? w.stacked_taps() : w.taps(r);
+    if (taps.count == 0) continue;
+    const int64_t q0 = format.stacked ? floor_div(w.pre, w.stride) : w.first_q(r, 0);
+    const int64_t q1 = format.stacked ? ceil_div(w.out + w.pre, w.stride) : w.first_q(r, w.out);
+    const int64_t last = taps.first_shift + (taps.count - 1) * taps.shift_step;
+    const int64_t from = std::clamp(ceil_div(-taps.first_shift, w.in_step()), q0, q1);
+    const int64_t to = std::clamp(ceil_div(w.in - last, w.in_step()), from, q1);
+    most = std::max(most, q1 - q0 - (to - from));
+  }
+  // What lies outside altogether is a row of zeros.
+  const int64_t partly = 2 * ceil_div(std::max<int64_t>(most_taps(w), format.taps_w) - 1, w.in_step());
+  return shape.pad_mode == PadMode::zero ? std::min(most, partly) : most;
+}
+
 struct TileSizes {
   int64_t rows;
   int64_t n_block;
@@ -114,10 +147,12 @@ void choose_tiles(ConvGemmPlan& plan) {
   const int64_t unit = column_unit(plan);
   const int64_t step = s.transposed ? s.stride[2] : 1;
   const int64_t all = std::max<int64_t>(1, ceil_div(plan.format.columns, unit)) * unit;
-  const int64_t depth = plan.max_segments * s.in_channels;
+  const int64_t depth = plan.max_segments * plan.max_depth;
   TileSizes aim = {rows_aimed, all};
   aim.rows = std::min(aim.rows, std::max<int64_t>(1, table_entries / std::max<int64_t>(1, plan.max_segments)));
-  if (plan.gathered) aim.rows = std::min(aim.rows, std::max<int64_t>(12, gather_floats / std::max<int64_t>(1, depth)));
+  const bool copied =
+      plan.gathered || (plan.joined && 4 * border_rows_of_line(s, plan.format) > ceil_div(s.out[2], step));
+  if (copied) aim.rows = std::min(aim.rows, std::max<int64_t>(12, gather_floats / std::max<int64_t>(1, depth)));
   const auto halve = [unit](int64_t columns) { return ceil_div(columns / unit, 2) * unit; };
   if (plan.local)
     aim.rows = std::min(aim.rows, std::max<int64_t>(24, local_floats / std::max<int64_t>(1, s.in_channels)));
@@ -146,6 +181,26 @@ void choose_tiles(ConvGemmPlan& plan) {
   }
 }
 
+// Whether every operand of the endings is a constant or lies like a dense channels-last result.
+bool endings_run(const EndingProgram& endings, int64_t channels) {
+  return std::all_of(endings.steps, endings.steps + endings.count, [&](const EndingStep& step) {
+    if (!takes_operand(step.kind)) return true;
+    const ImageStrides& s = endings.operands[step.operand];
+    return (s.channel == 1 && s.axis[2] == channels) || (s.channel == 0 && s.axis[2] == 0);
+  });
+}
+
+// What one row pointer leads to: a tap's channels, a line of taps, or all of them.
+void choose_segments(ConvGemmPlan& plan, int64_t taps_w) {
+  const ConvShape& s = plan.shape;
+  const int64_t lines = most_taps(ConvAxis(s, 0)) * most_taps(ConvAxis(s, 1));
+  plan.joined = joins(s, plan);
+  plan.gathered =
+      !plan.local && !plan.joined && s.pad_mode == PadMode::zero && s.in_channels < gather_below && lines * taps_w > 1;
+  plan.max_segments = plan.joined ? lines : plan.gathered ? 1 : lines * taps_w;
+  plan.max_depth = s.in_channels * (plan.joined ? taps_w : plan.gathered ? lines * taps_w : 1);
+}
+
 // The pieces of a worker's scratch, in the order in which the run carves them.
 int64_t scratch_bytes(const ConvGemmPlan& plan) {
   const ConvShape& s = plan.shape;
@@ -155,10 +210,10 @@ int64_t scratch_bytes(const ConvGemmPlan& plan) {
   const int64_t columns = plan.n_block + width;  // the last panel may hold three vectors
   const int64_t x_staging =
       plan.format.stacked ? plan.max_rows * columns : plan.lines_per_tile * plan.x_block * columns;
-  return padded(s.in_channels * 4) + padded((plan.n_block + 3 * width) * 4) + padded(plan.lines_per_tile * 32) +
+  return padded(plan.max_depth * 4) + padded((plan.n_block + 3 * width) * 4) + padded(plan.lines_per_tile * 32) +
          padded(plan.max_segments * plan.max_rows * 8) + padded(plan.max_segments * 4) + 2 * padded(plan.max_rows * 8) +
-         padded(plan.max_rows * 3 * width * 4) +
-         (plan.gathered ? padded(plan.max_rows * plan.max_segments * s.in_channels * 4) : 0) +
+         padded(plan.max_rows * 3 * width * 4) + (plan.gathered ? padded(plan.max_rows * plan.max_depth * 4) : 0) +
+         padded(plan.border_rows * plan.max_segments * plan.max_depth * 4) +
          (plan.local ? padded(plan.lines_per_tile *
                               (plan.max_rows / plan.lines_per_tile + 1 + plan.local_shift[1] - plan.local_shift[0]) *
                               s.in_channels * 4)
@@ -192,25 +247,26 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   plan.past_caches = is_past_caches(shape);
   plan.out_planar = out.channel != 1 && !one_out;
   plan.run_contiguous = out.axis[2] == shape.out_channels;
+  plan.run_endings = plan.run_contiguous && shape.groups == 1 && endings_run(endings, shape.out_channels);
   plan.fast_endings = endings.count == 0 || (endings.count == 1 && (endings.steps[0].kind == EndingKind::relu ||
                                                                     endings.steps[0].kind == EndingKind::leaky_relu));
   plan.outer_phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
   const ConvAxis w(shape, 2);
   const int64_t taps_w = plan.format.stacked ? w.stacked_taps().count : most_taps(w);
-  plan.max_segments = most_taps(ConvAxis(shape, 0)) * most_taps(ConvAxis(shape, 1)) * taps_w;
   find_shifts(w, plan.local_shift);
   const int64_t halo = plan.local_shift[1] - plan.local_shift[0];
   plan.local = plan.in_planar && turns_locally(shape) && halo <= rows_aimed / 4;
-  const bool short_taps = shape.pad_mode == PadMode::zero && shape.in_channels < gather_below && plan.max_segments > 1;
-  plan.gathered = !plan.local && short_taps;
+  choose_segments(plan, taps_w);
   choose_tiles(plan);
   if (plan.local && plan.n_blocks > 2) {  // every block of columns would turn the same input again
     plan.local = false;
-    plan.gathered = short_taps;
+    choose_segments(plan, taps_w);
     choose_tiles(plan);
   }
   const int64_t step = shape.transposed ? w.stride : 1;
   plan.max_rows = plan.lines_per_tile * (plan.x_block / step + (plan.format.stacked ? 1 : 0));
+  if (plan.joined)
+    plan.border_rows = std::min(plan.max_rows, plan.lines_per_tile * border_rows_of_line(shape, plan.format));
   plan.convert_points = 64;
   plan.scratch_bytes = scratch_bytes(plan);
   plan.shared_bytes =

@@ -22,7 +22,7 @@ class Tile : private GemmBlock {
   using GemmBlock::GemmBlock;
   void run(int64_t tile) {
     if (!place(tile)) return;
-    std::fill_n(zeros_, s_.in_channels, 0.0F);
+    std::fill_n(zeros_, plan_.max_depth, 0.0F);
     fill_bias();
     if (!plan_.local) {
       run_phase();
@@ -44,6 +44,8 @@ class Tile : private GemmBlock {
       if (!place_column_group()) continue;
       if (plan_.local) {
         point_local_rows();
+      } else if (plan_.joined) {
+        point_joined_rows();
       } else if (plan_.gathered) {
         gather_rows();
       } else {
@@ -66,6 +68,7 @@ class Tile : private GemmBlock {
       vectors_ = panels.vectors_of(p);
       multiply_panel();
     }
+    if (!plan_.fast_endings && !plan_.out_planar) end_lines();
   }
 
   // K in chunks whose part of the panel stays in the first-level cache while all rows pass by.
@@ -137,7 +140,6 @@ class Tile : private GemmBlock {
 
   void finish(GemmTile& t, int64_t row, int count) {
     const GemmTileFunction function = gemm_tile(count, vectors_);
-    const bool endings_here = !plan_.out_planar || plan_.fast_endings;
     if (plan_.fast_endings && plan_.endings.count == 1) {
       const EndingStep& step = plan_.endings.steps[0];
       t.activation = step.kind == EndingKind::relu ? TileActivation::relu : TileActivation::leaky_relu;
@@ -149,9 +151,6 @@ class Tile : private GemmBlock {
       t.out = outs_ + row;
       t.out_column = out_column;
       function(t);
-      if (endings_here && !plan_.fast_endings) {
-        for (int i = 0; i < count; ++i) end_row(outs_[row + i] + out_column, row + i, column_, column_ + columns);
-      }
       t.out_column = 0;
       return;
     }
@@ -168,7 +167,6 @@ class Tile : private GemmBlock {
       hi = std::min(hi, column_ + columns);
       if (lo >= hi) continue;
       float* from = at[i] + (lo - column_);
-      if (endings_here && !plan_.fast_endings) end_row(from, row + i, lo, hi);
       copy_row(from, outs_[row + i], out_column - column_, lo, hi);
     }
   }
@@ -190,12 +188,44 @@ class Tile : private GemmBlock {
             {d_.output_of(phase_[0], line.q[0]), h_.output_of(phase_[1], line.q[1]), x}};
   }
 
-  // Applies the endings to the columns [lo, hi) of a row, which lie at `data`.
-  void end_row(float* data, int64_t row, int64_t lo, int64_t hi) const {
-    const Line& line = lines_[row / (q1_ - q0_)];
+  // Applies the endings to what the column group stored channels-last, while it is still in the caches.
+  void end_lines() const {
+    const int64_t width = q1_ - q0_;
+    for (int64_t l = 0; l < line_count_; ++l) {
+      float* const* outs = outs_ + l * width;
+      if (!plan_.format.stacked) {
+        end_pixels(outs[0], lines_[l], out_x(q0_), width, w_.phases());
+      } else if (whole_columns()) {
+        end_pixels(outs[0] + (x0_ - out_x(q0_)) * plan_.out.axis[2], lines_[l], x0_, x1_ - x0_, 1);
+      } else {
+        for (int64_t i = 0; i < width; ++i) end_row(outs[i], lines_[l], l * width + i);
+      }
+    }
+  }
+
+  // Pixels x, x + step, … of a line, the first of which lies at `data`.
+  void end_pixels(float* data, const Line& line, int64_t x, int64_t count, int64_t step) const {
+    if (plan_.run_endings && step == 1 && whole_columns()) {
+      apply_endings(plan_.endings, p_.operands, data, count * s_.out_channels, place_of(line, 0, x), true);
+      return;
+    }
+    const int64_t channel = plan_.format.stacked ? 0 : n0_;
+    const int64_t channels = plan_.format.stacked ? s_.out_channels : n1_ - n0_;
+    for (int64_t i = 0; i < count; ++i) {
+      apply_endings(plan_.endings, p_.operands, data + i * step * plan_.out.axis[2] + channel, channels,
+                    place_of(line, channel, x + i * step), true);
+    }
+  }
+
+  // Part of the stacked columns of one row, whose first pixel lies at `data`.
+  void end_row(float* data, const Line& line, int64_t row) const {
+    int64_t lo;
+    int64_t hi;
+    clip(row, lo, hi);
     const int64_t x = out_x(q0_ + row % (q1_ - q0_));
-    each_pixel(lo, hi, [&](int64_t column, int64_t count, int64_t channel, int64_t pixel) {
-      apply_endings(plan_.endings, p_.operands, data + (column - lo), count, place_of(line, channel, x + pixel), true);
+    each_pixel(lo, hi, [&](int64_t, int64_t count, int64_t channel, int64_t pixel) {
+      apply_endings(plan_.endings, p_.operands, data + pixel * plan_.out.axis[2] + channel, count,
+                    place_of(line, channel, x + pixel), true);
     });
   }
 

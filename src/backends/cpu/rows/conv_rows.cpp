@@ -54,8 +54,9 @@ struct Gemm {
   static constexpr auto entry = &ClusterKernels::conv_gemm;
 
   static std::string refuses(const ConvShape& s) {
-    // Few channels are gathered first, which a copy of the padded image does as well.
-    return s.pad_mode != PadMode::zero && s.in_channels < 12 ? "a padded image of few channels is copied" : "";
+    // Where taps cannot be joined, few channels are gathered first, which a copy of the padded image does as well.
+    const bool gathered = s.in_channels < 12 && (s.groups > 1 || s.dilation[2] != 1);
+    return s.pad_mode != PadMode::zero && gathered ? "a padded image of few channels is copied" : "";
   }
   static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
     const ConvGemmFormat f(s, width);
