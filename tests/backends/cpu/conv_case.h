@@ -17,7 +17,7 @@ namespace polyphase::cpu::testing {
 // crops.
 struct ConvCase {
   std::string name;
-  ConvShape shape;
+  ConvShape shape = {};
   int rank = 3;
   bool bias = false;
 
