@@ -120,12 +120,13 @@ OperandDesc Draft::operand(int id, TensorView* constant_view) const {
   CHECK(place.has_value(), "a view that cannot be expressed is never kept");
   OperandDesc out{.present = true, .type = own.type, .layout = own.layout};
   out.density = density_of(own.type.shape, own.layout, place->strides);
-  out.constant = root.storage == Storage::constant;
-  if (!out.constant) return out;
+  if (root.storage != Storage::constant) return out;
   const auto sizes = own.type.shape.evaluate({});
   const auto strides = Shape(place->strides).evaluate({});
   const auto offset = place->offset.evaluate({});
-  if (!sizes.has_value() || !strides.has_value() || !offset.has_value()) return out;
+  // A view that depends on sizes has elements only when it runs.
+  out.constant = sizes.has_value() && strides.has_value() && offset.has_value();
+  if (!out.constant) return out;
   TensorDesc desc = TensorDesc::row_major(own.type.dtype, *sizes);
   std::copy(strides->begin(), strides->end(), desc.strides.begin());
   *constant_view =

@@ -96,7 +96,9 @@ void convert_layouts(Draft& draft, int id, std::string_view order) {
   const std::string name = draft.step(id).name;
   const std::vector<int> inputs = draft.step(id).inputs;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i] < 0 || draft.value(draft.root_of(inputs[i])).storage == Storage::constant) continue;
+    TensorView constant;
+    const OperandDesc operand = draft.operand(inputs[i], &constant);
+    if (!operand.present || operand.constant) continue;
     const Layout wanted = *layout_in(order, draft.value(inputs[i]).type.shape.rank());
     if (draft.value(inputs[i]).layout == wanted) continue;
     const int copy = draft.add_value(draft.value(inputs[i]).name + ".copy", draft.value(inputs[i]).type, wanted);

@@ -32,7 +32,8 @@ struct ProgramValue {
   int root = -1;  // the value that owns the memory; itself unless an alias
   int level = 0;
   int port = -1;             // Storage::input and output: position among the engine's
-  TensorView constant;       // Storage::constant; data is null if its elements are only in packs
+  bool is_constant = false;  // Storage::constant, or a view of one that depends on no size
+  TensorView constant;       // then; data is null if its elements are only in packs
   int first_step = INT_MAX;  // of a root: steps that touch it or its aliases
   int last_step = -1;
   std::vector<Dim> strides;  // elements, by logical axis

@@ -36,10 +36,9 @@ class Steps {
     if (value < 0) return {.present = false, .type = {}, .layout = {}};
     const EngineValue& from = value_at(value);
     ProgramValue& place = place_of(value);
-    const bool constant = value_at(place.root).storage == Storage::constant;
-    OperandDesc out{.present = true, .type = from.type, .layout = from.layout, .constant = constant};
+    OperandDesc out{.present = true, .type = from.type, .layout = from.layout, .constant = place.is_constant};
     out.density = density_of(from.type.shape, from.layout, place.strides);
-    if (constant && place.constant.data != nullptr) out.value = &place.constant;
+    if (place.is_constant && place.constant.data != nullptr) out.value = &place.constant;
     return out;
   }
 

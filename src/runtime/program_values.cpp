@@ -48,6 +48,7 @@ class Values {
     const auto sizes = value.type.shape.evaluate({});
     if (!sizes.has_value()) return damaged_engine("constant '" + value.name + "' has no fixed shape");
     const TensorDesc desc(value.type.dtype, *sizes, value.layout);
+    place.is_constant = true;
     place.constant = TensorView(desc, nullptr);
     if (value.constant < 0) return {};
     if (static_cast<std::size_t>(value.constant) >= engine().constants.size())
@@ -61,16 +62,21 @@ class Values {
     return {};
   }
 
-  // A view of a constant is a constant too.
+  // A view of a constant is a constant too, unless it depends on sizes: then it is placed with them.
   Result<void> view_constant(const EngineValue& value, ProgramValue& place) {
+    if (value_at(place.root).storage != Storage::constant) return {};
     const TensorView& root = place_of(place.root).constant;
-    if (value_at(place.root).storage != Storage::constant || root.data == nullptr) return {};
     const auto sizes = value.type.shape.evaluate({});
     const auto strides = Shape(place.strides).evaluate({});
     const auto offset = value.alias.offset.evaluate({});
-    if (!sizes.has_value() || !strides.has_value() || !offset.has_value() || value.type.dtype != root.dtype) {
-      return damaged_engine("the view '" + value.name + "' of a constant has no fixed shape");
+    place.is_constant = sizes.has_value() && strides.has_value() && offset.has_value();
+    if (!place.is_constant) {
+      if (root.data != nullptr && value.type.dtype == root.dtype) return {};
+      return damaged_engine("the view '" + value.name + "' looks at a constant of another type or without elements");
     }
+    if (root.data == nullptr) return {};
+    if (value.type.dtype != root.dtype)
+      return damaged_engine("the view '" + value.name + "' of a constant has another type");
     TensorDesc desc = TensorDesc::row_major(value.type.dtype, *sizes);
     std::copy(strides->begin(), strides->end(), desc.strides.begin());
     TRY_VOID(check_window(desc, *offset, root.extent(), value.name));
