@@ -104,6 +104,7 @@ class Tile : private GemmBlock {
     t.first_channel = channel;
     t.channels = channels;
     t.segments = segment1 - segment0;
+    t.last_lanes = vw;
     t.init_pitch = first ? 0 : max_vectors * vw;
     const int64_t tiles = ceil_div(row_count_, tile_rows(vectors_));
     const int64_t short_rows = row_count_ / tiles;
@@ -123,11 +124,10 @@ class Tile : private GemmBlock {
     }
   }
 
-  // Whether whole vectors of these rows and of the present panel may be stored where they belong.
+  // Whether the present panel's columns of these rows all belong to the tile and follow each other where they go.
   bool stores_directly(int64_t row, int count) const {
-    const int64_t end = column_ + vectors_ * vw;
-    if (end > n1_) return false;
     if (!plan_.format.stacked) return true;
+    const int64_t end = std::min(column_ + vectors_ * vw, n1_);
     if (!plan_.out_planar && !plan_.run_contiguous) return false;
     for (int i = 0; i < count; ++i) {
       int64_t lo;
@@ -150,7 +150,9 @@ class Tile : private GemmBlock {
     if (stores_directly(row, count)) {
       t.out = outs_ + row;
       t.out_column = out_column;
+      t.last_lanes = static_cast<int32_t>(std::min<int64_t>(vw, n1_ - column_ - (vectors_ - 1) * vw));
       function(t);
+      t.last_lanes = vw;
       t.out_column = 0;
       return;
     }

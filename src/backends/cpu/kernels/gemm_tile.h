@@ -36,7 +36,7 @@ struct GemmTile {
   const int32_t* taps;       // [segment]: which tap of the panel
   const float* panel;        // [tap][channels][NV * width], at the first channel of this block
   const float* init;         // added to the products: [row][NV * width], rows `init_pitch` apart (0: one for all)
-  float* const* out;         // [row]: where the row goes, NV whole vectors each
+  float* const* out;         // [row]: where the row goes
   int64_t row_pitch;
   int64_t init_pitch;
   int64_t tap_pitch;  // elements of the panel from one tap to the next
@@ -44,6 +44,7 @@ struct GemmTile {
   int64_t first_channel;
   int64_t channels;
   int32_t segments;
+  int32_t last_lanes;  // of each row's last vector that are stored; the others are whole
   TileActivation activation;
   float slope;
 };
@@ -112,7 +113,13 @@ void run_gemm_tile(const GemmTile& t) {
     }
   }
   for (int i = 0; i < MR; ++i) {
-    for (int j = 0; j < NV; ++j) store(t.out[i] + t.out_column + j * vw, acc[i][j]);
+    for (int j = 0; j + 1 < NV; ++j) store(t.out[i] + t.out_column + j * vw, acc[i][j]);
+  }
+  constexpr int last = NV - 1;
+  if (t.last_lanes == vw) {
+    for (int i = 0; i < MR; ++i) store(t.out[i] + t.out_column + last * vw, acc[i][last]);
+  } else {
+    for (int i = 0; i < MR; ++i) store_first(t.out[i] + t.out_column + last * vw, acc[i][last], t.last_lanes);
   }
 }
 
