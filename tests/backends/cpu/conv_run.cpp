@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "backends/cpu/rows/conv_costs.h"
+
 namespace polyphase::cpu::testing {
 namespace {
 
@@ -155,8 +157,9 @@ std::vector<std::string> kernels_for(const ConvCase& c) {
   if (shape.transposed && shape.in_points() == 1 && undilated) names.emplace_back("point");
   if (c.shape.in_channels == 1 && c.shape.groups > 1) names.emplace_back("depthwise");
   const bool pixels = conv_pixels_takes(c.shape);
-  const double columns = static_cast<double>(ConvAxis(c.shape, 2).phases() * c.shape.out_channels);
-  const bool pixels_first = pixels && columns / conv_pixels_efficiency(c.shape, 16) < 16.0;
+  const int64_t columns = ConvAxis(c.shape, 2).phases() * c.shape.out_channels;
+  const bool pixels_first = pixels && columns <= 64 &&
+                            conv_pixels_seconds(c.shape, 16, true, true) < conv_gemm_seconds(c.shape, 16, true, true);
   if (pixels_first) names.emplace_back("pixels");
   names.emplace_back("gemm");
   if (pixels && !pixels_first && columns <= 64) names.emplace_back("pixels");

@@ -59,8 +59,6 @@ struct ConvPixelsPlan {
 // Whether the geometry is one that the kernel knows: unit input steps along the last axis, unit dilation where it
 // strides.
 bool conv_pixels_takes(const ConvShape& shape);
-// How much of the multiply-adders' work is real, for choosing between this and conv_gemm: 1 is all of it.
-double conv_pixels_efficiency(const ConvShape& shape, int width);
 
 ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                                 const EndingProgram& endings, bool has_bias, int width);

@@ -25,16 +25,6 @@ bool conv_pixels_takes(const ConvShape& shape) {
   return shape.transposed ? shape.dilation[2] == 1 : shape.stride[2] == 1;
 }
 
-double conv_pixels_efficiency(const ConvShape& shape, int width) {
-  const ConvPixelsFormat format(shape, width);
-  const ConvAxis w(shape, 2);
-  const double columns = static_cast<double>(format.columns) / static_cast<double>(format.chunk * format.chunks);
-  const double taps = static_cast<double>(shape.kernel[2]) / static_cast<double>(format.taps_w * w.phases());
-  const int64_t q = ceil_div(std::max<int64_t>(1, shape.out[2]), w.phases());
-  const double lanes = static_cast<double>(q) / static_cast<double>(ceil_div(q, width) * width);
-  return columns * taps * lanes;
-}
-
 ConvPixelsFormat::ConvPixelsFormat(const ConvShape& shape, int width) {
   columns = ConvAxis(shape, 2).phases() * shape.out_channels;
   chunks = ceil_div(columns, pixel_columns(width));

@@ -1,4 +1,4 @@
-// Rows of conv and conv_transpose: what each kernel takes, what it costs, and how the contract reaches its tiles.
+// Rows of conv and conv_transpose: what each kernel takes, and how the contract reaches its tiles.
 
 #include <algorithm>
 #include <type_traits>
@@ -7,42 +7,13 @@
 #include "backends/cpu/kernels/conv_depthwise.h"
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_pixels.h"
+#include "backends/cpu/rows/conv_costs.h"
 #include "backends/cpu/rows/conv_desc.h"
 #include "backends/cpu/rows/ending_program.h"
 #include "backends/cpu/rows/row_list.h"
 
 namespace polyphase::cpu {
 namespace {
-
-// Figures of one core of a present server: only their proportions matter.
-constexpr double cycles_per_second = 3.5e9;
-constexpr double bytes_per_second = 10e9;
-
-double multiply_seconds(double vector_multiplies, double efficiency) {
-  return vector_multiplies / (2 * cycles_per_second * efficiency);
-}
-
-double elements(int64_t batch, int64_t channels, int64_t points) {
-  return static_cast<double>(batch) * static_cast<double>(channels) * static_cast<double>(points);
-}
-double in_elements(const ConvShape& s) { return elements(s.batch, s.groups * s.in_channels, s.in_points()); }
-double out_elements(const ConvShape& s) { return elements(s.batch, s.groups * s.out_channels, s.out_points()); }
-double weight_elements(const ConvShape& s) {
-  return elements(s.groups * s.in_channels, s.out_channels, s.kernel_points());
-}
-double moved_seconds(const ConvShape& s) {
-  return 4 * (in_elements(s) + out_elements(s) + weight_elements(s)) / bytes_per_second;
-}
-
-// Output points times taps of their phase, for one batch image: what a kernel adds per channel pair.
-double taps_met(const ConvShape& s) {
-  double met = static_cast<double>(s.batch);
-  for (int a = 0; a < 3; ++a) {
-    met *=
-        static_cast<double>(s.kernel[a]) * static_cast<double>(s.transposed ? std::max<int64_t>(s.in[a], 1) : s.out[a]);
-  }
-  return met;
-}
 
 struct Gemm {
   using KernelPlan = ConvGemmPlan;
@@ -58,17 +29,7 @@ struct Gemm {
     const bool gathered = s.in_channels < 12 && (s.groups > 1 || s.dilation[2] != 1);
     return s.pad_mode != PadMode::zero && gathered ? "a padded image of few channels is copied" : "";
   }
-  static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
-    const ConvGemmFormat f(s, width);
-    const double vectors = static_cast<double>(ceil_div(f.columns, width));
-    const double padding = static_cast<double>(f.taps_w) / static_cast<double>(s.kernel[2]);
-    // In a stacked format the columns hold all phases at once.
-    const double work = taps_met(s) * padding * static_cast<double>(s.groups * s.in_channels) * vectors;
-    const double rows = taps_met(s) * padding * static_cast<double>(s.groups);
-    const double turned = (in_planar ? in_elements(s) : 0.0) + (out_planar ? out_elements(s) : 0.0);
-    return multiply_seconds(work, vectors == 1 ? 0.7 : 0.9) + rows * 1.5 / cycles_per_second + turned * 0.3e-9 +
-           moved_seconds(s) + 2e-6;
-  }
+  static constexpr auto seconds = conv_gemm_seconds;
 };
 
 // An image of one pixel: every output reads one tap, so any stride will do; with the kernel's, no tap reads a border.
@@ -98,8 +59,7 @@ struct Point : Gemm {
   static constexpr auto make_plan = point_plan;
   static constexpr auto packed_floats = point_floats;
   static constexpr auto pack = point_pack;
-  // The work is reading the weights once.
-  static double seconds(const ConvShape& s, int, bool, bool) { return moved_seconds(s) + 2e-6; }
+  static double seconds(const ConvShape& s, int, bool, bool) { return conv_point_seconds(s); }
 };
 
 struct Depthwise {
@@ -115,11 +75,7 @@ struct Depthwise {
     if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     return s.in_channels == 1 && s.groups > 1 ? "" : "a group has more than one input channel";
   }
-  static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
-    const double vectors = static_cast<double>(ceil_div(s.groups * s.out_channels, width));
-    const double turned = (in_planar ? in_elements(s) : 0.0) + (out_planar ? out_elements(s) : 0.0);
-    return multiply_seconds(taps_met(s) * vectors, 0.35) + turned * 0.3e-9 + moved_seconds(s) + 2e-6;
-  }
+  static constexpr auto seconds = conv_depthwise_seconds;
 };
 
 struct Pixels {
@@ -140,12 +96,7 @@ struct Pixels {
       return "more than 64 columns: channels fill the vectors";
     return {};
   }
-  static double seconds(const ConvShape& s, int width, bool, bool) {
-    const double work = taps_met(s) * static_cast<double>(s.groups * s.in_channels * s.out_channels) / width;
-    const double copied = in_elements(s) * 0.3e-9;
-    return multiply_seconds(work / conv_pixels_efficiency(s, width), 0.55) + copied + out_elements(s) * 0.5e-9 +
-           moved_seconds(s) + 2e-6;
-  }
+  static constexpr auto seconds = conv_pixels_seconds;
 };
 
 // What a plan holds: the kernel's own plan, the entry of the cluster, and which of the step's operands are which.
