@@ -5,6 +5,7 @@
 #include "backends/cpu/kernels/conv_gemm_run.h"
 #include "backends/cpu/kernels/conv_pixels_run.h"
 #include "backends/cpu/kernels/elementwise_run.h"
+#include "backends/cpu/kernels/matmul_run.h"
 #include "backends/cpu/kernels/normalize_run.h"
 #include "backends/cpu/kernels/pool_run.h"
 #include "backends/cpu/kernels/reduce_run.h"
@@ -76,6 +77,12 @@ Fault softmax(const Plan& plan, const Pointers& pointers, int, int64_t tile, std
   return nullptr;
 }
 
+Fault matmul(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte* scratch) {
+  run_matmul(head_of<MatmulPlan>(plan), input(pointers, 0), input(pointers, 1), output(pointers), tile,
+             reinterpret_cast<float*>(scratch));
+  return nullptr;
+}
+
 Fault resample(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   run_resample(head_of<ResamplePlan>(plan), input(pointers, 0), output(pointers), tile);
   return nullptr;
@@ -98,6 +105,7 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .normalize_columns = POLYPHASE_ENTRY(normalize_columns),
     .reduce = POLYPHASE_ENTRY(reduce),
     .softmax = POLYPHASE_ENTRY(softmax),
+    .matmul = POLYPHASE_ENTRY(matmul),
     .resample = POLYPHASE_ENTRY(resample),
     .fma_loop = POLYPHASE_ENTRY(fma_loop),
     .fma_flops_per_round = POLYPHASE_ENTRY(fma_flops_per_round),

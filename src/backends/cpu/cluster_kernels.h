@@ -31,6 +31,7 @@ struct ClusterKernels {
   RunFunction normalize_columns;
   RunFunction reduce;
   RunFunction softmax;
+  RunFunction matmul;
   RunFunction resample;
   // Multiply-adds on registers alone, and how many operations one round is: what the CPU could do at best.
   float (*fma_loop)(int64_t rounds);
