@@ -34,7 +34,6 @@ struct BenchFlags {
   MeasureOptions measure;
   int threads = 0;
   int sessions = 1;
-  bool json = false;
 };
 
 struct Bench {
@@ -50,6 +49,7 @@ struct Bench {
 
 Result<std::vector<api::Tensor>> bench_inputs(const BenchFlags& flags, const Network& network, Bench& bench) {
   if (!flags.inputs.archive.empty() || !flags.inputs.files.empty()) {
+    IO_TRY_VOID(refuse_sizes_of_engine(network, flags.network));
     IO_TRY(const Inputs inputs, read_inputs(network.engine, flags.inputs));
     return inputs.tensors;
   }
@@ -134,7 +134,7 @@ int bench(const BenchFlags& flags) {
     report_error(result.error());
     return exit_user;
   }
-  if (flags.json) {
+  if (flags.network.json) {
     report_json(flags, *result);
   } else {
     report_text(flags, *result);
@@ -162,7 +162,6 @@ void add_bench(CLI::App& app, Run& run) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--least-runs", flags->measure.least_runs, "Measure at least so many runs (default 10)")
       ->check(CLI::Range(1, 1'000'000'000));
-  command->add_flag("--json", flags->json, "Report as JSON on stdout");
   command->footer(examples);
   command->callback([flags, &run] { run = [flags] { return bench(*flags); }; });
 }

@@ -34,7 +34,6 @@ struct CompareFlags {
   double atol = 1e-5;
   std::size_t worst = 10;
   int threads = 0;
-  bool json = false;
 };
 
 struct Compared {
@@ -123,6 +122,7 @@ void report_text(const std::vector<Compared>& all) {
 // Whether everything is equal.
 Result<bool> compare(const CompareFlags& flags) {
   IO_TRY(const Network network, open_network(flags.network));
+  IO_TRY_VOID(refuse_sizes_of_engine(network, flags.network));
   IO_TRY(const Inputs inputs, read_inputs(network.engine, flags.inputs));
   IO_TRY(const std::vector<io::NamedTensor> expected, io::read_npz(flags.expected));
   if (expected.empty()) return Error{ErrorCode::invalid_argument, "'" + flags.expected + "' holds no arrays."};
@@ -136,7 +136,9 @@ Result<bool> compare(const CompareFlags& flags) {
                  "The outputs are " + join(names, ", ") + "."};
   }
   IO_TRY(const api::Session session, open_session(network.engine, flags.threads));
-  IO_TRY(const std::vector<api::Tensor> outputs, session.run(views_of(inputs.tensors)));
+  Result<std::vector<api::Tensor>> ran = session.run(views_of(inputs.tensors));
+  if (!ran.ok()) return inputs.explain(std::move(ran).error());
+  const std::vector<api::Tensor>& outputs = *ran;
   std::vector<Compared> all;
   for (const io::NamedTensor& item : expected) {
     const auto index = static_cast<std::size_t>(port_index(ports, item.name));
@@ -144,7 +146,7 @@ Result<bool> compare(const CompareFlags& flags) {
         {ports[index].name, compare_tensors(outputs[index], item.tensor, flags.rtol, flags.atol, flags.worst)});
   }
   const bool equal = std::all_of(all.begin(), all.end(), [](const Compared& item) { return item.difference.equal(); });
-  if (flags.json) {
+  if (flags.network.json) {
     report_json(all, flags, equal);
   } else {
     report_text(all);
@@ -165,9 +167,10 @@ void add_compare(CLI::App& app, Run& run) {
       ->type_name("FILE.npz");
   command->add_option("--rtol", flags->rtol, "Relative tolerance (default 1e-3)")->check(CLI::NonNegativeNumber);
   command->add_option("--atol", flags->atol, "Absolute tolerance (default 1e-5)")->check(CLI::NonNegativeNumber);
-  command->add_option("--worst", flags->worst, "Places listed for each output (default 10)")->type_name("N");
+  command->add_option("--worst", flags->worst, "Places listed for each output (default 10)")
+      ->check(CLI::Range(0, 1000))
+      ->type_name("N");
   add_threads_flag(*command, flags->threads);
-  command->add_flag("--json", flags->json, "Report as JSON on stdout");
   command->footer(examples);
   command->callback([flags, &run] {
     run = [flags]() -> int {

@@ -25,7 +25,6 @@ Without flags every symbolic size of the model stays open: one engine runs all o
 struct CompileFlags {
   NetworkFlags network;
   std::string output;
-  bool json = false;
 };
 
 std::string output_path(const CompileFlags& flags) {
@@ -39,7 +38,7 @@ void report(const CompileFlags& flags, const Network& network, const std::string
       std::count_if(info.steps.begin(), info.steps.end(), [](const api::StepInfo& step) { return step.reference; });
   std::error_code ignored;
   const std::uint64_t bytes = std::filesystem::file_size(path, ignored);
-  if (flags.json) {
+  if (flags.network.json) {
     Json out = json_result("compile");
     out["engine"] = path;
     out["bytes"] = bytes;
@@ -63,7 +62,7 @@ void report(const CompileFlags& flags, const Network& network, const std::string
 int compile(const CompileFlags& flags) {
   if (is_engine_file(flags.network.path)) {
     report_error({ErrorCode::invalid_argument, "'" + flags.network.path + "' is an engine already.",
-                  "Give the model it was compiled from."});
+                  "Give the model that it was compiled from."});
     return exit_user;
   }
   const auto network = open_network(flags.network);
@@ -89,7 +88,6 @@ void add_compile(CLI::App& app, Run& run) {
   add_network_flags(*command, flags->network);
   command->add_option("-o,--output", flags->output, "The engine file (default: the model's name with .ppe)")
       ->type_name("FILE.ppe");
-  command->add_flag("--json", flags->json, "Report as JSON on stdout");
   command->footer(examples);
   command->callback([flags, &run] { run = [flags] { return compile(*flags); }; });
 }

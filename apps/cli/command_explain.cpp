@@ -35,7 +35,6 @@ struct ExplainFlags {
   std::string trace;
   int threads = 0;
   bool no_run = false;
-  bool json = false;
 };
 
 struct Explained {
@@ -51,7 +50,9 @@ struct Explained {
 // Medians by step over at least 5 runs and about a second.
 Result<void> time_steps(const api::Session& session, const std::vector<api::Tensor>& inputs, Explained& out) {
   const std::vector<api::TensorView> views = views_of(inputs);
-  IO_TRY_VOID(session.run(views));
+  api::RunOptions first;
+  first.report = &out.report;  // with the steps whose sizes this run's data gives
+  IO_TRY_VOID(session.run(views, first));
   std::vector<std::vector<double>> by_step(out.info.steps.size());
   std::vector<double> whole;
   const auto start = std::chrono::steady_clock::now();
@@ -82,6 +83,7 @@ Result<Explained> explain_network(const ExplainFlags& flags) {
   out.threads = session.threads();
   std::vector<api::Tensor> tensors;
   if (!flags.inputs.archive.empty() || !flags.inputs.files.empty()) {
+    IO_TRY_VOID(refuse_sizes_of_engine(network, flags.network));
     IO_TRY(Inputs inputs, read_inputs(network.engine, flags.inputs));
     tensors = std::move(inputs.tensors);
   } else {
@@ -89,8 +91,10 @@ Result<Explained> explain_network(const ExplainFlags& flags) {
     if (!sizes.chosen.empty()) say("sizes nobody gave: " + join(sizes.chosen, " ") + " (choose with --shape or --dim)");
     IO_TRY(tensors, random_inputs(network.engine, sizes.inputs));
   }
-  IO_TRY(out.report, session.explain(sizes_of(tensors)));
-  if (flags.no_run) return out;
+  if (flags.no_run) {
+    IO_TRY(out.report, session.explain(sizes_of(tensors)));
+    return out;
+  }
   IO_TRY_VOID(time_steps(session, tensors, out));
   out.peak_flops = api::measured_peak_flops(out.threads);
   return out;
@@ -121,6 +125,10 @@ void report_json(const Explained& all) {
     Json one = {{"step", step.step},           {"kind", info.kind},  {"node", info.node},
                 {"operation", info.operation}, {"kernel", step.row}, {"reference", step.reference},
                 {"flops", step.flops},         {"bytes", step.bytes}};
+    if (step.sizes_unknown) {
+      one["sizes_unknown"] = true;
+      one["kernels"] = info.rows;
+    }
     if (!all.seconds.empty()) {
       const double seconds = seconds_of(all, step);
       one["ms"] = seconds * 1e3;
@@ -140,6 +148,12 @@ void report_json(const Explained& all) {
     out["steps"].push_back(std::move(one));
   }
   put_json(out);
+}
+
+std::string kernel_words(const api::StepReport& step, const api::StepInfo& info) {
+  if (!step.row.empty()) return step.row;
+  if (info.rows.empty()) return info.kind;  // a step that runs no kernel
+  return step.sizes_unknown ? join(info.rows, " or ") : "none: the result is empty";
 }
 
 void report_text(const Explained& all) {
@@ -164,10 +178,12 @@ void report_text(const Explained& all) {
       cells.push_back(
           computes && all.peak_flops > 0 ? fmt::format("{:.1f} %", 100 * step.flops / seconds / all.peak_flops) : "");
     }
-    cells.insert(cells.end(), {step.row.empty() ? info.kind : step.row, info.operation, plain(info.node)});
+    cells.insert(cells.end(), {kernel_words(step, info), info.operation, plain(info.node)});
     table.add(std::move(cells));
+    if (step.sizes_unknown) table.note("its sizes come from data that was not run: one of these kernels will be taken");
     for (const api::RowReport& row : step.rows) {
       if (row.taken) continue;
+      if (step.sizes_unknown && row.refusal.empty()) continue;
       table.note(row.refusal.empty() ? fmt::format("not {}: its estimate is {}", row.row, human_time(row.cost_seconds))
                                      : fmt::format("not {}: {}", row.row, plain(row.refusal)));
     }
@@ -197,7 +213,7 @@ int explain(const ExplainFlags& flags) {
     report_error(result.error());
     return exit_user;
   }
-  if (flags.json) {
+  if (flags.network.json) {
     report_json(*result);
   } else {
     report_text(*result);
@@ -220,7 +236,6 @@ void add_explain(CLI::App& app, Run& run) {
   command->add_option("--trace", flags->trace, "Write the steps as Chrome trace events, which Perfetto opens")
       ->type_name("FILE.json")
       ->excludes(no_run);
-  command->add_flag("--json", flags->json, "Report as JSON on stdout");
   command->footer(examples);
   command->callback([flags, &run] { run = [flags] { return explain(*flags); }; });
 }

@@ -2,9 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 
 #include "cli/commands.h"
@@ -15,6 +12,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "io/try.h"
+#include "io/whole_file.h"
 
 namespace polyphase::cli {
 namespace {
@@ -31,7 +29,6 @@ The plan's bound is the largest sum of values alive at one step: no arena is sma
 struct InspectFlags {
   NetworkFlags network;
   std::string graph;
-  bool json = false;
 };
 
 struct Inspected {
@@ -163,14 +160,6 @@ void put_steps(const Inspected& all) {
   put("\n" + table.text());
 }
 
-Result<void> write_svg(const api::Engine& engine, const std::string& path) {
-  std::ofstream file(path, std::ios::binary);
-  file << graph_svg(engine);
-  file.close();
-  if (!file) return Error{ErrorCode::io, "cannot write '" + path + "': " + std::strerror(errno) + "."};
-  return {};
-}
-
 Result<void> inspect(const InspectFlags& flags) {
   IO_TRY(const Network network, open_network(flags.network));
   Inspected all;
@@ -182,8 +171,8 @@ Result<void> inspect(const InspectFlags& flags) {
   IO_TRY(all.report, session.explain(all.sizes.inputs));
   if (!all.sizes.chosen.empty())
     say("sizes nobody gave: " + join(all.sizes.chosen, " ") + " (choose with --shape or --dim)");
-  if (!flags.graph.empty()) IO_TRY_VOID(write_svg(network.engine, flags.graph));
-  if (flags.json) {
+  if (!flags.graph.empty()) IO_TRY_VOID(io::write_whole_file(flags.graph, {graph_svg(network.engine)}));
+  if (flags.network.json) {
     report_json(all);
     return {};
   }
@@ -200,7 +189,6 @@ void add_inspect(CLI::App& app, Run& run) {
   const auto flags = std::make_shared<InspectFlags>();
   add_network_flags(*command, flags->network);
   command->add_option("--graph", flags->graph, "Draw the graph as SVG")->type_name("FILE.svg");
-  command->add_flag("--json", flags->json, "Report as JSON on stdout");
   command->footer(examples);
   command->callback([flags, &run] {
     run = [flags]() -> int {

@@ -31,7 +31,6 @@ struct RunFlags {
   InputFlags inputs;
   OutputFlags outputs;
   int threads = 0;
-  bool json = false;
 };
 
 void describe(const api::Engine& engine, const std::vector<api::Tensor>& outputs) {
@@ -58,13 +57,17 @@ void report_json(const api::Session& session, const std::vector<api::Tensor>& ou
 
 Result<void> run_network(const RunFlags& flags) {
   IO_TRY(const Network network, open_network(flags.network));
+  IO_TRY_VOID(refuse_sizes_of_engine(network, flags.network));
+  IO_TRY_VOID(check_output_flags(network.engine, flags.outputs));
   IO_TRY(const Inputs inputs, read_inputs(network.engine, flags.inputs));
   IO_TRY(const api::Session session, open_session(network.engine, flags.threads));
   const auto start = std::chrono::steady_clock::now();
-  IO_TRY(const std::vector<api::Tensor> outputs, session.run(views_of(inputs.tensors)));
+  Result<std::vector<api::Tensor>> ran = session.run(views_of(inputs.tensors));
+  if (!ran.ok()) return inputs.explain(std::move(ran).error());
+  const std::vector<api::Tensor>& outputs = *ran;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   IO_TRY_VOID(write_outputs(network.engine, outputs, flags.outputs, inputs));
-  if (flags.json) {
+  if (flags.network.json) {
     report_json(session, outputs, seconds);
   } else if (flags.outputs.archive.empty() && flags.outputs.files.empty()) {
     describe(network.engine, outputs);
@@ -83,7 +86,6 @@ void add_run(CLI::App& app, Run& run) {
   add_input_flags(*command, flags->inputs);
   add_output_flags(*command, flags->outputs);
   add_threads_flag(*command, flags->threads);
-  command->add_flag("--json", flags->json, "Report as JSON on stdout");
   command->footer(examples);
   command->callback([flags, &run] {
     run = [flags]() -> int {

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <set>
 
 #include "cli/sizes.h"
 #include "cli/terminal.h"
@@ -14,6 +16,7 @@
 #include "io/png.h"
 #include "io/try.h"
 #include "io/wav.h"
+#include "io/whole_file.h"
 
 namespace polyphase::cli {
 namespace {
@@ -38,7 +41,7 @@ std::string names_of(const std::vector<api::Port>& ports) {
 }
 
 // "-1..1", "0..255".
-Result<void> parse_value_range(const std::string& text, io::ImageOptions& options) {
+Result<void> parse_value_range(const std::string& text, const std::string& flag, io::ImageOptions& options) {
   const std::size_t dots = text.find("..");
   const auto real = [](const std::string& word, double& value) {
     char* end = nullptr;
@@ -47,15 +50,16 @@ Result<void> parse_value_range(const std::string& text, io::ImageOptions& option
   };
   const bool known =
       dots != std::string::npos && real(text.substr(0, dots), options.low) && real(text.substr(dots + 2), options.high);
-  if (!known || !(options.low < options.high)) {
-    return refuse("the range is '" + text + "', expected LOW..HIGH.", "For example --range=-1..1 or --range 0..255.");
+  if (!known || !std::isfinite(options.high - options.low) || options.low >= options.high) {
+    return refuse(flag + " is '" + text + "', expected LOW..HIGH with LOW below HIGH.",
+                  "For example " + flag + "=-1..1 or " + flag + " 0..255.");
   }
   return {};
 }
 
 Result<io::ImageOptions> image_options(const InputFlags& flags) {
   io::ImageOptions options;
-  IO_TRY_VOID(parse_value_range(flags.range, options));
+  IO_TRY_VOID(parse_value_range(flags.range, "--range", options));
   options.mean = flags.mean;
   options.deviation = flags.deviation;
   if (std::find(flags.deviation.begin(), flags.deviation.end(), 0.0) != flags.deviation.end())
@@ -100,6 +104,28 @@ Result<api::Tensor> as_dtype(const api::Tensor& from, DType wanted) {
   return to;
 }
 
+std::string numpy_name(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+    case DType::bf16:
+      return "numpy.float32";
+    case DType::f64:
+      return "numpy.float64";
+    case DType::f16:
+      return "numpy.float16";
+    case DType::boolean:
+      return "numpy.bool_";
+    case DType::f8e4m3:
+      return "ml_dtypes.float8_e4m3fn";
+    case DType::f8e5m2:
+      return "ml_dtypes.float8_e5m2";
+    default:
+      break;
+  }
+  const std::string width = std::to_string(size_bytes(dtype) * 8);
+  return std::string(is_signed(dtype) ? "numpy.int" : "numpy.uint") + width;
+}
+
 class InputReader {
  public:
   InputReader(const api::Engine& engine, Inputs& inputs)
@@ -115,7 +141,7 @@ class InputReader {
         return refuse("'" + path + "' holds '" + plain(member.name) + "', which is no input.",
                       "The inputs are " + names_of(ports_) + ".");
       }
-      IO_TRY_VOID(set(index, member.tensor));
+      IO_TRY_VOID(set(index, member.tensor, path));
     }
     return {};
   }
@@ -133,17 +159,17 @@ class InputReader {
     const api::Port& port = ports_[static_cast<std::size_t>(index)];
     if (ends_with(named.rest, ".npy")) {
       IO_TRY(const api::Tensor tensor, io::read_npy_file(named.rest));
-      return set(index, tensor);
+      return set(index, tensor, named.rest);
     }
     if (ends_with(named.rest, ".png")) {
       IO_TRY(const io::Image image, io::read_png(named.rest));
       IO_TRY(const api::Tensor tensor, io::tensor_from_image(image, slot_of(port), inputs_.image, named.rest));
-      return set(index, tensor);
+      return set(index, tensor, named.rest);
     }
     if (ends_with(named.rest, ".wav")) {
       IO_TRY(io::Sound sound, io::read_wav(named.rest, static_cast<int>(port.sizes.size())));
       inputs_.sample_rate = sound.sample_rate;
-      return set(index, sound.tensor);
+      return set(index, sound.tensor, named.rest);
     }
     return refuse("'" + named.rest + "' ends in none of .npy, .png, .wav.", "Give archives with --inputs FILE.npz.");
   }
@@ -159,12 +185,18 @@ class InputReader {
   }
 
  private:
-  Result<void> set(int index, const api::Tensor& tensor) {
+  Result<void> set(int index, const api::Tensor& tensor, const std::string& path) {
     const auto i = static_cast<std::size_t>(index);
-    if (given_[i]) return refuse("input '" + plain(ports_[i].name) + "' is given twice.", "Give it once.");
+    const api::Port& port = ports_[i];
+    if (given_[i]) return refuse("input '" + plain(port.name) + "' is given twice.", "Give it once.");
     given_[i] = true;
-    IO_TRY(inputs_.tensors[i], as_dtype(tensor, ports_[i].dtype));
-    return {};
+    if (std::find(inputs_.files.begin(), inputs_.files.end(), path) == inputs_.files.end())
+      inputs_.files.push_back(path);
+    IO_TRY(inputs_.tensors[i], as_dtype(tensor, port.dtype));
+    if (inputs_.tensors[i].dtype() == port.dtype) return {};
+    return refuse("'" + path + "' gives input '" + plain(port.name) + "' as " + std::string(name_of(tensor.dtype())) +
+                      ", expected " + std::string(name_of(port.dtype)) + ".",
+                  "Convert it first: array.astype(" + numpy_name(port.dtype) + ").");
   }
 
   const std::vector<api::Port>& ports_;
@@ -172,25 +204,68 @@ class InputReader {
   std::vector<bool> given_;
 };
 
+// The output that "NAME=FILE" or "FILE" means, and the file.
+struct OutputWord {
+  std::size_t index = 0;
+  std::string path;
+};
+
+Result<OutputWord> output_word(const std::vector<api::Port>& ports, const std::string& word) {
+  IO_TRY(NamedWord named, split_name(word, "--output"));
+  const int index = named.name.empty() && ports.size() == 1 ? 0 : port_index(ports, named.name);
+  if (index < 0) {
+    return refuse("--output '" + word + "' names no output.",
+                  "Write --output NAME=FILE; the outputs are " + names_of(ports) + ".");
+  }
+  return OutputWord{static_cast<std::size_t>(index), std::move(named.rest)};
+}
+
 Result<void> write_file(const api::Tensor& tensor, const std::string& path, const OutputFlags& flags,
                         const Inputs& inputs) {
   if (ends_with(path, ".npy")) return io::write_npy_file(path, tensor);
   if (ends_with(path, ".png")) {
     io::ImageOptions options = inputs.image;
-    if (!flags.range.empty()) IO_TRY_VOID(parse_value_range(flags.range, options));
+    if (!flags.range.empty()) IO_TRY_VOID(parse_value_range(flags.range, "--output-range", options));
     IO_TRY(const io::Image image, io::image_from_tensor(tensor, options, path));
     return io::write_png(path, image);
   }
-  if (ends_with(path, ".wav")) {
-    const int rate = flags.sample_rate != 0    ? flags.sample_rate
-                     : inputs.sample_rate != 0 ? inputs.sample_rate
-                                               : default_sample_rate;
-    return io::write_wav(path, tensor, rate);
-  }
-  return refuse("'" + path + "' ends in none of .npy, .png, .wav.", "Write archives with --outputs FILE.npz.");
+  const int rate = flags.sample_rate != 0    ? flags.sample_rate
+                   : inputs.sample_rate != 0 ? inputs.sample_rate
+                                             : default_sample_rate;
+  return io::write_wav(path, tensor, rate);
 }
 
 }  // namespace
+
+Error Inputs::explain(Error error) const {
+  if (error.code != ErrorCode::shape_mismatch || !error.node.empty()) return error;
+  if (error.hint.empty()) {
+    error.hint =
+        "`polyphase inspect` lists the sizes that the network takes; --shape and --dim of compile choose others.";
+  }
+  return std::move(error).within("inputs from " + join(files, ", "));
+}
+
+Result<void> check_output_flags(const api::Engine& engine, const OutputFlags& flags) {
+  std::set<std::string> paths;
+  if (!flags.archive.empty()) paths.insert(flags.archive);
+  for (const std::string& word : flags.files) {
+    IO_TRY(const OutputWord output, output_word(engine.outputs(), word));
+    if (!ends_with(output.path, ".npy") && !ends_with(output.path, ".png") && !ends_with(output.path, ".wav")) {
+      return refuse("'" + output.path + "' ends in none of .npy, .png, .wav.",
+                    "Write archives with --outputs FILE.npz.");
+    }
+    if (!paths.insert(output.path).second)
+      return refuse("'" + output.path + "' is written twice.", "Give each output a file of its own.");
+  }
+  if (!flags.range.empty()) {
+    io::ImageOptions ignored;
+    IO_TRY_VOID(parse_value_range(flags.range, "--output-range", ignored));
+  }
+  // A file that cannot be made is known now, not after a long run.
+  for (const std::string& path : paths) IO_TRY_VOID(io::NewFile::create(path));
+  return {};
+}
 
 int port_index(const std::vector<api::Port>& ports, const std::string& name) {
   for (std::size_t i = 0; i < ports.size(); ++i) {
@@ -263,13 +338,8 @@ Result<void> write_outputs(const api::Engine& engine, const std::vector<api::Ten
                            const Inputs& inputs) {
   const std::vector<api::Port>& ports = engine.outputs();
   for (const std::string& word : flags.files) {
-    IO_TRY(const NamedWord named, split_name(word, "--output"));
-    const int index = named.name.empty() && ports.size() == 1 ? 0 : port_index(ports, named.name);
-    if (index < 0) {
-      return refuse("--output '" + word + "' names no output.",
-                    "Write --output NAME=FILE; the outputs are " + names_of(ports) + ".");
-    }
-    IO_TRY_VOID(write_file(outputs[static_cast<std::size_t>(index)], named.rest, flags, inputs));
+    IO_TRY(const OutputWord output, output_word(ports, word));
+    IO_TRY_VOID(write_file(outputs[output.index], output.path, flags, inputs));
   }
   if (flags.archive.empty()) return {};
   std::vector<io::NamedTensor> members;

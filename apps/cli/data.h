@@ -34,12 +34,18 @@ void add_output_flags(CLI::App& command, OutputFlags& flags);
 struct Inputs {
   std::vector<api::Tensor> tensors;  // by position
   io::ImageOptions image;
-  int sample_rate = 0;  // of the last sound read
+  int sample_rate = 0;             // of the last sound read
+  std::vector<std::string> files;  // where they came from
+
+  // A refusal of the sizes, with the files that they came from and what to do.
+  Error explain(Error error) const;
 };
 
 // Reads every input of the engine, and converts what NumPy cannot write (bf16 from f32). Error: an input is missing,
-// twice, unknown.
+// twice, unknown, of another dtype.
 Result<Inputs> read_inputs(const api::Engine& engine, const InputFlags& flags);
+// Before the run, what write_outputs would refuse after it: names, kinds of file, folders.
+Result<void> check_output_flags(const api::Engine& engine, const OutputFlags& flags);
 Result<void> write_outputs(const api::Engine& engine, const std::vector<api::Tensor>& outputs, const OutputFlags& flags,
                            const Inputs& inputs);
 

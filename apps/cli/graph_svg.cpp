@@ -19,7 +19,8 @@ constexpr double box_padding = 10;
 constexpr std::size_t max_line = 48;
 
 struct Box {
-  std::vector<std::string> lines;  // the first in bold
+  std::vector<std::string> lines;  // the first in bold; cut where they are long
+  std::string title;               // what a pointer resting on the box shows: the whole name
   const char* fill = "#ffffff";
 };
 
@@ -36,9 +37,17 @@ struct Picture {
 
 std::string shortened(std::string text) {
   text = plain(text);
-  return text.size() <= max_line ? text : text.substr(0, max_line - 3) + "...";
+  if (text.size() <= max_line) return text;
+  std::size_t end = 0;
+  for (;;) {  // not inside a character
+    const std::size_t next = end + character_bytes(std::string_view(text).substr(end));
+    if (next > max_line - 3) break;
+    end = next;
+  }
+  return text.substr(0, end) + "...";
 }
 
+// For XML; `text` is plain.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -55,9 +64,8 @@ std::string escaped(std::string_view text) {
       case '"':
         out += "&quot;";
         break;
-      // Names need not be UTF-8, an XML file must be.
       default:
-        out += static_cast<unsigned char>(c) < 128 ? c : '?';
+        out += c;
     }
   }
   return out;
@@ -66,7 +74,6 @@ std::string escaped(std::string_view text) {
 class Builder {
  public:
   explicit Builder(const api::Engine& engine) : engine_(engine), info_(engine.info()) {
-    for (std::size_t i = 0; i < info_.values.size(); ++i) by_name_.emplace(info_.values[i].name, static_cast<int>(i));
     for (std::size_t i = 0; i < info_.values.size(); ++i) root_.push_back(root_of(static_cast<int>(i)));
   }
 
@@ -81,11 +88,9 @@ class Builder {
 
  private:
   int root_of(int value) const {
-    constexpr std::string_view alias = "alias of ";
-    const std::string& storage = info_.values[static_cast<std::size_t>(value)].storage;
-    if (storage.rfind(alias, 0) != 0) return value;
-    const auto base = by_name_.find(storage.substr(alias.size()));
-    return base == by_name_.end() ? value : base->second;
+    int root = value;
+    for (int base = root; base >= 0; base = info_.values[static_cast<std::size_t>(root)].alias_of) root = base;
+    return root;
   }
 
   std::string type_of(int value) const {
@@ -94,8 +99,8 @@ class Builder {
   }
 
   void add_input(int value) {
-    picture_.boxes.push_back(
-        {{shortened(info_.values[static_cast<std::size_t>(value)].name), shortened(type_of(value))}, "#d9ead3"});
+    const std::string& name = info_.values[static_cast<std::size_t>(value)].name;
+    picture_.boxes.push_back({{shortened(name), shortened(type_of(value))}, plain(name), "#d9ead3"});
     writers_[value].push_back(picture_.boxes.size() - 1);
   }
 
@@ -120,6 +125,7 @@ class Builder {
   void add_step(const api::StepInfo& step) {
     Box box;
     box.lines = {shortened(step.operation.empty() ? step.kind : step.operation), shortened(step.node)};
+    box.title = plain(step.node);
     if (!step.rows.empty()) box.lines.push_back(shortened(step.rows.front()));
     if (!step.outputs.empty() && step.outputs.front() >= 0)
       box.lines.push_back(shortened(type_of(step.outputs.front())));
@@ -142,14 +148,12 @@ class Builder {
   void add_output(const api::Port& port) {
     std::vector<std::string> lines = {shortened(port.name),
                                       shortened(std::string(name_of(port.dtype)) + " " + shape_text(port.sizes))};
-    picture_.boxes.push_back({std::move(lines), "#ead1dc"});
-    const auto value = by_name_.find(port.name);
-    if (value != by_name_.end()) connect(value->second, picture_.boxes.size() - 1);
+    picture_.boxes.push_back({std::move(lines), plain(port.name), "#ead1dc"});
+    connect(port.value, picture_.boxes.size() - 1);
   }
 
   const api::Engine& engine_;
   api::EngineInfo info_;
-  std::map<std::string, int> by_name_;
   std::vector<int> root_;
   std::map<int, std::vector<std::size_t>> writers_;       // value → boxes
   std::map<int, std::vector<std::size_t>> root_writers_;  // base → boxes that wrote any window of it
@@ -178,14 +182,15 @@ std::string path_of(const std::vector<Point>& points) {
 
 std::string box_svg(const Box& box, const BoxSize& size, const Point& centre) {
   std::string out = fmt::format(
-      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"5\" fill=\"{}\" stroke=\"#555\"/>\n",
-      centre.x - size.width / 2, centre.y - size.height / 2, size.width, size.height, box.fill);
+      "<g><title>{}</title>\n<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"5\" fill=\"{}\" "
+      "stroke=\"#555\"/>\n",
+      escaped(box.title), centre.x - size.width / 2, centre.y - size.height / 2, size.width, size.height, box.fill);
   double y = centre.y - size.height / 2 + line_height;
   for (std::size_t i = 0; i < box.lines.size(); ++i, y += line_height) {
     out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", centre.x, y,
                        i == 0 ? " font-weight=\"bold\"" : "", escaped(box.lines[i]));
   }
-  return out;
+  return out + "</g>\n";
 }
 
 }  // namespace

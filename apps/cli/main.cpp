@@ -2,6 +2,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -12,6 +13,7 @@
 #include "cli/terminal.h"
 #include "polyphase/polyphase.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace {
@@ -32,6 +34,23 @@ difference that compare found); 2 the command line is wrong; 3 a defect of Polyp
 
 // A broken CHECK aborts: that is our fault, and the shell shall see it as such.
 extern "C" void on_abort(int) { ::_exit(exit_ours); }
+
+// What was written where a command is expected; empty: nothing, or a flag.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first.empty() || first[0] == '-') return {};
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    if (command->get_name() == first) return {};
+  }
+  return first;
+}
+
+// A file that is opened while stdin, stdout or stderr is closed would take its place, and results would go into it.
+void open_standard_files() {
+  for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
+    if (::fcntl(file, F_GETFD) == -1 && errno == EBADF) static_cast<void>(::open("/dev/null", O_RDWR));
+  }
+}
 
 int run_command(int argc, char** argv) {
   CLI::App app("Compile and run neural networks that upsample.", "polyphase");
@@ -57,7 +76,13 @@ int run_command(int argc, char** argv) {
     app.exit(asked);
     return flush_results() ? exit_ok : exit_user;
   } catch (const CLI::ParseError& wrong) {
-    say(std::string("polyphase: ") + wrong.what());
+    const std::string unknown = unknown_command(app, argc, argv);
+    if (!unknown.empty()) {
+      say("polyphase: there is no command '" + plain(unknown) +
+          "'. The commands are compile, run, bench, compare, inspect, explain and devices.");
+    } else {
+      say("polyphase: " + plain(wrong.what()));
+    }
     say("Run polyphase --help, or polyphase COMMAND --help.");
     return exit_usage;
   }
@@ -68,7 +93,9 @@ int run_command(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_files();
   std::signal(SIGABRT, on_abort);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader who leaves does not end a command before its files are written
   try {
     return run_command(argc, argv);
   } catch (const std::bad_alloc&) {

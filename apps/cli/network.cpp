@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <set>
 
 #include "cli/terminal.h"
 #include "io/try.h"
@@ -15,8 +16,6 @@ namespace polyphase::cli {
 namespace {
 
 constexpr std::array<char, 8> engine_magic = {'\x89', 'P', 'P', 'E', '\r', '\n', '\x1a', '\n'};
-
-void print_graph(std::string_view pass, std::string_view text) { put(fmt::format("# after {}\n{}\n", pass, text)); }
 
 Result<void> refuse_compile_flags(const NetworkFlags& flags) {
   const std::pair<bool, const char*> given[] = {
@@ -31,6 +30,34 @@ Result<void> refuse_compile_flags(const NetworkFlags& flags) {
                  "Give the model, or leave " + std::string(name) + " out."};
   }
   return {};
+}
+
+// An engine's sizes have names already: --shape gives numbers, --dim a size that it has.
+Result<void> check_sizes_of_engine(const NetworkFlags& flags, const Network& network) {
+  for (const auto& [name, sizes] : network.sizes.shapes) {
+    if (is_all_numbers(sizes)) continue;
+    return Error{ErrorCode::invalid_argument,
+                 "--shape " + name + "=" + shape_text(sizes) + " names sizes; '" + flags.path +
+                     "' is an engine, whose sizes have their names already.",
+                 "Give numbers, or a value of a named size with --dim."};
+  }
+  const api::EngineInfo info = network.engine.info();
+  for (const auto& [name, range] : network.sizes.dims) {
+    if (info.dims.count(name) != 0) continue;
+    std::vector<std::string> known;
+    for (const auto& [symbol, unused] : info.dims) known.push_back(plain(symbol));
+    return Error{ErrorCode::invalid_argument, "--dim names '" + name + "', which is no size of the engine.",
+                 known.empty() ? "All its sizes are fixed." : "Its open sizes are: " + join(known, ", ") + "."};
+  }
+  return {};
+}
+
+// Says which of the passes that were asked for printed nothing, and why.
+void report_silent_passes(const NetworkFlags& flags, const std::set<std::string, std::less<>>& printed) {
+  for (const std::string& pass : flags.print_after) {
+    if (pass != "all" && printed.count(pass) == 0)
+      say("polyphase: " + pass + " changed nothing, or did not run: no graph to print.");
+  }
 }
 
 }  // namespace
@@ -66,9 +93,10 @@ void add_network_flags(CLI::App& command, NetworkFlags& flags) {
   command.add_option("--stop-after", flags.stop_after, "The last pass that runs")->type_name("PASS");
   command
       .add_option("--print-after", flags.print_after,
-                  "Print the graph on stdout after a pass, or 'all'. May be repeated")
+                  "Print the graph on stdout (with --json: stderr) after a pass, or 'all'. May be repeated")
       ->allow_extra_args(false)
       ->type_name("PASS");
+  command.add_flag("--json", flags.json, "Report as JSON on stdout");
 }
 
 void add_threads_flag(CLI::App& command, int& threads) {
@@ -85,6 +113,7 @@ Result<Network> open_network(const NetworkFlags& flags) {
   if (out.was_engine) {
     IO_TRY_VOID(refuse_compile_flags(flags));
     IO_TRY(out.engine, api::Engine::load(flags.path));
+    IO_TRY_VOID(check_sizes_of_engine(flags, out));
   } else {
     api::CompileOptions options;
     options.target = flags.target;
@@ -94,13 +123,27 @@ Result<Network> open_network(const NetworkFlags& flags) {
     options.without = flags.without;
     options.stop_after = flags.stop_after;
     options.print_after = flags.print_after;
-    options.print = print_graph;
+    std::set<std::string, std::less<>> printed;
+    options.print = [&](std::string_view pass, std::string_view text) {
+      printed.emplace(pass);
+      const std::string shown = fmt::format("# after {}\n{}\n", pass, text);
+      flags.json ? say(shown) : put(shown);
+    };
     Progress progress;
     options.progress = [&](std::string_view stage, double done) { progress.show(stage, done); };
     IO_TRY(out.engine, api::compile(flags.path, options));
+    report_silent_passes(flags, printed);
   }
   out.open_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return out;
+}
+
+Result<void> refuse_sizes_of_engine(const Network& network, const NetworkFlags& flags) {
+  if (!network.was_engine || (flags.shapes.empty() && flags.dims.empty())) return {};
+  const std::string flag = flags.shapes.empty() ? "--dim" : "--shape";
+  return Error{ErrorCode::invalid_argument,
+               flag + " does nothing here: the sizes come from the inputs, and '" + flags.path + "' is an engine.",
+               "Leave " + flag + " out, or give the model."};
 }
 
 Result<api::Session> open_session(const api::Engine& engine, int threads) {

@@ -19,9 +19,10 @@ struct NetworkFlags {
   std::vector<std::string> without;
   std::vector<std::string> print_after;
   std::string stop_after;
+  bool json = false;  // graphs that are printed go to stderr then, so that stdout is JSON
 };
 
-// Adds MODEL and the flags.
+// Adds MODEL, --json, and the flags that go with compiling.
 void add_network_flags(CLI::App& command, NetworkFlags& flags);
 // --threads N.
 void add_threads_flag(CLI::App& command, int& threads);
@@ -36,6 +37,8 @@ struct Network {
 bool is_engine_file(const std::string& path);
 // Loads or compiles, with progress. The flags that only a compilation reads are refused for an engine.
 Result<Network> open_network(const NetworkFlags& flags);
+// Refuses --shape and --dim where an engine's sizes come from arrays: they would do nothing.
+Result<void> refuse_sizes_of_engine(const Network& network, const NetworkFlags& flags);
 
 // Opens the session and says on stderr when the engine runs reference rows.
 Result<api::Session> open_session(const api::Engine& engine, int threads);

@@ -115,6 +115,10 @@ Result<NamedWord> named_word(const std::string& word, const std::string& flag, c
 
 }  // namespace
 
+bool is_all_numbers(const std::vector<std::string>& sizes) {
+  return std::all_of(sizes.begin(), sizes.end(), [](const std::string& size) { return number(size).has_value(); });
+}
+
 Result<NamedWord> split_name(const std::string& word, const std::string& flag) {
   const std::size_t at = word.find('=');
   if (at == std::string::npos && !word.empty()) return NamedWord{"", word};

@@ -11,6 +11,8 @@ namespace polyphase::cli {
 
 using Sizes = std::vector<std::int64_t>;
 
+bool is_all_numbers(const std::vector<std::string>& sizes);
+
 struct SizeFlags {
   std::map<std::string, std::vector<std::string>> shapes;  // --shape
   std::map<std::string, api::SizeRange> dims;              // --dim

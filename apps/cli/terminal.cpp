@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -27,6 +28,8 @@ std::int64_t now_ms() {
       .count();
 }
 
+bool reader_left = false;  // who reads stdout closed it
+
 }  // namespace
 
 bool colour_on_stderr() {
@@ -38,25 +41,65 @@ void say(std::string_view line) { std::fprintf(stderr, "%.*s\n", static_cast<int
 
 void warn(std::string_view line) { say(coloured("polyphase: warning: ", "33") + std::string(line)); }
 
-void report_error(const Error& error) { say(coloured("polyphase: error: ", "31") + plain(error.text())); }
+void report_error(const Error& error) {
+  std::string text = coloured("polyphase: error: ", "31");
+  const std::string words = error.text();
+  for (std::size_t at = 0; at <= words.size();) {  // lists have lines of their own
+    const std::size_t end = std::min(words.find('\n', at), words.size());
+    text += (at == 0 ? "" : "\n") + plain(std::string_view(words).substr(at, end - at));
+    at = end + 1;
+  }
+  say(text);
+}
 
-void put(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void put(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && errno == EPIPE) reader_left = true;
+}
 
 bool flush_results() {
+  errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
+  if (errno == EPIPE || reader_left) return true;
   report_error({ErrorCode::io, "the results could not be written to stdout."});
   return false;
 }
 
+// RFC 3629: no overlong forms, no surrogates, nothing beyond U+10FFFF.
+std::size_t character_bytes(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto byte = [&](std::size_t i) -> unsigned {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned first = byte(0);
+  const std::size_t length = first < 0x80   ? 1
+                             : first < 0xC2 ? 0
+                             : first < 0xE0 ? 2
+                             : first < 0xF0 ? 3
+                             : first < 0xF5 ? 4
+                                            : 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80) return 0;
+  }
+  const bool overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
+  const bool beyond = (first == 0xED && byte(1) > 0x9F) || (first == 0xF4 && byte(1) > 0x8F);
+  return overlong || beyond ? 0 : length;
+}
+
 std::string plain(std::string_view name) {
   std::string out;
-  for (const char c : name) {
-    const auto code = static_cast<unsigned char>(c);
-    if (code >= 32 && code != 127) {
-      out += c;
+  while (!name.empty()) {
+    const auto code = static_cast<unsigned char>(name[0]);
+    const std::size_t length = character_bytes(name);
+    // U+0080 to U+009F are control characters too.
+    const bool control =
+        code < 32 || code == 127 || (code == 0xC2 && length == 2 && static_cast<unsigned char>(name[1]) < 0xA0);
+    if (length == 0 || control) {
+      for (const char c : name.substr(0, std::max<std::size_t>(length, 1)))
+        out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     } else {
-      out += fmt::format("\\x{:02x}", code);
+      out += name.substr(0, length);
     }
+    name.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out;
 }

@@ -17,11 +17,14 @@ void warn(std::string_view line);
 void report_error(const Error& error);
 // Writes a result to stdout.
 void put(std::string_view text);
-// Flushes stdout; false, with a word on stderr, if what was put could not be written.
+// Flushes stdout; false, with a word on stderr, if what was put could not be written. A reader who went away had
+// enough: that is no failure.
 bool flush_results();
 
-// Names come out of models: control characters become \xHH so that none reaches the terminal.
+// Names come out of models: control characters and what is not UTF-8 become \xHH, so that none reaches the terminal.
 std::string plain(std::string_view name);
+// The length of the UTF-8 character that `text` begins with; 0: it begins with none.
+std::size_t character_bytes(std::string_view text);
 
 std::string human_bytes(std::uint64_t bytes);  // "12.3 MiB"
 std::string human_time(double seconds);        // "1.23 ms"

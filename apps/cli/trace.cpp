@@ -1,11 +1,8 @@
 // Complete events (ph X), times in microseconds.
 #include "cli/trace.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
 #include "cli/json.h"
+#include "io/whole_file.h"
 
 namespace polyphase::cli {
 
@@ -32,11 +29,7 @@ Result<void> write_trace(const std::string& path, const std::string& title, cons
     start_us += duration_us;
   }
   const Json trace = {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
-  std::ofstream file(path, std::ios::binary);
-  file << trace.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
-  file.close();
-  if (!file) return Error{ErrorCode::io, "cannot write '" + path + "': " + std::strerror(errno) + "."};
-  return {};
+  return io::write_whole_file(path, {trace.dump(1, ' ', false, Json::error_handler_t::replace), "\n"});
 }
 
 }  // namespace polyphase::cli

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "io/try.h"
+#include "io/whole_file.h"
 
 namespace polyphase::io {
 namespace {
@@ -240,6 +241,7 @@ Result<api::Tensor> read_npy(const ByteSource& source, std::uint64_t size_bytes,
 }
 
 Result<api::Tensor> read_npy_file(const std::string& path) {
+  IO_TRY_VOID(expect_file(path));
   const File file(std::fopen(path.c_str(), "rb"));
   if (file == nullptr) return Error{ErrorCode::io, "cannot open '" + path + "': " + std::strerror(errno) + "."};
   if (std::fseek(file.get(), 0, SEEK_END) != 0) return Error{ErrorCode::io, "'" + path + "' is not a regular file."};
@@ -284,16 +286,7 @@ Result<NpyImage> make_npy(const api::Tensor& tensor) {
 
 Result<void> write_npy_file(const std::string& path, const api::Tensor& tensor) {
   IO_TRY(const NpyImage image, make_npy(tensor));
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return Error{ErrorCode::io, "cannot write '" + path + "': " + std::strerror(errno) + "."};
-  const std::size_t count = image.elements.size_bytes();
-  const bool written = std::fwrite(image.header.data(), 1, image.header.size(), file) == image.header.size() &&
-                       (count == 0 || std::fwrite(image.elements.data(), 1, count, file) == count);
-  const int reason = errno;
-  if (std::fclose(file) != 0 || !written) {
-    return Error{ErrorCode::io, "cannot write '" + path + "': " + std::strerror(written ? errno : reason) + "."};
-  }
-  return {};
+  return write_whole_file(path, {image.header, {image.elements.as<char>(), image.elements.size_bytes()}});
 }
 
 }  // namespace polyphase::io

@@ -1,7 +1,6 @@
 // .npz through libzip.
 #include "io/npz.h"
 
-#include <sys/stat.h>
 #include <zip.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "io/npy.h"
 #include "io/try.h"
+#include "io/whole_file.h"
 
 namespace polyphase::io {
 namespace {
@@ -104,9 +104,7 @@ Result<void> add_member(zip_t* archive, const std::string& name, const NpyImage&
 }  // namespace
 
 Result<std::vector<NamedTensor>> read_npz(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    return cannot("read", path, "it is not a regular file");
+  IO_TRY_VOID(expect_file(path));
   int code = 0;
   const std::unique_ptr<zip_t, Discard> archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
   if (archive == nullptr) {
@@ -132,17 +130,22 @@ Result<std::vector<NamedTensor>> read_npz(const std::string& path) {
 }
 
 Result<void> write_npz(const std::string& path, std::span<const NamedTensor> tensors) {
+  if (tensors.empty()) return Error{ErrorCode::invalid_argument, "there is nothing to write to '" + path + "'."};
+  IO_TRY(NewFile file, NewFile::create(path));
+  if (!file.is_plain()) {
+    return Error{ErrorCode::io, "cannot write '" + path + "': it is a device or a pipe.",
+                 "Give the name of a file, such as out.npz."};
+  }
   int code = 0;
-  std::unique_ptr<zip_t, Discard> archive(zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
+  std::unique_ptr<zip_t, Discard> archive(zip_open(file.path().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
   if (archive == nullptr) return cannot("write", path, words_of(code));
   for (const NamedTensor& item : tensors) {
     IO_TRY(const NpyImage image, make_npy(item.tensor));
     IO_TRY_VOID(add_member(archive.get(), item.name, image));
   }
-  if (tensors.empty()) return Error{ErrorCode::invalid_argument, "there is nothing to write to '" + path + "'."};
   if (zip_close(archive.get()) != 0) return cannot("write", path, zip_strerror(archive.get()));
   static_cast<void>(archive.release());  // closed: nothing to discard
-  return {};
+  return file.publish();
 }
 
 }  // namespace polyphase::io

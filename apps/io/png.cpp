@@ -9,6 +9,9 @@
 #include <cstring>
 #include <memory>
 
+#include "io/try.h"
+#include "io/whole_file.h"
+
 namespace polyphase::io {
 namespace {
 
@@ -100,6 +103,7 @@ struct Writer {
 }  // namespace
 
 Result<Image> read_png(const std::string& path) {
+  IO_TRY_VOID(expect_file(path));
   const File file(std::fopen(path.c_str(), "rb"));
   if (file == nullptr) return Error{ErrorCode::io, "cannot open '" + path + "': " + std::strerror(errno) + "."};
   Words words;
@@ -135,8 +139,9 @@ Result<void> write_png(const std::string& path, const Image& image) {
   std::vector<png_bytep> rows(static_cast<std::size_t>(image.height));
   const std::size_t row_bytes = static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.channels);
   for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = bytes.data() + y * row_bytes;
-  File file(std::fopen(path.c_str(), "wb"));
-  if (file == nullptr) return Error{ErrorCode::io, "cannot write '" + path + "': " + std::strerror(errno) + "."};
+  IO_TRY(NewFile target, NewFile::create(path));
+  File file(std::fopen(target.path().c_str(), "wb"));
+  if (file == nullptr) return write_error(path, errno);
   Words words;
   Writer writer(&words);
   if (writer.info == nullptr) return Error{ErrorCode::out_of_memory, "no memory to write '" + path + "'."};
@@ -145,9 +150,8 @@ Result<void> write_png(const std::string& path, const Image& image) {
   if (!write_all(writer.png, writer.info, file.get(), &head, rows.data())) {
     return Error{ErrorCode::io, "cannot write '" + path + "': " + words.text + "."};
   }
-  if (std::fclose(file.release()) != 0)
-    return Error{ErrorCode::io, "cannot write '" + path + "': " + std::strerror(errno) + "."};
-  return {};
+  if (std::fclose(file.release()) != 0) return write_error(path, errno);
+  return target.publish();
 }
 
 }  // namespace polyphase::io

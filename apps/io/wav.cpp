@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "io/try.h"
+#include "io/whole_file.h"
 
 namespace polyphase::io {
 namespace {
@@ -24,6 +25,7 @@ using SoundFile = std::unique_ptr<SNDFILE, SoundCloser>;
 }  // namespace
 
 Result<Sound> read_wav(const std::string& path, int rank) {
+  IO_TRY_VOID(expect_file(path));
   SF_INFO info{};
   const SoundFile file(sf_open(path.c_str(), SFM_READ, &info));
   if (file == nullptr) return Error{ErrorCode::corrupt, "cannot read '" + path + "': " + sf_strerror(nullptr)};
@@ -69,7 +71,8 @@ Result<void> write_wav(const std::string& path, const api::Tensor& tensor, int s
   info.channels = static_cast<int>(sizes[0]);
   info.samplerate = sample_rate;
   info.format = SF_FORMAT_WAV | SF_FORMAT_PCM_16;
-  SoundFile file(sf_open(path.c_str(), SFM_WRITE, &info));
+  IO_TRY(NewFile target, NewFile::create(path));
+  SoundFile file(sf_open(target.path().c_str(), SFM_WRITE, &info));
   if (file == nullptr) return Error{ErrorCode::io, "cannot write '" + path + "': " + sf_strerror(nullptr)};
   const auto channels = static_cast<std::size_t>(sizes[0]);
   const auto length = static_cast<std::size_t>(sizes[1]);
@@ -87,7 +90,7 @@ Result<void> write_wav(const std::string& path, const api::Tensor& tensor, int s
   if (written != static_cast<sf_count_t>(length) || sf_close(file.release()) != 0) {
     return Error{ErrorCode::io, "cannot write '" + path + "': the disk may be full."};
   }
-  return {};
+  return target.publish();
 }
 
 }  // namespace polyphase::io

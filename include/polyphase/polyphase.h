@@ -114,6 +114,7 @@ struct Port {
   std::string name;
   DType dtype = DType::f32;
   std::vector<std::string> sizes;
+  int value = -1;  // index into EngineInfo::values
 };
 
 // One value of the engine's program.
@@ -123,6 +124,7 @@ struct ValueInfo {
   std::vector<std::string> sizes;
   std::string layout;   // order of the axes in memory, outermost first: "0,2,3,1"
   std::string storage;  // "input", "output", "constant", "arena", or "alias of NAME"
+  int alias_of = -1;    // index into EngineInfo::values of the value that owns its memory; -1: itself
 };
 
 // One step of the engine's program, as compiled.
@@ -190,11 +192,16 @@ struct NamedView {
   TensorView view;
 };
 
+struct Report;
+
 struct RunOptions {
   const std::atomic<bool>* cancelled = nullptr;  // set to true from elsewhere: the run ends with Error(cancelled)
   std::optional<std::chrono::steady_clock::time_point> deadline;
   // If set: seconds spent in each step are added to this list, which must hold info().steps.size() numbers or none.
   std::vector<double>* step_seconds = nullptr;
+  // If set: becomes what Session::explain says for this run's sizes, with the steps whose sizes were born from its
+  // data.
+  Report* report = nullptr;
 };
 
 // What one kernel row said to one step.
@@ -208,8 +215,11 @@ struct RowReport {
 // One step for concrete input sizes.
 struct StepReport {
   int step = 0;     // index into EngineInfo::steps
-  std::string row;  // the kernel taken; empty for steps that run none
+  std::string row;  // the kernel taken; empty for steps that run none, and where it is not known yet
   bool reference = false;
+  // The sizes are born from data that no run has given: no row is taken yet, no cost is estimated, and `flops` and
+  // `bytes` are 0.
+  bool sizes_unknown = false;
   std::vector<RowReport> rows;
   double flops = 0;  // arithmetic of the definition: 2 per multiply-add, whatever the kernel does
   double bytes = 0;  // operands, weights and results, each once
@@ -256,8 +266,8 @@ class Session {
   // The outputs' sizes for these inputs' sizes; nothing for an output whose sizes are born from data.
   Result<std::vector<std::optional<std::vector<std::int64_t>>>> output_sizes(
       const std::vector<std::vector<std::int64_t>>& input_sizes) const;
-  // Kernels, refusals and memory for these inputs' sizes, without running. Steps whose sizes are born from data are not
-  // in it.
+  // Kernels, refusals and memory for these inputs' sizes, without running. Steps whose sizes are born from data are
+  // marked sizes_unknown, and their values are not among the placed ones: RunOptions::report has both.
   Result<Report> explain(const std::vector<std::vector<std::int64_t>>& input_sizes) const;
 
   const Engine& engine() const;

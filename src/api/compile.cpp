@@ -44,6 +44,7 @@ Result<ImportOptions> import_options_of(const CompileOptions& options) {
                      "A size is a number or a name, as in x=1x3xHxW."};
       }
       dims.push_back(std::move(*dim));
+      if (out.dims.count(size) != 0) out.shape_names.insert(size);
     }
   }
   return out;

@@ -36,7 +36,7 @@ std::vector<Port> ports_of(const polyphase::Engine& engine, const std::vector<En
   std::vector<Port> out;
   for (const EnginePort& port : ports) {
     const Type& type = engine.values[static_cast<std::size_t>(port.value)].type;
-    out.push_back({port.name, type.dtype, sizes_text(type.shape)});
+    out.push_back({port.name, type.dtype, sizes_text(type.shape), port.value});
   }
   return out;
 }
@@ -119,8 +119,8 @@ EngineInfo Engine::info() const {
   out.cluster = engine.cluster;
   for (const auto& [name, range] : engine.symbols) out.dims[name] = {range.low, range.high};
   for (const EngineValue& value : engine.values) {
-    out.values.push_back(
-        {value.name, value.type.dtype, sizes_text(value.type.shape), value.layout.text(), storage_text(engine, value)});
+    out.values.push_back({value.name, value.type.dtype, sizes_text(value.type.shape), value.layout.text(),
+                          storage_text(engine, value), value.storage == Storage::alias ? value.alias.value : -1});
   }
   for (const auto& [step, block] : steps_in_order(engine)) out.steps.push_back(step_info(*step, block));
   for (const EngineConstant& constant : engine.constants) out.constant_bytes += constant.bytes->size_bytes();

@@ -1,4 +1,8 @@
-// Session::explain: which kernel runs each step and why, what it computes and moves, and where values lie.
+// Reports: which kernel runs each step and why, what it computes and moves, and where values lie.
+#include "api/report.h"
+
+#include <algorithm>
+
 #include "api/state.h"
 
 namespace polyphase::api {
@@ -59,17 +63,30 @@ StepReport report_step(const Program& program, std::size_t index, const StepPlan
   return out;
 }
 
+// The rows by their own rules alone: the sizes that decide among them are not known.
+StepReport report_unknown(const Program& program, std::size_t index) {
+  const ProgramStep& step = program.steps[index];
+  StepReport out;
+  out.step = static_cast<int>(index);
+  out.sizes_unknown = true;
+  if (step.rows.empty()) return out;  // bind, branch
+  out.reference = step.rows.front()->reference;
+  for (const Row* row : program.target.catalogue->rows_for(step.desc.anchor_part().op->name))
+    out.rows.push_back({std::string(row->name), refusal_of(*row, step.desc, program.target), 0, false});
+  return out;
+}
+
 }  // namespace
 
-Result<Report> Session::explain(const std::vector<std::vector<std::int64_t>>& input_sizes) const {
-  return without_throwing([&]() -> Result<Report> {
-    polyphase::Session& session = Access::session_of(*this);
-    const Program& program = session.program();
-    TRY(const auto plan, session.plan_for(input_sizes));
-    Report out;
-    for (std::size_t i = 0; i < plan->steps.size(); ++i) {
-      if (plan->steps[i] != nullptr) out.steps.push_back(report_step(program, i, *plan->steps[i]));
-    }
+Report report_of(const polyphase::Session& session, const LevelPlans& plans) {
+  const Program& program = session.program();
+  Report out;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const auto level = static_cast<std::size_t>(program.steps[i].level);
+    const StepPlan* plan = level < plans.size() ? plans[level]->steps[i].get() : nullptr;
+    out.steps.push_back(plan != nullptr ? report_step(program, i, *plan) : report_unknown(program, i));
+  }
+  for (const auto& plan : plans) {
     for (const PlacedRoot& root : plan->arena_roots) {
       const auto value = static_cast<std::size_t>(root.value);
       const auto sizes = plan->places[value].desc.size_span();
@@ -80,11 +97,20 @@ Result<Report> Session::explain(const std::vector<std::vector<std::int64_t>>& in
                             program.values[value].first_step,
                             program.values[value].last_step});
     }
-    out.arena_bytes = plan->arena_bytes;
-    out.lower_bound_bytes = plan->lower_bound_bytes;
-    out.scratch_bytes = plan->scratch_bytes * static_cast<std::size_t>(session.threads());
-    out.constant_bytes = program.constant_bytes;
-    return out;
+    out.arena_bytes += plan->arena_bytes;
+    out.lower_bound_bytes += plan->lower_bound_bytes;
+    out.scratch_bytes =
+        std::max<std::uint64_t>(out.scratch_bytes, plan->scratch_bytes * static_cast<std::size_t>(session.threads()));
+  }
+  out.constant_bytes = program.constant_bytes;
+  return out;
+}
+
+Result<Report> Session::explain(const std::vector<std::vector<std::int64_t>>& input_sizes) const {
+  return without_throwing([&]() -> Result<Report> {
+    polyphase::Session& session = Access::session_of(*this);
+    TRY(const auto plan, session.plan_for(input_sizes));
+    return report_of(session, {plan});
   });
 }
 

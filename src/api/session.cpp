@@ -1,5 +1,6 @@
 // Session's public face.
 #include "api/machine.h"
+#include "api/report.h"
 #include "api/state.h"
 #include "backends/cpu/catalogue.h"
 
@@ -57,6 +58,8 @@ Result<std::vector<Tensor>> run_views(polyphase::Session& session, std::span<con
   request.cancelled = options.cancelled;
   request.deadline = options.deadline;
   request.step_seconds = options.step_seconds;
+  LevelPlans plans;
+  if (options.report != nullptr) request.plans = &plans;
   if (options.step_seconds != nullptr) {
     const std::size_t steps = session.program().steps.size();
     if (options.step_seconds->empty()) options.step_seconds->resize(steps, 0.0);
@@ -68,6 +71,7 @@ Result<std::vector<Tensor>> run_views(polyphase::Session& session, std::span<con
   TRY(auto results, session.run(request));
   std::vector<Tensor> out;
   for (const polyphase::Tensor& result : results) out.push_back(Access::tensor(result));
+  if (options.report != nullptr) *options.report = report_of(session, plans);
   return out;
 }
 

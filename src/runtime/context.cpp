@@ -88,6 +88,7 @@ Result<std::vector<Tensor>> Context::run(const RunRequest& request, std::shared_
     }
   }
   hand_out();
+  if (request.plans != nullptr) *request.plans = plans_;
   return std::move(outputs_);
 }
 

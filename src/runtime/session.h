@@ -27,6 +27,7 @@ struct RunRequest {
   const std::atomic<bool>* cancelled = nullptr;
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::vector<double>* step_seconds = nullptr;  // by flat step; added to
+  LevelPlans* plans = nullptr;                  // becomes what the run was planned as
 };
 
 class Session {

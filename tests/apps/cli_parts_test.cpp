@@ -124,6 +124,21 @@ TEST(Terminal, NamesCannotReachTheTerminalAsCommands) {
   EXPECT_EQ(plain("größe"), "größe");
 }
 
+TEST(Terminal, NamesKeepTheirLettersAndLoseWhatIsNoText) {
+  EXPECT_EQ(plain("caf\xc3\xa9 \xe2\x86\x92 \xf0\x9f\x98\x80"), "caf\xc3\xa9 \xe2\x86\x92 \xf0\x9f\x98\x80");
+  EXPECT_EQ(plain("a\xff"
+                  "b\xc3"),
+            "a\\xffb\\xc3");
+  EXPECT_EQ(plain("\xc2\x9b"
+                  "31m"),
+            "\\xc2\\x9b31m")
+      << "U+009B begins a command on some terminals";
+  EXPECT_EQ(plain("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "half of a surrogate pair";
+  EXPECT_EQ(character_bytes("\xc0\xaf"), 0U) << "overlong";
+  EXPECT_EQ(character_bytes("\xf4\x90\x80\x80"), 0U) << "beyond U+10FFFF";
+  EXPECT_EQ(character_bytes(""), 0U);
+}
+
 TEST(Terminal, SizesOfThings) {
   EXPECT_EQ(human_bytes(1023), "1023 B");
   EXPECT_EQ(human_bytes(1536), "1.50 KiB");

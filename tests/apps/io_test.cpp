@@ -12,6 +12,7 @@
 #include "io/npz.h"
 #include "io/png.h"
 #include "io/wav.h"
+#include "io/whole_file.h"
 
 namespace polyphase::io {
 namespace {
@@ -114,7 +115,8 @@ TEST_F(Files, BrokenNpyIsRefused) {
   };
   const auto with_header = [&](const std::string& header) { return refusal(npy(header, "1234")); };
   const std::string unsound = "'a.npy' is not a sound .npy array: ";
-  EXPECT_EQ(refusal(""), unsound + "it has 0 bytes, fewer than a header.");
+  EXPECT_EQ(refusal(""), "'a.npy' is empty.");
+  EXPECT_EQ(refusal("012345678"), unsound + "it has 9 bytes, fewer than a header.");
   EXPECT_EQ(refusal("0123456789"), unsound + "it does not begin with \\x93NUMPY.");
   EXPECT_EQ(refusal(npy("{}", "", 9)), unsound + "its format version is 9, known are 1 to 3.");
   EXPECT_EQ(refusal(std::string("\x93NUMPY\1\0\xff\xff{", 11)), unsound + "it ends too early.");
@@ -302,6 +304,27 @@ TEST_F(Files, WavComesBackWithin16Bits) {
   EXPECT_FALSE(read_wav(path("a.wav"), 1).ok()) << "two channels do not fit rank 1";
   EXPECT_FALSE(read_wav(put("b.wav", "RIFFxxxxWAVEnothing"), 3).ok());
   EXPECT_FALSE(write_wav(path("c.wav"), numbered(DType::f32, {2, 2, 5}), 16000).ok()) << "a batch is no sound";
+}
+
+TEST_F(Files, AWriteThatFailsLeavesTheOldFileAndNothingElse) {
+  put("a.txt", "old");
+  {
+    auto file = NewFile::create(path("a.txt"));
+    ASSERT_TRUE(file.ok());
+    std::ofstream(file->path()) << "half";
+    EXPECT_EQ(bytes_of("a.txt"), "old") << "not before it is published";
+  }
+  EXPECT_EQ(bytes_of("a.txt"), "old");
+  std::filesystem::create_symlink("a.txt", path("link"));
+  ASSERT_TRUE(write_whole_file(path("link"), {"ne", "w"}).ok());
+  EXPECT_EQ(bytes_of("a.txt"), "new") << "the file behind the link is replaced, not the link";
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2) << "no temporary file is left";
+  EXPECT_EQ(write_whole_file("/dev/full", {"x"}).error().text(),
+            "cannot write '/dev/full': No space left on device. Free space on the disk, or write elsewhere.");
+  EXPECT_EQ(write_whole_file(path("no/a"), {"x"}).error().hint, "Choose a folder that exists and can be written.");
+  EXPECT_NE(write_whole_file(folder_.string(), {"x"}).error().text().find("it is a folder"), std::string::npos);
+  EXPECT_TRUE(write_whole_file("/dev/null", {"x"}).ok());
 }
 
 }  // namespace

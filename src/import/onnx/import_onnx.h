@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ struct ImportOptions {
   std::map<std::string, DimRange, std::less<>> dims = {};
   // Input name → its sizes: constants, or symbols by the caller's own names.
   std::map<std::string, std::vector<Dim>, std::less<>> shapes = {};
+  // Names that `shapes` was written with, also those that `dims` has turned into numbers there.
+  std::set<std::string, std::less<>> shape_names = {};
   // The most nodes, counted after functions are inlined: a small file can ask for 2^40 of them.
   std::int64_t max_nodes = 4'000'000;
 };

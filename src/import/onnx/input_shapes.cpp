@@ -97,7 +97,8 @@ Result<ModelInput> model_input(const onnx::ValueInfoProto& info, std::vector<std
 
 class Sizes {
  public:
-  Sizes(const ImportOptions& options, std::set<std::string, std::less<>>& used) : options_(options), used_(used) {}
+  Sizes(const ImportOptions& options, std::set<std::string, std::less<>>& used)
+      : options_(options), used_(used), seen_(options.shape_names) {}
 
   // What the caller's --shape says about the model's named sizes.
   Result<void> adopt(const ModelInput& input) {
@@ -222,7 +223,7 @@ class Sizes {
   const ImportOptions& options_;
   std::set<std::string, std::less<>>& used_;
   std::map<std::string, Dim, std::less<>> named_;  // the model's parameter → what it is here
-  std::set<std::string> seen_;                     // symbols of the inputs
+  std::set<std::string, std::less<>> seen_;        // symbols of the inputs
 };
 
 }  // namespace
