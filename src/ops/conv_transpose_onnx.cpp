@@ -3,13 +3,14 @@
 //   auto_pad     output_shape  total padding          begin                 size
 //   NOTSET       absent        the pads               the begins            N - begin - end
 //   VALID        absent        0                      0                     N
-//   SAME_UPPER   absent        max(N - I*stride, 0)   total // 2            I*stride, or N if that is less
-//   SAME_LOWER   absent        max(N - I*stride, 0)   total - total // 2    I*stride, or N if that is less
+//   SAME_UPPER   absent        N - I*stride           total // 2            I*stride
+//   SAME_LOWER   absent        N - I*stride           total - total // 2    I*stride
 //   SAME_UPPER   O             max(N - O, 0)          total // 2            O
 //   others       O             max(N - O, 0)          total - total // 2    O
 //
 // The rest of the crop is at the end: post = N - output_padding - size - begin. It is negative where the output grows,
-// so what output_shape or output_padding adds lies at the end and holds the bias.
+// so what output_shape or output_padding adds lies at the end and holds the bias; what SAME adds, where the kernel is
+// smaller than the stride, lies at both ends, its total being negative and // rounding down.
 #include "ops/conv_transpose_frontend.h"
 #include "ops/onnx_window.h"
 #include "ops/window.h"
@@ -97,9 +98,9 @@ Result<ConvTransposeForm> onnx_conv_transpose(const OnnxConvTranspose& given, st
     Dim out = natural - form.pre[i] - form.post[i];
     if (!asked.empty() || same) {
       const Dim wanted = asked.empty() ? size * stride : asked[i];
-      const Dim total = max(natural - wanted, 0);
+      const Dim total = asked.empty() ? natural - wanted : max(natural - wanted, 0);
       form.pre[i] = upper ? floor_div(total, 2) : total - floor_div(total, 2);
-      out = asked.empty() ? natural - total : wanted;
+      out = wanted;
     }
     form.post[i] = plain - out - form.pre[i];
     if (surely_empty(given.input)) continue;  // the operator itself refuses negative sizes

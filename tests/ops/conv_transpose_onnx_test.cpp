@@ -56,9 +56,11 @@ TEST(OnnxConvTranspose, SameWithOutputPaddingKeepsTheSize) {
   EXPECT_EQ(form_of(given), "[1] [0] f32[1, 1, 6]");
 }
 
-TEST(OnnxConvTranspose, SameWithAKernelBelowTheStrideGivesTheNaturalSize) {
-  EXPECT_EQ(form_of(node("3", "1", 3, "SAME_UPPER")), "[0] [0] f32[1, 1, 7]");
-  EXPECT_EQ(form_of(node("H", "1", 3, "SAME_LOWER")), "[0] [0] f32[1, 1, 3*H - 2]");
+TEST(OnnxConvTranspose, SameWithAKernelBelowTheStrideGrowsAtBothEnds) {
+  EXPECT_EQ(form_of(node("3", "1", 3, "SAME_UPPER")), "[-1] [-1] f32[1, 1, 9]");
+  EXPECT_EQ(form_of(node("H", "1", 3, "SAME_LOWER")), "[-1] [-1] f32[1, 1, 3*H]");
+  EXPECT_EQ(form_of(node("3", "3", 4, "SAME_UPPER")), "[-1] [0] f32[1, 1, 12]");
+  EXPECT_EQ(form_of(node("3", "3", 4, "SAME_LOWER")), "[0] [-1] f32[1, 1, 12]");
 }
 
 TEST(OnnxConvTranspose, OutputShapeSplitsTheRest) {

@@ -11,11 +11,9 @@
 #include <cstdint>
 #include <numeric>
 
-namespace polyphase::cpu {
+#include "base/dim.h"
 
-inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
-inline int64_t ceil_div(int64_t a, int64_t b) { return -floor_div(-a, b); }
-inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+namespace polyphase::cpu {
 
 // What stands before and behind the elements of a spatial axis that a forward convolution reads.
 enum class PadMode : uint8_t { zero, reflect, edge, wrap };
