@@ -104,6 +104,26 @@ inline void run_normalize_row(const NormalizePlan& p, const float* x, const floa
   }
 }
 
+// Σ value(pixel) over pixels for each lane, in several short sums of floats that are joined in double: long chains of
+// roundings would show in the variance, and with it in every result of the channel.
+template <class F>
+POLYPHASE_INLINE void sum_pixels(int64_t pixels, double* lanes, F&& value) {
+  constexpr int sums = 8;
+  VecF partial[sums];
+  for (VecF& sum : partial) sum = broadcast(0.0F);
+  int64_t i = 0;
+  for (; i + sums <= pixels; i += sums) {
+    for (int j = 0; j < sums; ++j) partial[j] = partial[j] + value(i + j);
+  }
+  for (int j = 0; i < pixels; ++i, ++j) partial[j] = partial[j] + value(i);
+  for (int lane = 0; lane < vec_width; ++lane) lanes[lane] = 0;
+  for (const VecF& sum : partial) {
+    float floats[vec_width];
+    store(floats, sum);
+    for (int lane = 0; lane < vec_width; ++lane) lanes[lane] += static_cast<double>(floats[lane]);
+  }
+}
+
 // Columns, phase 0: the moments of one chunk of pixels, lane by lane: mean and squares, two doubles for each channel.
 inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* shared, int64_t tile) {
   const int64_t image = tile / p.chunks;
@@ -112,23 +132,24 @@ inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* 
   const float* from = x + (image * p.length + first) * p.channels;
   double* means = shared + tile * p.channels * 2;
   double* squares = means + p.channels;
+  const auto count = static_cast<double>(pixels);
   for (int64_t c = 0; c < p.channels; c += vec_width) {
     const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
-    VecF sum = broadcast(0.0F);
-    for (int64_t i = 0; i < pixels; ++i) sum = sum + load_first(from + i * p.channels + c, n);
-    const VecF mean = sum / broadcast(static_cast<float>(pixels));
-    VecF square = broadcast(0.0F);
-    for (int64_t i = 0; i < pixels; ++i) {
+    double sums[vec_width];
+    sum_pixels(pixels, sums, [&](int64_t i) { return load_first(from + i * p.channels + c, n); });
+    float rounded[vec_width];
+    for (int lane = 0; lane < vec_width; ++lane) rounded[lane] = static_cast<float>(sums[lane] / count);
+    const VecF mean = load(rounded);
+    double deviations[vec_width];
+    sum_pixels(pixels, deviations, [&](int64_t i) {
       const VecF d = load_first(from + i * p.channels + c, n) - mean;
-      square = fma(d, d, square);
-    }
-    float mean_lanes[vec_width];
-    float square_lanes[vec_width];
-    store(mean_lanes, mean);
-    store(square_lanes, square);
+      return d * d;
+    });
     for (int lane = 0; lane < n; ++lane) {
-      means[c + lane] = static_cast<double>(mean_lanes[lane]);
-      squares[c + lane] = static_cast<double>(square_lanes[lane]);
+      // The deviations are around the rounded mean; the shift to the exact one is put right here.
+      means[c + lane] = sums[lane] / count;
+      const double shift = means[c + lane] - static_cast<double>(rounded[lane]);
+      squares[c + lane] = std::max(0.0, deviations[lane] - shift * shift * count);
     }
   }
 }
