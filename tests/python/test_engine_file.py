@@ -1,0 +1,100 @@
+"""The engine of the demo as a file in the hands of users: damaged, cut, of another version, for another CPU, written by two at once."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import random
+import subprocess
+
+import numpy as np
+import pytest
+
+import small_models
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NETWORK = ROOT / "models" / "fsrcnn_x3" / "fsrcnn_x3.onnx"
+
+
+@pytest.fixture(scope="module")
+def engine(polyphase, tmp_path_factory):
+    path = tmp_path_factory.mktemp("demo") / "demo.ppe"
+    polyphase("compile", NETWORK, "-o", path)
+    return path
+
+
+def refusal(polyphase, path):
+    done = polyphase("inspect", path, "--json", expect=1)
+    assert done.stdout == "" and done.stderr.startswith(f"polyphase: error: '{path}' is ") or "has engine format" in done.stderr
+    return done.stderr
+
+
+def test_damage_is_refused_with_a_word_and_a_remedy(polyphase, engine, tmp_path, slice_seed):
+    """Some bytes through the program; demo_engine_test changes every one of them in process."""
+    whole = engine.read_bytes()
+    rng = random.Random(slice_seed)
+    for at in [0, 4, 7, 8, 12, 16, 24, 40, 64, 4095, 4096, len(whole) - 1] + [rng.randrange(len(whole)) for _ in range(20)]:
+        damaged = bytearray(whole)
+        damaged[at] ^= 0xFF
+        (tmp_path / "a.ppe").write_bytes(damaged)
+        if at < 4:  # not an engine any more: taken for a model, and refused as one
+            polyphase("inspect", tmp_path / "a.ppe", expect=1)
+        else:
+            assert "again" in refusal(polyphase, tmp_path / "a.ppe"), f"byte {at}"
+    for length in [4, 8, 31, 63, 64, 4096, len(whole) - 1] + [rng.randrange(4, len(whole)) for _ in range(10)]:
+        (tmp_path / "a.ppe").write_bytes(whole[:length])
+        assert "Copy the whole file again, or compile the model again." in refusal(polyphase, tmp_path / "a.ppe"), f"{length} bytes"
+    (tmp_path / "a.ppe").write_bytes(whole + b"\0")
+    assert "longer than it says" in refusal(polyphase, tmp_path / "a.ppe")
+    (tmp_path / "a.ppe").write_bytes(whole.replace(b"\r\n", b"\n", 1))
+    assert "line ends" in refusal(polyphase, tmp_path / "a.ppe")
+
+
+def test_an_engine_for_more_than_this_cpu_has_is_refused(polyphase, tmp_path):
+    best = json.loads(polyphase("devices", "--json").stdout)["devices"][0]["target"]
+    x = np.linspace(0, 1, 24 * 31, dtype=np.float32).reshape(1, 1, 24, 31)
+    found = {}
+    for target in ("scalar", "avx2", "avx512", "portable"):
+        engine = tmp_path / f"{target}.ppe"
+        report = json.loads(polyphase("compile", NETWORK, "-o", engine, "--target", target, "--json").stdout)
+        assert report["target"] == target and report["reference_steps"] == 0
+        if target == "portable" or ["scalar", "avx2", "avx512"].index(target) <= ["scalar", "avx2", "avx512"].index(best):
+            found[target] = polyphase.run_arrays(engine, {"y": x}, tmp_path)["y_x3"]
+        else:
+            said = polyphase("bench", engine, expect=1).stderr
+            assert f"compiled for {target}; this CPU has {best}" in said and "--target portable" in said
+    for picture in found.values():
+        np.testing.assert_allclose(picture, found["portable"], atol=1e-5)
+
+
+def test_the_same_model_gives_the_same_bytes(polyphase, engine, tmp_path):
+    polyphase("compile", NETWORK, "-o", tmp_path / "again.ppe")
+    assert (tmp_path / "again.ppe").read_bytes() == engine.read_bytes()
+
+
+def test_two_who_write_one_engine_leave_one_whole_engine(polyphase, tmp_path):
+    """Whoever is last wins; a reader in between finds either, never a mixture."""
+    models = [NETWORK, small_models.up(tmp_path / "up.onnx")]
+    target = tmp_path / "shared.ppe"
+    polyphase("compile", models[0], "-o", target)
+    for _ in range(8):
+        words = [[str(polyphase.path), "compile", str(model), "-o", str(target)] for model in models * 2]
+        writers = [subprocess.Popen(word, stderr=subprocess.PIPE, text=True) for word in words]
+        while any(writer.poll() is None for writer in writers):
+            assert json.loads(polyphase("inspect", target, "--json").stdout)["inputs"][0]["name"] in ("x", "y")
+        for writer in writers:
+            assert writer.returncode == 0, writer.stderr.read()
+            writer.stderr.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["shared.ppe", "up.onnx"], "no temporary file is left"
+
+
+def test_an_engine_may_be_replaced_while_it_runs(polyphase, engine, tmp_path):
+    """The file is mapped: replacing it by rename leaves the running one its bytes."""
+    target = tmp_path / "live.ppe"
+    target.write_bytes(engine.read_bytes())
+    words = [str(polyphase.path), "bench", str(target), "--shape", "y=1x1x32x32", "--least-seconds", "0.5", "--json"]
+    bench = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while bench.poll() is None:
+        polyphase("compile", NETWORK, "-o", target)
+    out, said = bench.communicate()
+    assert bench.returncode == 0 and json.loads(out)["runs"] > 0, said
