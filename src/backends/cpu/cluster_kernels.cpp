@@ -36,8 +36,7 @@ Fault strided_copy(const Plan& plan, const Pointers& pointers, int, int64_t tile
 }
 
 Fault elementwise(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_elementwise(head_of<ElementwisePlan>(plan), reinterpret_cast<const float* const*>(pointers.inputs),
-                  output(pointers), tile);
+  run_elementwise(head_of<ElementwisePlan>(plan), pointers.inputs, pointers.outputs[0], tile);
   return nullptr;
 }
 

@@ -95,6 +95,18 @@ POLYPHASE_INLINE VecF map_lanes(VecF x, VecF v, F&& f) {
 }
 
 template <EndingKind kind>
+POLYPHASE_INLINE VecF rounded(VecF x) {
+  uint16_t lanes[vec_width];
+  if constexpr (kind == EndingKind::round_f16) {
+    store_f16(lanes, x);
+    return load_f16(lanes);
+  } else {
+    store_bf16(lanes, x);
+    return load_bf16(lanes);
+  }
+}
+
+template <EndingKind kind>
 POLYPHASE_INLINE VecF library_value(VecF x, VecF v) {
   if constexpr (kind == EndingKind::power) return map_lanes(x, v, [](double a, double b) { return std::pow(a, b); });
   if constexpr (kind == EndingKind::tan) return map_lanes(x, v, [](double a, double) { return std::tan(a); });
@@ -162,6 +174,7 @@ POLYPHASE_INLINE VecF ending_value(VecF x, VecF v, VecF alpha, VecF beta) {
   }
   if constexpr (kind == EndingKind::celu) return select(less(zero, x), x, alpha * exp_minus_one(min(zero, x / alpha)));
   if constexpr (kind == EndingKind::thresholded_relu) return select(less(alpha, x), x, is_nan_select(x, zero));
+  if constexpr (kind == EndingKind::round_f16 || kind == EndingKind::round_bf16) return rounded<kind>(x);
   if constexpr (kind == EndingKind::power || kind >= EndingKind::tan) return library_value<kind>(x, v);
 }
 
@@ -240,6 +253,8 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
     POLYPHASE_ENDING(selu)
     POLYPHASE_ENDING(celu)
     POLYPHASE_ENDING(thresholded_relu)
+    POLYPHASE_ENDING(round_f16)
+    POLYPHASE_ENDING(round_bf16)
     POLYPHASE_ENDING(tan)
     POLYPHASE_ENDING(asin)
     POLYPHASE_ENDING(acos)

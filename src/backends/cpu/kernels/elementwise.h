@@ -1,24 +1,29 @@
-// A chain of elementwise steps over broadcast FP32 tensors of any strides, computed block by block in the innermost
-// cache.
+// A chain of elementwise steps over broadcast tensors of any strides, computed in FP32 block by block in the innermost
+// cache. Operands and the result may be stored in f16 or bf16, the tensor that enters the chain also in short integers:
+// a block is converted on its way in and rounded once on its way out.
 #pragma once
 
 #include <cstdint>
 
 #include "backends/cpu/kernels/endings.h"
+#include "base/dtype.h"
 #include "base/shape.h"
 
 namespace polyphase::cpu {
 
 struct ElementwisePlan {
   static constexpr int max_operands = 8;
-  int32_t rank;  // at least 1; axes that continue each other in every operand are merged
-  int32_t step_count;
+  static constexpr int max_steps = EndingProgram::max_steps + 1;
+  int32_t rank;           // at least 1; axes that continue each other in every operand are merged
+  int32_t step_count;     // 0: the chain only converts
   int32_t first_operand;  // the tensor that enters the chain
   int32_t operand_count;
+  DType to_dtype;
+  DType from_dtypes[max_operands];
   int64_t sizes[max_rank];
   int64_t to_strides[max_rank];                  // elements
   int64_t from_strides[max_operands][max_rank];  // 0: broadcast
-  EndingStep steps[EndingProgram::max_steps + 1];
+  EndingStep steps[max_steps];
   int64_t chunk;  // elements of the last axis that one tile walks in each of its rows
   int64_t chunks;
   int64_t rows_per_tile;

@@ -51,7 +51,9 @@ enum class EndingKind : uint8_t {
   selu,              // beta * (x > 0 ? x : alpha * (exp(x) - 1))
   celu,              // x > 0 ? x : alpha * (exp(x / alpha) - 1)
   thresholded_relu,  // x > alpha ? x : 0
-  tan,               // from here on lane by lane, by the C library
+  round_f16,         // to the nearest number that the dtype holds: what a cast in the middle of a chain does
+  round_bf16,
+  tan,  // from here on lane by lane, by the C library
   asin,
   acos,
   atan,

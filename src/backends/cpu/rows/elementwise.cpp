@@ -8,36 +8,114 @@
 namespace polyphase::cpu {
 namespace {
 
-constexpr std::string_view operators[] = {"abs",        "acos",
-                                          "acosh",      "add",
-                                          "asin",       "asinh",
-                                          "atan",       "atanh",
-                                          "ceil",       "celu",
-                                          "clip",       "cos",
-                                          "cosh",       "div",
-                                          "elu",        "erf",
-                                          "exp",        "floor",
-                                          "gelu",       "hard_sigmoid",
-                                          "hard_swish", "leaky_relu",
-                                          "log",        "max",
-                                          "min",        "mish",
-                                          "mul",        "neg",
-                                          "pow",        "prelu",
-                                          "reciprocal", "relu",
-                                          "round",      "selu",
-                                          "sigmoid",    "sign",
-                                          "silu",       "sin",
-                                          "sinh",       "softplus",
-                                          "softsign",   "sqrt",
-                                          "sub",        "tan",
-                                          "tanh",       "thresholded_relu"};
+constexpr std::string_view operators[] = {"abs",
+                                          "acos",
+                                          "acosh",
+                                          "add",
+                                          "asin",
+                                          "asinh",
+                                          "atan",
+                                          "atanh",
+                                          "cast",
+                                          "ceil",
+                                          "celu",
+                                          "clip",
+                                          "cos",
+                                          "cosh",
+                                          "div",
+                                          "elu",
+                                          "erf",
+                                          "exp",
+                                          "floor",
+                                          "gelu",
+                                          "hard_sigmoid",
+                                          "hard_swish",
+                                          "leaky_relu",
+                                          "log",
+                                          "max",
+                                          "min",
+                                          "mish",
+                                          "mul",
+                                          "neg",
+                                          "pow",
+                                          "prelu",
+                                          "reciprocal",
+                                          "relu",
+                                          "round",
+                                          "selu",
+                                          "sigmoid",
+                                          "sign",
+                                          "silu",
+                                          "sin",
+                                          "sinh",
+                                          "softplus",
+                                          "softsign",
+                                          "sqrt",
+                                          "sub",
+                                          "tan",
+                                          "tanh",
+                                          "thresholded_relu"};
+
+bool is_narrow(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
+
+// Floats that hold the integer exactly.
+bool is_short_integer(DType dtype) {
+  return dtype == DType::u8 || dtype == DType::i8 || dtype == DType::u16 || dtype == DType::i16 ||
+         dtype == DType::boolean;
+}
+
+// The steps of a chain, computed in f32 and rounded to the result's dtype at its end. A cast rounds what was computed
+// so far to the dtype it comes from, and to the one it goes to if more follows. Nothing: there is no step for a part.
+std::optional<std::vector<EndingStep>> chain_steps(const StepDesc& desc) {
+  std::vector<EndingStep> steps;
+  DType dtype = desc.data().type.dtype;
+  bool computed = false;
+  const auto round = [&] {
+    steps.push_back({dtype == DType::f16 ? EndingKind::round_f16 : EndingKind::round_bf16, -1, 0, 0});
+    computed = false;
+  };
+  for (const Part& part : desc.parts) {
+    if (part.op->name != "cast") {
+      const auto step = ending_step(part, &part != desc.parts.data() && running_operand(part) == 1);
+      if (!step.has_value()) return std::nullopt;
+      steps.push_back(*step);
+      computed = true;
+      continue;
+    }
+    if (computed && is_narrow(dtype)) round();
+    dtype = part.attributes.get<DType>("to");
+    if (is_narrow(dtype) && &part != &desc.parts.back()) round();
+  }
+  return steps;
+}
+
+std::string refuse_dtypes(const StepDesc& desc) {
+  const bool converts = desc.anchor_part().op->name == "cast";
+  const auto taken = [](DType dtype) { return dtype == DType::f32 || is_narrow(dtype); };
+  for (const OperandDesc& input : desc.inputs) {
+    const bool enters = converts && &input == &desc.data();
+    if (input.present && !taken(input.type.dtype) && !(enters && is_short_integer(input.type.dtype)))
+      return "computes in f32 only, found " + std::string(name_of(input.type.dtype));
+    if (input.type.shape.rank() > desc.outputs[0].type.shape.rank()) return "an operand has more axes than the result";
+  }
+  for (const Part& part : desc.parts) {
+    if (part.op->name == "cast" && !taken(part.attributes.get<DType>("to"))) return "casts to f32, f16 and bf16 only";
+  }
+  return taken(desc.outputs[0].type.dtype) ? "" : "gives f32, f16 and bf16 only";
+}
 
 std::string accepts_elementwise(const StepDesc& desc, const Target&) {
-  if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
   if (!desc.beginnings().empty()) return "takes no beginnings";
-  if (!ending_step(desc.anchor_part(), false).has_value()) return "has no step for " + desc.anchor_part().op->name;
   if (desc.inputs.size() > ElementwisePlan::max_operands) return "takes at most 8 operands";
   if (desc.outputs.size() != 1) return "gives one result";
+  if (std::string refusal = refuse_dtypes(desc); !refusal.empty()) return refusal;
+  for (const Part& part : desc.endings()) {
+    if (std::count(part.operands.begin(), part.operands.end(), static_cast<int>(Part::running)) != 1)
+      return "takes the chain's value once in each ending";
+  }
+  const auto steps = chain_steps(desc);
+  if (!steps.has_value()) return "has no step for a part of the chain";
+  if (steps->size() > ElementwisePlan::max_steps) return "takes at most 17 steps";
   // An ending must not broadcast the chain: the anchor's result has the shape of the step's.
   std::vector<DimCheck> unused;
   std::vector<OperandInfo> infos;
@@ -46,17 +124,15 @@ std::string accepts_elementwise(const StepDesc& desc, const Target&) {
   const auto anchor = infer_types(*desc.anchor_part().op, desc.attributes(), infos, unused);
   if (!anchor.ok() || !(anchor->front().shape == desc.outputs[0].type.shape))
     return "an ending broadcasts the chain's value";
-  return refuse_endings(desc);
+  return {};
 }
 
 // The anchor's step costs a pass over memory; costly functions more.
 double cost_elementwise(const StepDesc& desc, const Target& target) {
-  double per_element = 0;
-  for (const Part& part : desc.parts) {
-    const auto step = ending_step(part, running_operand(part) == 1);
-    if (!step.has_value()) continue;
-    const bool lane_by_lane = step->kind >= EndingKind::tan || step->kind == EndingKind::power;
-    per_element += lane_by_lane ? 20e-9 : (step->kind >= EndingKind::sigmoid ? 0.6e-9 : 0.1e-9);
+  double per_element = 0.05e-9;
+  for (const EndingStep& step : chain_steps(desc).value_or(std::vector<EndingStep>())) {
+    const bool lane_by_lane = step.kind >= EndingKind::tan || step.kind == EndingKind::power;
+    per_element += lane_by_lane ? 20e-9 : (step.kind >= EndingKind::sigmoid ? 0.6e-9 : 0.1e-9);
   }
   return moving_seconds(desc) + result_elements(desc) * per_element * (target.cluster == Cluster::scalar ? 6 : 1);
 }
@@ -102,20 +178,16 @@ std::vector<ChainAxis> merged_axes(const PlanRequest& request) {
   return out;
 }
 
-void set_steps(const StepDesc& desc, ElementwisePlan& plan) {
-  for (const Part& part : desc.parts) {
-    const bool anchor = plan.step_count == 0;
-    const auto step = ending_step(part, !anchor && running_operand(part) == 1);
-    CHECK(step.has_value());
-    plan.steps[plan.step_count++] = *step;
-  }
-  plan.first_operand = desc.anchor_part().operands.front();
-}
-
 Plan plan_elementwise(const PlanRequest& request, const Target&) {
   ElementwisePlan plan{};
-  set_steps(request.desc, plan);
+  const auto steps = chain_steps(request.desc);
+  CHECK(steps.has_value());
+  std::copy(steps->begin(), steps->end(), plan.steps);
+  plan.step_count = static_cast<int32_t>(steps->size());
+  plan.first_operand = request.desc.anchor_part().operands.front();
   plan.operand_count = static_cast<int32_t>(request.inputs.size());
+  plan.to_dtype = request.outputs[0].dtype;
+  for (std::size_t k = 0; k < request.inputs.size(); ++k) plan.from_dtypes[k] = request.inputs[k].dtype;
   const std::vector<ChainAxis> axes = merged_axes(request);
   plan.rank = static_cast<int32_t>(axes.size());
   int64_t rows = 1;
@@ -141,7 +213,8 @@ void add_elementwise_rows(const ClusterKernels& kernels, RowList& rows) {
     Row row;
     row.name = "elementwise_chain";
     row.op = op;
-    row.doc = "elementwise steps over blocks that stay in the innermost cache; operands broadcast by strides of 0";
+    row.doc =
+        "elementwise steps and casts over blocks that stay in the innermost cache; operands broadcast by strides of 0";
     row.exactness = Exactness::exact;
     row.takes = Density::strided;
     row.in_place = true;
