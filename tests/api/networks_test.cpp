@@ -194,5 +194,30 @@ TEST(Networks, ComputeWhatTheInterpreterComputes) {
   expect_like_interpreter(unet, workshop->target(Cluster::scalar, true), workshop, 1e-5);
 }
 
+// The kernel's own check: nothing is read outside the operand, and the message names the node.
+TEST(Networks, RefuseIndicesOutsideTheirAxis) {
+  const auto workshop = built_in_workshop();
+  const std::string_view gather = "%y = gather(%x, %i) axis=1 node \"pick\"";
+  const std::string_view gather_nd = "%y = gather_nd(%x, %i) node \"pick\"";
+  for (const std::string_view call : {gather, gather_nd}) {
+    const auto graph = parsed("graph \"g\" (%x: f32[4, 4], %i: i32[1, 2]) { " + std::string(call) + "\n return %y }",
+                              workshop->registry());
+    auto lowered = lower(*graph, workshop->target(Cluster::scalar, false));
+    ASSERT_TRUE(lowered.ok()) << lowered.error().text();
+    const Engine engine = Access::engine(workshop, std::move(lowered).value());
+    ASSERT_FALSE(engine.info().steps.at(0).reference);
+    auto session = Session::create(engine, {.threads = 1, .memory_limit_bytes = 0});
+    ASSERT_TRUE(session.ok()) << session.error().text();
+    const std::vector<float> x(16, 1.0F);
+    for (const std::int32_t index : {-2147483647 - 1, -5, -4, 3, 4, 2147483647}) {
+      const std::vector<std::int32_t> indices = {0, index};
+      const auto found = session->run({view(x.data(), {4, 4}), view(indices.data(), {1, 2})});
+      ASSERT_EQ(found.ok(), index >= -4 && index < 4) << call << " of " << index;
+      EXPECT_EQ(found.ok() ? "" : found.error().text(),
+                found.ok() ? "" : "node 'pick': an index lies outside its axis.");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace polyphase::api

@@ -19,6 +19,7 @@ void add_elementwise_rows(const ClusterKernels& kernels, RowList& rows);
 void add_pool_rows(const ClusterKernels& kernels, RowList& rows);
 void add_normalize_rows(const ClusterKernels& kernels, RowList& rows);
 void add_reduce_rows(const ClusterKernels& kernels, RowList& rows);
+void add_gather_rows(const ClusterKernels& kernels, RowList& rows);
 void add_matmul_rows(const ClusterKernels& kernels, RowList& rows);
 void add_softmax_rows(const ClusterKernels& kernels, RowList& rows);
 void add_resample_rows(const ClusterKernels& kernels, RowList& rows);
