@@ -1,13 +1,16 @@
 // choose_precision: what no kernel computes in f16 or bf16 is computed in f32 between casts, and stored as before.
 //
 //   %y = conv(%x, %w) -> f16            %a = cast(%x) to=f32      %b = cast(%w) to=f32
-//                                →      %c = conv(%a, %b) -> f32
-//                                       %y = cast(%c) to=f16
+//   %z = conv(%y, %w) -> f16     →      %c = conv(%a, %b) -> f32
+//                                       %d = conv(%c, %b) -> f32
+//                                       %z = cast(%d) to=f16
 //
-// The result is rounded once, as the definition has it; casts of weights fold. Condition: some kernel takes the step in
-// f32 and none in its own type. Steps that only move elements stay. Runs on fused nodes, so that a chain is rounded
-// once; the casts that it writes may then join their neighbours.
+// Condition: some kernel takes the step in f32 and none in its own type. A value that is at hand in f32 is read there,
+// so that it is rounded only where it is stored narrow, as fusion rounds a chain only at its end; the casts that a
+// model writes itself stay. Whatever else has all its operands at hand in f32 follows. Casts of weights fold. Runs
+// before what folds into weights, so that those are not rounded again.
 #include <algorithm>
+#include <unordered_set>
 
 #include "passes/describe.h"
 #include "passes/passes.h"
@@ -36,42 +39,78 @@ StepDesc widened(StepDesc desc) {
   return desc;
 }
 
-// A step that only moves elements, or casts, has nothing to compute.
-bool computes(const Node& node) {
+// A cast says itself what is rounded where.
+bool may_widen(const Node& node) {
   if (!node.regions().empty() || node.inputs().empty() || node.outputs().size() != 1 || node.anchors("bind"))
     return false;
-  return !node.op().moves_elements && !node.is("cast");
+  return !node.anchors("cast");
 }
 
-bool widen(Graph& graph, Node* node, const Target& target) {
-  const StepDesc own = describe(*node);
-  // Pieces of a fused step count by themselves: `lower` may have to cut it.
-  StepDesc bare = own;
-  bare.parts = {own.anchor_part()};
-  bare.anchor = 0;
-  const bool whole = cost_of_kernels(widened(own), target).has_value();
-  if (!whole && (node->anchor() != 0 || !cost_of_kernels(widened(bare), target).has_value())) return false;
-  if (cost_of_kernels(own, target).has_value()) return false;
+class Widener {
+ public:
+  Widener(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
 
-  Rewrite rewrite(graph, node);
-  std::vector<Value*> inputs = node->inputs();
-  for (Value*& input : inputs) {
-    if (input != nullptr && is_narrow(input->type.dtype)) input = rewrite.cast(input, DType::f32);
+  bool run() {
+    bool changed = false;
+    for (Node* node : graph_.node_list()) {
+      if (has_narrow(*node) && may_widen(*node) && pays(*node)) changed = widen(node) || changed;
+    }
+    return changed;
   }
-  Value* wide = rewrite.add_parts(node->parts(), node->anchor(), std::move(inputs));
-  if (!rewrite.ok()) return false;
-  return rewrite.commit(node->output(), rewrite.cast(wide, node->output()->type.dtype));
-}
+
+ private:
+  // The f32 value that a cast of this pass rounded to `narrow`; null: there is none.
+  Value* at_hand(const Value* narrow) const {
+    const Node* rounds = produced_by(narrow, "cast");
+    return rounds != nullptr && wide_.count(rounds->input(0)) != 0 ? rounds->input(0) : nullptr;
+  }
+
+  bool all_at_hand(const Node& node) const {
+    bool any = false;
+    for (const Value* input : node.inputs()) {
+      if (input == nullptr || !is_narrow(input->type.dtype) || is_constant(input)) continue;
+      if (at_hand(input) == nullptr) return false;
+      any = true;
+    }
+    return any;
+  }
+
+  bool pays(const Node& node) const {
+    if (all_at_hand(node)) return true;
+    const StepDesc own = describe(node);
+    // Pieces of a fused step count by themselves: `lower` may have to cut it.
+    StepDesc bare = own;
+    bare.parts = {own.anchor_part()};
+    bare.anchor = 0;
+    const bool whole = cost_of_kernels(widened(own), target_).has_value();
+    if (!whole && (node.anchor() != 0 || !cost_of_kernels(widened(bare), target_).has_value())) return false;
+    return !node.op().moves_elements && !cost_of_kernels(own, target_).has_value();
+  }
+
+  bool widen(Node* node) {
+    Rewrite rewrite(graph_, node);
+    std::vector<Value*> inputs = node->inputs();
+    for (Value*& input : inputs) {
+      if (input == nullptr || !is_narrow(input->type.dtype)) continue;
+      Value* wide = at_hand(input);
+      input = wide != nullptr ? wide : rewrite.cast(input, DType::f32);
+    }
+    Value* wide = rewrite.add_parts(node->parts(), node->anchor(), std::move(inputs));
+    if (!rewrite.ok()) return false;
+    if (!rewrite.commit(node->output(), rewrite.cast(wide, node->output()->type.dtype))) return false;
+    if (wide->type.dtype == DType::f32) wide_.insert(wide);
+    return true;
+  }
+
+  Graph& graph_;
+  const Target& target_;
+  std::unordered_set<const Value*> wide_;
+};
 
 }  // namespace
 
 bool choose_precision(Graph& graph, const Target& target) {
-  return in_every_graph(graph, [&](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list())
-      changed = (computes(*node) && has_narrow(*node) && widen(each, node, target)) || changed;
-    return changed;
-  });
+  return in_every_graph(graph, [&](Graph& each) { return Widener(each, target).run(); });
 }
 
 }  // namespace polyphase
