@@ -47,13 +47,14 @@ struct Bench {
   std::vector<std::string> chosen;
 };
 
-Result<std::vector<api::Tensor>> bench_inputs(const BenchFlags& flags, const Network& network, Bench& bench) {
+Result<std::vector<api::Tensor>> bench_inputs(const BenchFlags& flags, const Network& network,
+                                              const api::Session& session, Bench& bench) {
   if (!flags.inputs.archive.empty() || !flags.inputs.files.empty()) {
     IO_TRY_VOID(refuse_sizes_of_engine(network, flags.network));
     IO_TRY(const Inputs inputs, read_inputs(network.engine, flags.inputs));
     return inputs.tensors;
   }
-  IO_TRY(const RunSizes sizes, run_sizes(network.engine, network.sizes));
+  IO_TRY(const RunSizes sizes, run_sizes(session, network.sizes));
   bench.chosen = sizes.chosen;
   return random_inputs(network.engine, sizes.inputs);
 }
@@ -73,7 +74,7 @@ Result<Bench> bench_network(const BenchFlags& flags) {
   }
   out.load_seconds = session_seconds + (network.was_engine ? network.open_seconds : 0);
   out.compile_seconds = network.was_engine ? 0 : network.open_seconds;
-  IO_TRY(const std::vector<api::Tensor> inputs, bench_inputs(flags, network, out));
+  IO_TRY(const std::vector<api::Tensor> inputs, bench_inputs(flags, network, sessions.front(), out));
   out.sizes = sizes_of(inputs);
   if (!out.chosen.empty()) say("sizes nobody gave: " + join(out.chosen, " ") + " (choose with --shape or --dim)");
 

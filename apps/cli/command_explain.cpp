@@ -87,7 +87,7 @@ Result<Explained> explain_network(const ExplainFlags& flags) {
     IO_TRY(Inputs inputs, read_inputs(network.engine, flags.inputs));
     tensors = std::move(inputs.tensors);
   } else {
-    IO_TRY(const RunSizes sizes, run_sizes(network.engine, network.sizes));
+    IO_TRY(const RunSizes sizes, run_sizes(session, network.sizes));
     if (!sizes.chosen.empty()) say("sizes nobody gave: " + join(sizes.chosen, " ") + " (choose with --shape or --dim)");
     IO_TRY(tensors, random_inputs(network.engine, sizes.inputs));
   }

@@ -166,8 +166,8 @@ Result<void> inspect(const InspectFlags& flags) {
   all.info = network.engine.info();
   all.inputs = network.engine.inputs();
   all.outputs = network.engine.outputs();
-  IO_TRY(all.sizes, run_sizes(network.engine, network.sizes));
   IO_TRY(const api::Session session, open_session(network.engine, 1));
+  IO_TRY(all.sizes, run_sizes(session, network.sizes));
   IO_TRY(all.report, session.explain(all.sizes.inputs));
   if (!all.sizes.chosen.empty())
     say("sizes nobody gave: " + join(all.sizes.chosen, " ") + " (choose with --shape or --dim)");

@@ -30,7 +30,9 @@ bool is_name(const std::string& text) {
 // What one symbol gets: from flags, or by where it stands.
 class SymbolValues {
  public:
-  SymbolValues(const api::EngineInfo& info, const SizeFlags& flags) : info_(info), flags_(flags) {}
+  // Each size that is chosen here grows by a digit of `growth` in base 4, the batch aside.
+  SymbolValues(const api::EngineInfo& info, const SizeFlags& flags, std::int64_t growth)
+      : info_(info), flags_(flags), growth_(growth) {}
 
   Result<void> take(const std::string& name, std::int64_t value, const std::string& where) {
     const auto [found, added] = values_.emplace(name, value);
@@ -56,7 +58,11 @@ class SymbolValues {
       IO_TRY_VOID(take(name, flag->second.low, "--dim"));
       return flag->second.low;
     }
-    std::int64_t value = axis == 0 ? 1 : rank >= 5 ? 64 : 256;
+    std::int64_t value = 1;
+    if (axis != 0) {
+      value = (rank >= 5 ? 64 : 256) + growth_ % 4;
+      growth_ /= 4;
+    }
     for (const auto* ranges : {&info_.dims, &flags_.dims}) {
       const auto range = ranges->find(name);
       if (range != ranges->end()) value = std::clamp(value, range->second.low, range->second.high);
@@ -71,6 +77,7 @@ class SymbolValues {
  private:
   const api::EngineInfo& info_;
   const SizeFlags& flags_;
+  std::int64_t growth_;
   std::map<std::string, std::int64_t> values_;
 };
 
@@ -104,6 +111,41 @@ Result<void> bind_given(const api::Port& port, const Sizes& sizes, SymbolValues&
     if (is_name(port.sizes[axis])) IO_TRY_VOID(symbols.take(port.sizes[axis], sizes[axis], where));
   }
   return {};
+}
+
+Result<RunSizes> grown_sizes(const api::Engine& engine, const SizeFlags& flags, std::int64_t growth) {
+  const api::EngineInfo info = engine.info();
+  const std::vector<api::Port>& ports = engine.inputs();
+  SymbolValues symbols(info, flags, growth);
+  for (const api::Port& port : ports) {
+    const auto numbers = given_numbers(port, flags);
+    if (numbers.has_value()) IO_TRY_VOID(bind_given(port, *numbers, symbols));
+  }
+  RunSizes out;
+  for (const api::Port& port : ports) {
+    const auto numbers = given_numbers(port, flags);
+    if (numbers.has_value()) {
+      out.inputs.push_back(*numbers);
+      continue;
+    }
+    Sizes sizes;
+    for (std::size_t axis = 0; axis < port.sizes.size(); ++axis) {
+      const auto fixed = number(port.sizes[axis]);
+      if (fixed.has_value()) {
+        sizes.push_back(*fixed);
+      } else if (is_name(port.sizes[axis])) {
+        IO_TRY(const std::int64_t value, symbols.value_of(port.sizes[axis], axis, port.sizes.size()));
+        sizes.push_back(value);
+      } else {
+        return refuse("input '" + plain(port.name) + "' has the size " + port.sizes[axis] + " on axis " +
+                          std::to_string(axis) + ".",
+                      "Give its numbers: --shape " + plain(port.name) + "=…");
+      }
+    }
+    out.inputs.push_back(std::move(sizes));
+  }
+  out.chosen = symbols.chosen;
+  return out;
 }
 
 Result<NamedWord> named_word(const std::string& word, const std::string& flag, const std::string& example) {
@@ -191,8 +233,8 @@ Result<SizeFlags> parse_size_flags(const std::vector<std::string>& shapes, const
   return out;
 }
 
-Result<RunSizes> run_sizes(const api::Engine& engine, const SizeFlags& flags) {
-  const api::EngineInfo info = engine.info();
+Result<RunSizes> run_sizes(const api::Session& session, const SizeFlags& flags) {
+  const api::Engine& engine = session.engine();
   const std::vector<api::Port>& ports = engine.inputs();
   for (const auto& [name, sizes] : flags.shapes) {
     const bool known = std::any_of(ports.begin(), ports.end(),
@@ -202,36 +244,14 @@ Result<RunSizes> run_sizes(const api::Engine& engine, const SizeFlags& flags) {
     for (const api::Port& port : ports) names.push_back("'" + plain(port.name) + "'");
     return refuse("--shape names '" + name + "', which is no input.", "The inputs are " + join(names, ", ") + ".");
   }
-  SymbolValues symbols(info, flags);
-  for (const api::Port& port : ports) {
-    const auto numbers = given_numbers(port, flags);
-    if (numbers.has_value()) IO_TRY_VOID(bind_given(port, *numbers, symbols));
+  IO_TRY(const RunSizes first, grown_sizes(engine, flags, 0));
+  if (first.chosen.empty()) return first;
+  constexpr std::int64_t tries = 64;  // every growth of three sizes
+  for (std::int64_t growth = 0; growth < tries; ++growth) {
+    IO_TRY(RunSizes sizes, grown_sizes(engine, flags, growth));
+    if (session.output_sizes(sizes.inputs).ok()) return sizes;
   }
-  RunSizes out;
-  for (const api::Port& port : ports) {
-    const auto numbers = given_numbers(port, flags);
-    if (numbers.has_value()) {
-      out.inputs.push_back(*numbers);
-      continue;
-    }
-    Sizes sizes;
-    for (std::size_t axis = 0; axis < port.sizes.size(); ++axis) {
-      const auto fixed = number(port.sizes[axis]);
-      if (fixed.has_value()) {
-        sizes.push_back(*fixed);
-      } else if (is_name(port.sizes[axis])) {
-        IO_TRY(const std::int64_t value, symbols.value_of(port.sizes[axis], axis, port.sizes.size()));
-        sizes.push_back(value);
-      } else {
-        return refuse("input '" + plain(port.name) + "' has the size " + port.sizes[axis] + " on axis " +
-                          std::to_string(axis) + ".",
-                      "Give its numbers: --shape " + plain(port.name) + "=…");
-      }
-    }
-    out.inputs.push_back(std::move(sizes));
-  }
-  out.chosen = symbols.chosen;
-  return out;
+  return first;
 }
 
 }  // namespace polyphase::cli

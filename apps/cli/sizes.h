@@ -37,7 +37,8 @@ struct RunSizes {
   std::vector<std::string> chosen;  // "H=256": sizes nobody gave, chosen here
 };
 // From --shape and --dim; what they leave open becomes 1 on the first axis and 256 elsewhere (64 in volumes), inside
-// its range. Error: a size contradicts the engine, or is an expression that only --shape can tell.
-Result<RunSizes> run_sizes(const api::Engine& engine, const SizeFlags& flags);
+// its range, or up to 3 more where only that passes the engine's own checks (an odd size where a reshape needs one).
+// Error: a size contradicts the engine, or is an expression that only --shape can tell.
+Result<RunSizes> run_sizes(const api::Session& session, const SizeFlags& flags);
 
 }  // namespace polyphase::cli

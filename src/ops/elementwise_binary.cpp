@@ -180,17 +180,19 @@ T shifted(T x, T y, bool left) {
 
 bool never_negative(const Dim& x) { return x.range().low >= 0; }
 
-// Sizes divide as C does only where that is floor division.
+// Towards zero, as C divides: one of the two floors is 0.
 OptionalDim divide(const Dim& x, const Dim& y) {
   if (x.is_constant() && y.is_constant()) return Dim(total_divide(x.value(), y.value()));
-  if (never_negative(x) && y.range().low > 0) return floor_div(x, y);
-  return std::nullopt;
+  if (y.range().low <= 0) return std::nullopt;
+  if (never_negative(x)) return floor_div(x, y);
+  return floor_div(max(x, 0), y) - floor_div(max(-x, 0), y);
 }
 
 OptionalDim modulo(const Dim& x, const Dim& y, bool truncate) {
   if (x.is_constant() && y.is_constant()) return Dim(remainder_of(x.value(), y.value(), truncate));
-  if (y.range().low > 0 && (!truncate || never_negative(x))) return floor_mod(x, y);
-  return std::nullopt;
+  if (y.range().low <= 0) return std::nullopt;
+  if (!truncate || never_negative(x)) return floor_mod(x, y);
+  return floor_mod(max(x, 0), y) - floor_mod(max(-x, 0), y);
 }
 
 OptionalDim truth(bool surely, bool surely_not) {

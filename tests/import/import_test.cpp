@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "graph/graph.h"
@@ -100,6 +101,51 @@ TEST(Sizes, BornAtRunTimeAreBound) {
     EXPECT_EQ(run(*graph, {ramp({5, 7}), Tensor::from_integers(DType::i64, Sizes{1}, Sizes{end})}).sizes(),
               (Sizes{rows, 7}))
         << end;
+  }
+}
+
+TEST(Sizes, ReshapeReadsZeroAndMinusOneFromData) {
+  for (const std::int64_t allow_zero : {0, 1}) {
+    ModelBuilder m;
+    m.input("x", {4, "H", 6});
+    m.input("shape", {3}, onnx::TensorProto::INT64);
+    m.node("Reshape", {"x", "shape"}, {"y"}, {{"allowzero", allow_zero}});
+    m.output("y");
+    const auto graph = imported(m);
+    const auto sizes = [&](const Sizes& shape) {
+      return run(*graph, {ramp({4, 5, 6}), Tensor::from_integers(DType::i64, Sizes{3}, shape)}).sizes();
+    };
+    EXPECT_EQ(sizes({2, 30, 2}), (Sizes{2, 30, 2}));
+    EXPECT_EQ(sizes({-1, 4, 3}), (Sizes{10, 4, 3}));
+    EXPECT_EQ(sizes({1, 1, -1}), (Sizes{1, 1, 120}));
+    if (allow_zero == 0) {
+      EXPECT_EQ(sizes({0, -1, 2}), (Sizes{4, 15, 2}));
+      EXPECT_EQ(sizes({-1, 0, 0}), (Sizes{4, 5, 6}));
+    }
+    for (const Sizes& wrong : {Sizes{-1, -1, 6}, Sizes{-2, 30, 2}, Sizes{7, -1, 2}, Sizes{2, 30, 3}}) {
+      const auto answer = interpret(*graph, {ramp({4, 5, 6}), Tensor::from_integers(DType::i64, Sizes{3}, wrong)});
+      EXPECT_FALSE(answer.ok()) << wrong[0] << " " << wrong[1] << " " << wrong[2];
+    }
+  }
+}
+
+// Sizes that may be below 0 before their ranges are known divide as C's do.
+TEST(Sizes, QuotientsTruncate) {
+  ModelBuilder m;
+  m.input("x", {"N", "H"});
+  m.integers("three", {3});
+  m.integers("two", {2});
+  m.integers("ones", {1, 1});
+  m.node("Shape", {"x"}, {"h"}, {{"start", 1}});
+  m.node("Sub", {"h", "three"}, {"less"});
+  m.node("Div", {"less", "two"}, {"half"});
+  m.node("Abs", {"half"}, {"size"});
+  m.node("Reshape", {"size", "ones"}, {"y"});
+  m.output("y");
+  const auto graph = imported(m);
+  EXPECT_FALSE(has_node(*graph, "bind"));
+  for (const std::int64_t h : {0, 1, 2, 3, 4, 7}) {
+    EXPECT_EQ(values_of(run(*graph, {ramp({1, h})})), (Doubles{std::floor(std::abs(static_cast<double>(h) - 3) / 2)}));
   }
 }
 

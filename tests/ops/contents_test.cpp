@@ -40,11 +40,13 @@ TEST(Contents, ShapeArithmetic) {
   EXPECT_EQ(contents("sub", "", {sizes({"H"}), sizes({"W"})}), "[H - W]");
   EXPECT_EQ(contents("mul", "", {sizes({"H", "W"}), scalar("2")}), "[2*H, 2*W]");
   EXPECT_EQ(contents("div", "", {sizes({"H", "7"}), scalar("2")}), "[H//2, 3]");
-  EXPECT_EQ(contents("div", "", {sizes({"H - 1"}), scalar("2")}), "unknown");
+  EXPECT_EQ(contents("div", "", {sizes({"H - 1"}), scalar("2")}), "[(max(0, H - 1))//2]");
+  EXPECT_EQ(contents("div", "", {sizes({"H - 5"}), scalar("2")}), "[-((max(-H + 5, 0))//2) + ((max(0, H - 5))//2)]");
   EXPECT_EQ(contents("div", "", {sizes({"-7"}), scalar("2")}), "[-3]");
   EXPECT_EQ(contents("div", "", {sizes({"H"}), sizes({"W"})}), "unknown");
   EXPECT_EQ(contents("mod", "", {sizes({"H"}), scalar("4")}), "[H - 4*(H//4)]");
-  EXPECT_EQ(contents("mod", "fmod=true", {sizes({"H - 1"}), scalar("4")}), "unknown");
+  EXPECT_EQ(contents("mod", "fmod=true", {sizes({"H - 1"}), scalar("4")}),
+            "[-4*((max(0, H - 1))//4) - max(-H + 1, 0) + max(0, H - 1)]");
   EXPECT_EQ(contents("min", "", {sizes({"H"}), scalar("4")}), "[min(4, H)]");
   EXPECT_EQ(contents("max", "", {sizes({"H + 1"}), scalar("1")}), "[H + 1]");
   EXPECT_EQ(contents("neg", "", {sizes({"H"})}), "[-H]");

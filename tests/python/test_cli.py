@@ -9,6 +9,7 @@ import xml.etree.ElementTree
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 import small_models
 
@@ -220,6 +221,18 @@ def test_without_flags_sizes_stay_open(polyphase, engine, tmp_path):
     for size in ((1, 4, 5), (3, 17, 2), (1, 1, 1), (2, 40, 33)):
         found = polyphase.run_arrays(engine, {"x": image(*size)}, tmp_path)["y"]
         np.testing.assert_allclose(found, small_models.up_expected(image(*size)), rtol=1e-5, atol=1e-6)
+
+
+def test_sizes_nobody_gave_pass_the_checks_of_the_engine(polyphase, tmp_path):
+    """Rows and columns that only an odd height and an even width plus one fill."""
+    model = small_models.save(
+        tmp_path / "m.onnx",
+        [helper.make_node("Pad", ["x", "pads"], ["p"]), helper.make_node("SpaceToDepth", ["p"], ["y"], blocksize=2)],
+        [("x", TensorProto.FLOAT, ["N", 3, "H", "W"])], [("y", TensorProto.FLOAT, None)],
+        [("pads", np.array([0, 0, 0, 1, 0, 0, 1, 1], np.int64))])
+    for command in (["inspect"], ["explain", "--no-run"], ["bench", *SHORT]):
+        done = polyphase(command[0], model, *command[1:])
+        assert "sizes nobody gave: N=1 H=257 W=256" in done.stderr
 
 
 def test_sizes_are_named_bounded_and_tuned_for(polyphase, up, tmp_path):

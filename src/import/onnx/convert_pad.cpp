@@ -17,11 +17,9 @@ Result<double> fill_value(NodeContext& node) {
 
 Result<Values> convert_pad(NodeContext& node) {
   const std::string mode = node.word("mode", "constant");
-  const bool has_wrap = node.version() >= 19;
-  if (mode != "constant" && mode != "reflect" && mode != "edge" && !(mode == "wrap" && has_wrap)) {
-    return broken_rule("mode is '" + mode.substr(0, 40) + "'; it must be constant, reflect or edge" +
-                       (has_wrap ? ", or wrap." : " (wrap from opset 19 on)."));
-  }
+  // ONNX has wrap from opset 19 on; PyTorch writes it into opset 18 too.
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    return broken_rule("mode is '" + mode.substr(0, 40) + "'; it must be constant, reflect, edge or wrap.");
   Sizes pads;
   if (node.version() < 11) {
     const auto given = node.integers("pads");

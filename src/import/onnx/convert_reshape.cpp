@@ -46,8 +46,36 @@ Dim remaining_size(Sizes all, const Sizes& known) {
   return divisor == 1 ? total : floor_div(total, divisor);
 }
 
+// A shape that only data tells, with its 0 (copy this size) and -1 (the rest) worked out by nodes.
+Result<Value*> worked_out(NodeContext& node, bool allow_zero) {
+  const auto length = node.shape(1).element_count().constant();
+  Value* shape = node.input(1);
+  if (!length.has_value() || node.rank(1) != 1) return shape;  // which sizes() refuses
+  TRY(shape, node.emit("cast", Attributes({{"to", DType::i64}}), {shape}));
+  Value* zero = node.scalar(DType::i64, 0);
+  if (!allow_zero) {
+    Sizes copies(static_cast<std::size_t>(*length), Dim(0));
+    for (std::size_t i = 0; i < copies.size() && i < static_cast<std::size_t>(node.rank(0)); ++i)
+      copies[i] = node.shape(0)[static_cast<int>(i)];
+    TRY(Value * copied, node.emit("equal", {}, {shape, zero}));
+    TRY(shape, node.emit("where", {}, {copied, node.sizes_as_data(std::move(copies), false), shape}));
+  }
+  // The product is minus that of the sizes that are given.
+  TRY(Value * product, node.emit("reduce_prod", Attributes({{"axes", Integers{0}}, {"keep", true}}), {shape}));
+  TRY(Value * given, node.emit("neg", {}, {product}));
+  Value* total = node.sizes_as_data({node.shape(0).element_count()}, false);
+  TRY(Value * rest, node.emit("div", {}, {total, given}));
+  TRY(Value * open, node.emit("less", {}, {shape, zero}));
+  return node.emit("where", {}, {open, rest, shape});
+}
+
 Result<Values> convert_reshape(NodeContext& node) {
   const bool allow_zero = node.flag("allowzero", false);
+  if (!node.input(1)->contents.has_value() && !node.fixed(1).has_value() && is_integer(node.type(1).dtype)) {
+    TRY(Value * shape, worked_out(node, allow_zero));
+    TRY(Sizes found, node.sizes_of(shape, "operand 1"));
+    return reshaped(node, std::move(found));
+  }
   TRY(Sizes sizes, node.sizes(1));
   const Shape& shape = node.shape(0);
   std::optional<std::size_t> open;
