@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels/elementwise_run.h"
 #include "backends/cpu/kernels/matmul_run.h"
 #include "backends/cpu/kernels/normalize_run.h"
+#include "backends/cpu/kernels/number_reduce_run.h"
 #include "backends/cpu/kernels/pool_run.h"
 #include "backends/cpu/kernels/reduce_run.h"
 #include "backends/cpu/kernels/resample_run.h"
@@ -71,6 +72,11 @@ Fault reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std:
   return nullptr;
 }
 
+Fault number_reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_number_reduce(head_of<ReducePlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
+  return nullptr;
+}
+
 Fault softmax(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   run_softmax(head_of<SoftmaxPlan>(plan), input(pointers, 0), output(pointers), tile);
   return nullptr;
@@ -103,6 +109,7 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .normalize_rows = POLYPHASE_ENTRY(normalize_rows),
     .normalize_columns = POLYPHASE_ENTRY(normalize_columns),
     .reduce = POLYPHASE_ENTRY(reduce),
+    .number_reduce = POLYPHASE_ENTRY(number_reduce),
     .softmax = POLYPHASE_ENTRY(softmax),
     .matmul = POLYPHASE_ENTRY(matmul),
     .resample = POLYPHASE_ENTRY(resample),

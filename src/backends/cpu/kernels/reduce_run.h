@@ -122,7 +122,14 @@ inline void reduce_results(const ReducePlan& p, const float* x, float* y, int64_
   }
 }
 
-inline void run_reduce(const ReducePlan& p, const float* x, float* y, int64_t tile) {
+// Where a tile begins, in elements, and its results.
+struct ReduceTile {
+  int64_t from;
+  int64_t to;
+  int64_t count;
+};
+
+inline ReduceTile reduce_tile(const ReducePlan& p, int64_t tile) {
   const int last = p.kept_rank - 1;
   const int64_t first = tile % p.blocks * reduce_block;
   const int64_t n = std::min(reduce_block, p.kept_sizes[last] - first);
@@ -135,8 +142,14 @@ inline void run_reduce(const ReducePlan& p, const float* x, float* y, int64_t ti
     from += i * p.from_kept[axis];
     to += i * p.to_kept[axis];
   }
+  return {from, to, n};
+}
+
+inline void run_reduce(const ReducePlan& p, const float* x, float* y, int64_t tile) {
+  const ReduceTile at = reduce_tile(p, tile);
+  const int last = p.kept_rank - 1;
   const auto run = [&]<ReduceKind kind>() {
-    reduce_results<kind>(p, x + from, y + to, n, p.from_kept[last], p.to_kept[last]);
+    reduce_results<kind>(p, x + at.from, y + at.to, at.count, p.from_kept[last], p.to_kept[last]);
   };
   switch (p.kind) {
     case ReduceKind::sum:
@@ -159,6 +172,8 @@ inline void run_reduce(const ReducePlan& p, const float* x, float* y, int64_t ti
       return run.template operator()<ReduceKind::log_sum_exp>();
     case ReduceKind::sum_square:
       return run.template operator()<ReduceKind::sum_square>();
+    default:
+      return;
   }
 }
 

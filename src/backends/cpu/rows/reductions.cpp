@@ -1,5 +1,6 @@
-// Rows of the reduce_ family in FP32.
+// Rows of the reduce_ family, arg_max and arg_min: in FP32 with lanes of its own, in any dtype by runs of numbers.
 #include <algorithm>
+#include <limits>
 
 #include "backends/cpu/kernels/reduce.h"
 #include "backends/cpu/rows/row_list.h"
@@ -18,11 +19,41 @@ constexpr Word words[] = {
     {"reduce_max", ReduceKind::max},         {"reduce_mean", ReduceKind::mean},
     {"reduce_min", ReduceKind::min},         {"reduce_prod", ReduceKind::prod},
     {"reduce_sum", ReduceKind::sum},         {"reduce_sum_square", ReduceKind::sum_square},
+    {"arg_max", ReduceKind::arg_max},        {"arg_min", ReduceKind::arg_min},
 };
 
 std::string accepts_reduce(const StepDesc& desc, const Target&) {
   if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
   return needs_unfused(desc);
+}
+
+ReduceKind kind_of(const StepDesc& desc) {
+  for (const Word& word : words) {
+    if (word.op == desc.anchor_part().op->name) return word.kind;
+  }
+  return ReduceKind::sum;
+}
+
+bool gives_places(ReduceKind kind) { return kind == ReduceKind::arg_max || kind == ReduceKind::arg_min; }
+
+std::string accepts_number_reduce(const StepDesc& desc, const Target&) {
+  const ReduceKind kind = kind_of(desc);
+  const bool real = kind == ReduceKind::l2 || kind == ReduceKind::log_sum || kind == ReduceKind::log_sum_exp;
+  if (real && !is_float(desc.data().type.dtype)) return "roots and logarithms of floats only";
+  return needs_unfused(desc);
+}
+
+double cost_number_reduce(const StepDesc& desc, const Target&) { return moving_seconds(desc) * 8; }
+
+// What the extreme, the sum or the product of no integers is.
+int64_t integer_start(ReduceKind kind, DType dtype) {
+  if (kind == ReduceKind::prod) return 1;
+  if (kind != ReduceKind::max && kind != ReduceKind::min) return 0;
+  if (dtype == DType::boolean) return kind == ReduceKind::min ? 1 : 0;
+  std::byte element[8] = {};
+  const double beyond = std::numeric_limits<double>::infinity();
+  store_double(element, dtype, kind == ReduceKind::min ? beyond : -beyond);
+  return load_integer(element, dtype);
 }
 
 double cost_reduce(const StepDesc& desc, const Target&) { return moving_seconds(desc) * 2; }
@@ -53,12 +84,18 @@ Plan plan_reduce(const PlanRequest& request, const Target&) {
   const TensorDesc& x = request.inputs[0];
   const TensorDesc& y = request.outputs[0];
   const Attributes& attributes = request.desc.attributes();
-  const auto& reduced = attributes.get<std::vector<int64_t>>("axes");
+  ReducePlan plan{};
+  plan.kind = kind_of(request.desc);
+  plan.dtype = x.dtype;
+  const bool places = gives_places(plan.kind);
+  const auto reduced =
+      places ? std::vector<int64_t>{attributes.get<int64_t>("axis")} : attributes.get<std::vector<int64_t>>("axes");
+  plan.last = places && attributes.get<bool>("last") ? 1 : 0;
+  plan.integer_start = is_float(x.dtype) ? 0 : integer_start(plan.kind, x.dtype);
   const bool keep = attributes.get<bool>("keep");
   std::vector<ReducedAxis> kept_axes;
   std::vector<ReducedAxis> reduced_axes;
   std::size_t result_axis = 0;
-  ReducePlan plan{};
   plan.count = 1;
   for (int i = 0; i < x.rank; ++i) {
     const auto at = static_cast<std::size_t>(i);
@@ -70,9 +107,6 @@ Plan plan_reduce(const PlanRequest& request, const Target&) {
       if (x.sizes[at] != 1) kept_axes.push_back({x.sizes[at], x.strides[at], y.strides[result_axis]});
       ++result_axis;
     }
-  }
-  for (const Word& word : words) {
-    if (word.op == request.desc.anchor_part().op->name) plan.kind = word.kind;
   }
   kept_axes = merged(std::move(kept_axes));
   reduced_axes = merged(std::move(reduced_axes));
@@ -108,6 +142,12 @@ void add_reduce_rows(const ClusterKernels& kernels, RowList& rows) {
     row.plan = plan_reduce;
     row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const ReducePlan*>(plan.bytes())->tiles; };
     row.run = kernels.reduce;
+    if (!gives_places(word.kind)) rows.push_back(row);
+    row.name = "number_reduce";
+    row.doc = "any dtype, by runs of numbers: FP64 sums, integers that wrap, the places of extremes";
+    row.accepts = accepts_number_reduce;
+    row.cost = cost_number_reduce;
+    row.run = kernels.number_reduce;
     rows.push_back(row);
   }
 }
