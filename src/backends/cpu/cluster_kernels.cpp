@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels/elementwise_run.h"
 #include "backends/cpu/kernels/matmul_run.h"
 #include "backends/cpu/kernels/normalize_run.h"
+#include "backends/cpu/kernels/number_elements_run.h"
 #include "backends/cpu/kernels/number_reduce_run.h"
 #include "backends/cpu/kernels/pool_run.h"
 #include "backends/cpu/kernels/reduce_run.h"
@@ -72,6 +73,11 @@ Fault reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std:
   return nullptr;
 }
 
+Fault number_elements(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_number_elements(head_of<NumberElementsPlan>(plan), pointers.inputs, pointers.outputs[0], tile);
+  return nullptr;
+}
+
 Fault number_reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   run_number_reduce(head_of<ReducePlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
   return nullptr;
@@ -109,6 +115,7 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .normalize_rows = POLYPHASE_ENTRY(normalize_rows),
     .normalize_columns = POLYPHASE_ENTRY(normalize_columns),
     .reduce = POLYPHASE_ENTRY(reduce),
+    .number_elements = POLYPHASE_ENTRY(number_elements),
     .number_reduce = POLYPHASE_ENTRY(number_reduce),
     .softmax = POLYPHASE_ENTRY(softmax),
     .matmul = POLYPHASE_ENTRY(matmul),

@@ -30,6 +30,7 @@ struct ClusterKernels {
   RunFunction normalize_rows;
   RunFunction normalize_columns;
   RunFunction reduce;
+  RunFunction number_elements;
   RunFunction number_reduce;
   RunFunction softmax;
   RunFunction matmul;

@@ -8,6 +8,7 @@
 #include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/convert.h"
 #include "backends/cpu/kernels/elementwise.h"
+#include "backends/cpu/kernels/numbers.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
@@ -18,16 +19,11 @@ struct ElementwiseRow {
   std::byte* to;
 };
 
-POLYPHASE_INLINE int64_t element_bytes(DType dtype) {
-  const bool two = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::i16 || dtype == DType::u16;
-  return dtype == DType::f32 ? 4 : two ? 2 : 1;
-}
-
 // Elements of operand k from `first` on as a run of floats, converted into `block` where they are not.
 inline EndingRun operand_run(const ElementwisePlan& p, const ElementwiseRow& row, int k, int64_t first, int64_t count,
                              float* block) {
   const int64_t stride = p.from_strides[k][p.rank - 1];
-  const std::byte* from = row.from[k] + first * stride * element_bytes(p.from_dtypes[k]);
+  const std::byte* from = row.from[k] + first * stride * bytes_of(p.from_dtypes[k]);
   if (p.from_dtypes[k] == DType::f32) return {reinterpret_cast<const float*>(from), stride};
   load_elements(p.from_dtypes[k], from, stride, block, stride == 0 ? 1 : count);
   return {block, stride == 0 ? 0 : 1};
@@ -44,8 +40,8 @@ inline void run_elementwise_row(const ElementwisePlan& p, const ElementwiseRow& 
   float operand_block[elementwise_block];
   for (int64_t first = 0; first < n; first += elementwise_block) {
     const int64_t count = std::min(elementwise_block, n - first);
-    const std::byte* x = row.from[p.first_operand] + first * x_stride * element_bytes(x_dtype);
-    std::byte* to = row.to + first * to_stride * element_bytes(p.to_dtype);
+    const std::byte* x = row.from[p.first_operand] + first * x_stride * bytes_of(x_dtype);
+    std::byte* to = row.to + first * to_stride * bytes_of(p.to_dtype);
     float* target = direct_out ? reinterpret_cast<float*>(to) : block;
     const float* source = reinterpret_cast<const float*>(x);
     if (!direct_in) {
@@ -66,7 +62,10 @@ inline void run_elementwise_row(const ElementwisePlan& p, const ElementwiseRow& 
   }
 }
 
-inline void run_elementwise(const ElementwisePlan& p, const std::byte* const* inputs, std::byte* output, int64_t tile) {
+// f(row, elements) for the rows of a tile.
+template <class F>
+POLYPHASE_INLINE void for_each_elementwise_row(const ElementwisePlan& p, const std::byte* const* inputs,
+                                               std::byte* output, int64_t tile, F&& f) {
   const int last = p.rank - 1;
   const int64_t first = tile % p.chunks * p.chunk;
   const int64_t n = std::min(p.chunk, p.sizes[last] - first);
@@ -86,10 +85,15 @@ inline void run_elementwise(const ElementwisePlan& p, const std::byte* const* in
       to += i * p.to_strides[axis];
       for (int k = 0; k < p.operand_count; ++k) from[k] += i * p.from_strides[k][axis];
     }
-    for (int k = 0; k < p.operand_count; ++k) row.from[k] = inputs[k] + from[k] * element_bytes(p.from_dtypes[k]);
-    row.to = output + to * element_bytes(p.to_dtype);
-    run_elementwise_row(p, row, n);
+    for (int k = 0; k < p.operand_count; ++k) row.from[k] = inputs[k] + from[k] * bytes_of(p.from_dtypes[k]);
+    row.to = output + to * bytes_of(p.to_dtype);
+    f(row, n);
   }
+}
+
+inline void run_elementwise(const ElementwisePlan& p, const std::byte* const* inputs, std::byte* output, int64_t tile) {
+  for_each_elementwise_row(p, inputs, output, tile,
+                           [&](const ElementwiseRow& row, int64_t n) { run_elementwise_row(p, row, n); });
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

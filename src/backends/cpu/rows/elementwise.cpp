@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/elementwise.h"
+#include "backends/cpu/rows/elementwise_axes.h"
 #include "backends/cpu/rows/ending_program.h"
 #include "backends/cpu/rows/row_list.h"
 
@@ -178,13 +179,9 @@ std::vector<ChainAxis> merged_axes(const PlanRequest& request) {
   return out;
 }
 
-Plan plan_elementwise(const PlanRequest& request, const Target&) {
-  ElementwisePlan plan{};
-  const auto steps = chain_steps(request.desc);
-  CHECK(steps.has_value());
-  std::copy(steps->begin(), steps->end(), plan.steps);
-  plan.step_count = static_cast<int32_t>(steps->size());
-  plan.first_operand = request.desc.anchor_part().operands.front();
+}  // namespace
+
+void set_elementwise_axes(const PlanRequest& request, ElementwisePlan& plan) {
   plan.operand_count = static_cast<int32_t>(request.inputs.size());
   plan.to_dtype = request.outputs[0].dtype;
   for (std::size_t k = 0; k < request.inputs.size(); ++k) plan.from_dtypes[k] = request.inputs[k].dtype;
@@ -203,6 +200,18 @@ Plan plan_elementwise(const PlanRequest& request, const Target&) {
   plan.chunks = last == 0 ? 0 : ceil_div(last, plan.chunk);
   plan.rows_per_tile = std::max<int64_t>(1, tile_elements / std::max<int64_t>(1, last));
   plan.tiles = request.outputs[0].empty() ? 0 : plan.chunks * ceil_div(rows, plan.rows_per_tile);
+}
+
+namespace {
+
+Plan plan_elementwise(const PlanRequest& request, const Target&) {
+  ElementwisePlan plan{};
+  const auto steps = chain_steps(request.desc);
+  CHECK(steps.has_value());
+  std::copy(steps->begin(), steps->end(), plan.steps);
+  plan.step_count = static_cast<int32_t>(steps->size());
+  plan.first_operand = request.desc.anchor_part().operands.front();
+  set_elementwise_axes(request, plan);
   return Plan::of(plan);
 }
 
