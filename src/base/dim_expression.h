@@ -26,7 +26,7 @@ struct Monomial {
 struct DimExpression {
   // a mod b repeats a, so nested ones double in size each time: without this bound a line of text could fill the
   // memory.
-  static constexpr std::size_t max_text_size = 8192;
+  static constexpr std::size_t max_text_size = 65536;
 
   std::int64_t constant = 0;
   std::vector<Monomial> terms;  // sorted, no zero coefficient, never empty in a Dim

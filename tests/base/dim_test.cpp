@@ -90,6 +90,21 @@ TEST(Dim, OverflowPoisons) {
   EXPECT_EQ((H * INT64_MAX).evaluate({{"H", 2}}), std::nullopt);
 }
 
+// Sizes of a volume after several poolings, transposed convolutions and circular paddings.
+TEST(Dim, CountsTheElementsOfDeepVolumes) {
+  Dim count(4);
+  std::int64_t value = 4;
+  const DimBindings sizes = {{"A", 9}, {"B", 10}, {"C", 11}};
+  for (const std::string name : {"A", "B", "C"}) {
+    const Dim pooled = floor_div(Dim::symbol(name, {0, INT64_MAX}) + 1, Dim(2));
+    const Dim enlarged = (floor_div(floor_div(pooled + 1, Dim(2)) + pooled, Dim(2)) + pooled) * 4;
+    const Dim size = enlarged + max(0, enlarged - max(0, enlarged - 20) - 18) + max(0, min(1, enlarged - 18)) - 18;
+    count *= size;
+    value *= *size.evaluate(sizes);
+  }
+  EXPECT_EQ(count.evaluate(sizes), value);
+}
+
 TEST(Dim, EvaluatesOnlyWhatIsKnown) {
   EXPECT_EQ((H * 2 + W).evaluate({{"H", 3}, {"W", 4}}), 10);
   EXPECT_EQ((H + W).evaluate({{"H", 3}}), std::nullopt);

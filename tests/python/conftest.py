@@ -76,3 +76,4 @@ def wants_full(config) -> bool:
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="every case instead of a seeded slice; POLYPHASE_FULL=1 says the same")
     parser.addoption("--slice-seed", type=int, default=1, help="which slice of the large suites runs")
+    parser.addoption("--network", action="append", default=[], help="a random network by its name, such as 17-dynamo-dynamic")
