@@ -66,6 +66,7 @@ struct ConvGemmPlan {
   int64_t outer_phases;
   int64_t local_shift[2];  // least and greatest input shift along the last axis
   int64_t max_rows;        // rows of one column group in a tile
+  int64_t panels_summed;   // panels whose partial sums are kept at once
   int64_t max_segments;
   int64_t max_depth;       // of one segment: K that a row pointer leads to
   int64_t border_rows;     // of a tile: rows whose joined taps lie partly outside the image and are copied

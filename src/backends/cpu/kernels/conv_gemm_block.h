@@ -45,13 +45,15 @@ class GemmBlock {
     rows_ = take<const float*>(at, plan_.max_segments * plan_.max_rows);
     taps_ = take<int32_t>(at, plan_.max_segments);
     outs_ = take<float*>(at, plan_.max_rows);
-    sums_at_ = take<float*>(at, plan_.max_rows);
-    sums_ = take<float>(at, plan_.max_rows * max_vectors * vec_width);
+    sums_at_ = take<float*>(at, plan_.max_rows * plan_.panels_summed);
+    sums_ = take<float>(at, plan_.max_rows * plan_.panels_summed * max_vectors * vec_width);
     if (plan_.gathered) gather_ = take<float>(at, plan_.max_rows * plan_.max_depth);
     border_ = take<float>(at, plan_.border_rows * plan_.max_segments * plan_.max_depth);
     if (plan_.local) local_ = take<float>(at, plan_.lines_per_tile * local_pitch());
     if (plan_.out_planar) staging_ = take<float>(at, 0);
-    for (int64_t i = 0; i < plan_.max_rows; ++i) sums_at_[i] = sums_ + i * max_vectors * vec_width;
+    for (int64_t i = 0; i < plan_.max_rows * plan_.panels_summed; ++i) {
+      sums_at_[i] = sums_ + i * max_vectors * vec_width;
+    }
   }
 
   // Which rectangle of which phase the tile is; false if nothing lies there.
@@ -415,7 +417,6 @@ class GemmBlock {
   AxisTaps taps_d_ = {}, taps_h_ = {}, taps_w_ = {};
   int32_t segments_ = 0;
   int64_t channels_ = 0;
-  const float* panel_ = nullptr;
   int64_t column_ = 0;
   int vectors_ = 0;
 };

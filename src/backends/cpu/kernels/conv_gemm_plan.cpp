@@ -14,6 +14,7 @@ constexpr int64_t table_entries = 6 * 1024;  // row pointers of a tile
 constexpr int64_t gather_floats = 64 * 1024;
 constexpr int64_t local_floats = 96 * 1024;
 constexpr int64_t staging_floats = 48 * 1024;
+constexpr int64_t summed_floats = 64 * 1024;  // partial sums of a tile
 constexpr int64_t gather_below = 12;  // input channels under which a tap is too short for an inner loop of its own
 constexpr int64_t join_below = 128;   // input channels from which changing segments costs nothing
 
@@ -211,8 +212,8 @@ int64_t scratch_bytes(const ConvGemmPlan& plan) {
   const int64_t x_staging =
       plan.format.stacked ? plan.max_rows * columns : plan.lines_per_tile * plan.x_block * columns;
   return padded(plan.max_depth * 4) + padded((plan.n_block + 3 * width) * 4) + padded(plan.lines_per_tile * 32) +
-         padded(plan.max_segments * plan.max_rows * 8) + padded(plan.max_segments * 4) + 2 * padded(plan.max_rows * 8) +
-         padded(plan.max_rows * 3 * width * 4) + (plan.gathered ? padded(plan.max_rows * plan.max_depth * 4) : 0) +
+         padded(plan.max_segments * plan.max_rows * 8) + padded(plan.max_segments * 4) + padded(plan.max_rows * 8) +
+         padded(plan.max_rows * plan.panels_summed * 8) + padded(plan.max_rows * plan.panels_summed * 3 * width * 4) + (plan.gathered ? padded(plan.max_rows * plan.max_depth * 4) : 0) +
          padded(plan.border_rows * plan.max_segments * plan.max_depth * 4) +
          (plan.local ? padded(plan.lines_per_tile *
                               (plan.max_rows / plan.lines_per_tile + 1 + plan.local_shift[1] - plan.local_shift[0]) *
@@ -267,6 +268,9 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   plan.max_rows = plan.lines_per_tile * (plan.x_block / step + (plan.format.stacked ? 1 : 0));
   if (plan.joined)
     plan.border_rows = std::min(plan.max_rows, plan.lines_per_tile * border_rows_of_line(shape, plan.format));
+  const int64_t panel_sums = plan.max_rows * 2 * plan.format.width;
+  plan.panels_summed = std::clamp<int64_t>(summed_floats / std::max<int64_t>(1, panel_sums), 1,
+                                           ceil_div(plan.n_block, 2 * plan.format.width));
   plan.convert_points = 64;
   plan.scratch_bytes = scratch_bytes(plan);
   plan.shared_bytes =

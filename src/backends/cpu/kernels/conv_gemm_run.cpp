@@ -57,67 +57,80 @@ class Tile : private GemmBlock {
     if (plan_.out_planar) write_planar();
   }
 
+  // K in chunks whose part of a panel stays in the first-level cache while all rows pass by; the rows' part stays in
+  // the second while the panels of a group pass by.
   void multiply() {
     const PanelGrid panels(plan_.format.columns, vw);
-    const float* base = p_.weights + group_ * plan_.format.group_size +
-                        conv_gemm_offset(s_, plan_.format, phase_[0], phase_[1], column_group_);
-    const int64_t all_taps = taps_d_.count * taps_h_.count * taps_w_.count;
-    for (int64_t p = n0_ / panel_columns; p < panels.count() && p * panel_columns < n1_; ++p) {
-      panel_ = base + p * panel_columns * all_taps * s_.in_channels;
-      column_ = p * panel_columns;
-      vectors_ = panels.vectors_of(p);
-      multiply_panel();
+    const int64_t first = n0_ / panel_columns;
+    const int64_t last = std::min(panels.count(), ceil_div(n1_, panel_columns));
+    const int64_t depth = segments_ * channels_;
+    if (row_count_ <= tile_rows(2) || depth <= chunk_above) {
+      for (int64_t p = first; p < last; ++p) multiply_panel(p, p, {0, segments_, 0, channels_, true, true});
+    } else {
+      for (int64_t p = first; p < last; p += plan_.panels_summed) {
+        multiply_chunks(p, std::min(p + plan_.panels_summed, last));
+      }
     }
     if (!plan_.fast_endings && !plan_.out_planar) end_lines();
   }
 
-  // K in chunks whose part of the panel stays in the first-level cache while all rows pass by.
-  void multiply_panel() {
-    if (row_count_ <= tile_rows(vectors_) || segments_ * channels_ <= chunk_above) {
-      multiply_chunk(0, segments_, 0, channels_, true, true);
-      return;
-    }
-    if (channels_ >= chunk_depth) {
-      const int64_t parts = ceil_div(channels_, chunk_depth);
-      const int64_t part = ceil_div(channels_, parts);
-      for (int32_t s = 0; s < segments_; ++s) {
-        for (int64_t c = 0; c < channels_; c += part) {
-          multiply_chunk(s, s + 1, c, std::min(part, channels_ - c), s == 0 && c == 0,
-                         s + 1 == segments_ && c + part >= channels_);
-        }
+  // Part of K: segments and channels.
+  struct Chunk {
+    int32_t segment0, segment1;
+    int64_t channel, channels;
+    bool first, last;
+  };
+
+  void multiply_chunks(int64_t panel0, int64_t panel1) {
+    const int64_t parts = ceil_div(channels_, chunk_depth);
+    const int64_t part = ceil_div(channels_, parts);
+    const int32_t together = parts > 1 ? 1 : segments_in_chunk();
+    for (int32_t s = 0; s < segments_; s += together) {
+      for (int64_t c = 0; c < channels_; c += part) {
+        const int32_t end = std::min(s + together, segments_);
+        const Chunk chunk = {s, end, c, std::min(part, channels_ - c), s == 0 && c == 0,
+                             end == segments_ && c + part >= channels_};
+        for (int64_t p = panel0; p < panel1; ++p) multiply_panel(p, panel0, chunk);
       }
-      return;
-    }
-    const int32_t chunks = static_cast<int32_t>(ceil_div(segments_ * channels_, chunk_depth));
-    const int32_t part = (segments_ + chunks - 1) / chunks;
-    for (int32_t s = 0; s < segments_; s += part) {
-      multiply_chunk(s, std::min(s + part, segments_), 0, channels_, s == 0, s + part >= segments_);
     }
   }
 
-  void multiply_chunk(int32_t segment0, int32_t segment1, int64_t channel, int64_t channels, bool first, bool last) {
+  int32_t segments_in_chunk() const {
+    const auto chunks = static_cast<int32_t>(ceil_div(segments_ * channels_, chunk_depth));
+    return (segments_ + chunks - 1) / chunks;
+  }
+
+  // The sums of panel `sums_panel` stand first in the scratch.
+  void multiply_panel(int64_t panel, int64_t sums_panel, const Chunk& chunk) {
+    const PanelGrid panels(plan_.format.columns, vw);
+    const float* base = p_.weights + group_ * plan_.format.group_size +
+                        conv_gemm_offset(s_, plan_.format, phase_[0], phase_[1], column_group_);
+    column_ = panel * panel_columns;
+    vectors_ = panels.vectors_of(panel);
     GemmTile t = {};
-    t.taps = taps_ + segment0;
-    t.panel = panel_ + channel * vectors_ * vw;
+    t.taps = taps_ + chunk.segment0;
+    t.panel = base + panel * panel_columns * taps_d_.count * taps_h_.count * taps_w_.count * s_.in_channels +
+              chunk.channel * vectors_ * vw;
     t.row_pitch = row_count_;
     t.tap_pitch = channels_ * vectors_ * vw;
-    t.first_channel = channel;
-    t.channels = channels;
-    t.segments = segment1 - segment0;
+    t.first_channel = chunk.channel;
+    t.channels = chunk.channels;
+    t.segments = chunk.segment1 - chunk.segment0;
     t.last_lanes = vw;
-    t.init_pitch = first ? 0 : max_vectors * vw;
+    t.init_pitch = chunk.first ? 0 : max_vectors * vw;
+    float* const* const sums = sums_at_ + (panel - sums_panel) * plan_.max_rows;
     const int64_t tiles = ceil_div(row_count_, tile_rows(vectors_));
     const int64_t short_rows = row_count_ / tiles;
     const int64_t longer = row_count_ % tiles;
     int64_t row = 0;
     for (int64_t i = 0; i < tiles; ++i) {
       const int count = static_cast<int>(short_rows + (i < longer ? 1 : 0));
-      t.rows = rows_ + segment0 * row_count_ + row;
-      t.init = first ? bias_ + (column_ - n0_) : sums_at_[row];
-      if (last) {
+      t.rows = rows_ + chunk.segment0 * row_count_ + row;
+      t.init = chunk.first ? bias_ + (column_ - n0_) : sums[row];
+      if (chunk.last) {
         finish(t, row, count);
       } else {
-        t.out = sums_at_ + row;
+        t.out = sums + row;
         gemm_tile(count, vectors_)(t);
       }
       row += count;
