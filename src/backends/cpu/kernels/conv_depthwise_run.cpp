@@ -200,7 +200,7 @@ class Tile {
 void copy_input(const ConvDepthwisePlan& plan, const ConvPointers& p, int64_t tile) {
   const ConvShape& s = plan.shape;
   if (s.out_channels == 1) {
-    convert_planar_input(s, plan.in, p.in, p.shared, plan.convert_points, tile);
+    copy_channels_last(s, plan.in, p.in, p.shared, plan.channels, plan.convert_points, tile);
     return;
   }
   const int64_t blocks = ceil_div(s.in_points(), plan.convert_points);

@@ -48,7 +48,8 @@ struct ConvGemmPlan {
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
   bool has_bias;          // a leading bias: initial value of the accumulators
-  bool in_planar;         // channels-first input: phase 0 converts it
+  bool in_planar;         // channels-first input
+  bool in_copied;         // phase 0 copies the input channels-last, because it is channels-first or its pixels collide
   bool past_caches;       // channels-first output so large that the caches cannot hold it for its reader
   bool out_planar;        // channels-first output: tiles are transposed on their way out
   bool local;             // channels-first input of which tiles turn their own piece; they then own all outer phases
@@ -70,7 +71,8 @@ struct ConvGemmPlan {
   int64_t max_segments;
   int64_t max_depth;       // of one segment: K that a row pointer leads to
   int64_t border_rows;     // of a tile: rows whose joined taps lie partly outside the image and are copied
-  int64_t convert_points;  // input positions of one conversion tile
+  int64_t copy_pitch;      // elements from pixel to pixel of the copied input
+  int64_t copy_points;     // input positions of one copying tile
   int64_t scratch_bytes;
   int64_t shared_bytes;
 };
@@ -79,7 +81,7 @@ struct ConvGemmPlan {
 ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                             const EndingProgram& endings, bool has_bias, int width);
 int64_t conv_gemm_tiles(const ConvGemmPlan& plan, int phase);
-inline int conv_gemm_phases(const ConvGemmPlan& plan) { return plan.in_planar && !plan.local ? 2 : 1; }
+inline int conv_gemm_phases(const ConvGemmPlan& plan) { return plan.in_copied ? 2 : 1; }
 
 // Strides of a weight in elements, by [in channel, out channel of the group] for a transposed convolution with the
 // groups along the input channels, or [out channel, in channel of the group] with the groups along the output channels.

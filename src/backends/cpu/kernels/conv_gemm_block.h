@@ -24,9 +24,8 @@ class GemmBlock {
   GemmBlock(const ConvGemmPlan& plan, const ConvPointers& pointers, std::byte* scratch)
       : plan_(plan), s_(plan.shape), p_(pointers), d_(s_, 0), h_(s_, 1), w_(s_, 2) {
     carve(scratch);
-    const bool converted = plan.in_planar && !plan.local;
-    in_ = converted ? p_.shared : p_.in;
-    in_strides_ = converted ? converted_strides(s_) : plan.in;
+    in_ = plan.in_copied ? p_.shared : p_.in;
+    in_strides_ = plan.in_copied ? copied_strides(s_, plan.copy_pitch) : plan.in;
     if (s_.groups * s_.in_channels == 1) in_strides_.channel = 1;
   }
 

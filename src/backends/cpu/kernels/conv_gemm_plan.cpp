@@ -15,6 +15,10 @@ constexpr int64_t gather_floats = 64 * 1024;
 constexpr int64_t local_floats = 96 * 1024;
 constexpr int64_t staging_floats = 48 * 1024;
 constexpr int64_t summed_floats = 64 * 1024;  // partial sums of a tile
+constexpr int64_t collision_floats = 512;  // half of what one way of a first-level cache holds
+constexpr int64_t collide_above = 256;     // input channels below which a row's part is used up before it is pushed out
+constexpr int64_t copy_work = 256;         // multiply-adds of an input element that pay for its copy
+constexpr int64_t line_floats = 16;        // of a cache line
 constexpr int64_t gather_below = 12;  // input channels under which a tap is too short for an inner loop of its own
 constexpr int64_t join_below = 128;   // input channels from which changing segments costs nothing
 
@@ -202,6 +206,17 @@ void choose_segments(ConvGemmPlan& plan, int64_t taps_w) {
   plan.max_depth = s.in_channels * (plan.joined ? taps_w : plan.gathered ? lines * taps_w : 1);
 }
 
+// Whether pixels `pitch` elements apart push each other out of the first-level cache: the rows of a register tile then
+// lie in two of its sets, whose ways they fill alone.
+bool collides(const ConvShape& s, int64_t pitch) {
+  return s.in_channels >= collide_above && ConvAxis(s, 2).in_step() * pitch % collision_floats == 0;
+}
+
+bool copying_pays(const ConvGemmPlan& plan) {
+  const ConvShape& s = plan.shape;
+  return !plan.in_planar && collides(s, plan.in.axis[2]) && s.kernel_points() * s.out_channels >= copy_work;
+}
+
 // The pieces of a worker's scratch, in the order in which the run carves them.
 int64_t scratch_bytes(const ConvGemmPlan& plan) {
   const ConvShape& s = plan.shape;
@@ -271,17 +286,19 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   const int64_t panel_sums = plan.max_rows * 2 * plan.format.width;
   plan.panels_summed = std::clamp<int64_t>(summed_floats / std::max<int64_t>(1, panel_sums), 1,
                                            ceil_div(plan.n_block, 2 * plan.format.width));
-  plan.convert_points = 64;
+  plan.copy_points = 64;
   plan.scratch_bytes = scratch_bytes(plan);
-  plan.shared_bytes =
-      plan.in_planar && !plan.local ? shape.batch * shape.in_points() * shape.groups * shape.in_channels * 4 : 0;
+  plan.in_copied = (plan.in_planar && !plan.local) || copying_pays(plan);
+  const int64_t channels = shape.groups * shape.in_channels;
+  plan.copy_pitch = collides(shape, channels) ? channels + line_floats : channels;
+  plan.shared_bytes = plan.in_copied ? shape.batch * shape.in_points() * plan.copy_pitch * 4 : 0;
   return plan;
 }
 
 int64_t conv_gemm_tiles(const ConvGemmPlan& plan, int phase) {
   const ConvShape& s = plan.shape;
   if (s.batch * s.out_points() * s.groups * s.out_channels == 0) return 0;
-  if (plan.in_planar && !plan.local && phase == 0) return s.batch * ceil_div(s.in_points(), plan.convert_points);
+  if (plan.in_copied && phase == 0) return s.batch * ceil_div(s.in_points(), plan.copy_points);
   return tile_count(plan);
 }
 

@@ -298,8 +298,8 @@ class Tile : private GemmBlock {
 
 void run_conv_gemm(const ConvGemmPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                    std::byte* scratch) {
-  if (plan.in_planar && !plan.local && phase == 0) {
-    convert_planar_input(plan.shape, plan.in, pointers.in, pointers.shared, plan.convert_points, tile);
+  if (plan.in_copied && phase == 0) {
+    copy_channels_last(plan.shape, plan.in, pointers.in, pointers.shared, plan.copy_pitch, plan.copy_points, tile);
     return;
   }
   Tile(plan, pointers, scratch).run(tile);

@@ -49,6 +49,8 @@ struct GemmTile {
   float slope;
 };
 
+inline void prefetch_for_store(const float* at) { __builtin_prefetch(at, 1, 3); }
+
 template <int MR, int NV>
 void run_gemm_tile(const GemmTile& t) {
   constexpr int vw = vec_width;
@@ -62,6 +64,10 @@ void run_gemm_tile(const GemmTile& t) {
     for (int i = 0; i < MR; ++i) {
       for (int j = 0; j < NV; ++j) total[i][j] = broadcast(0.0F);
     }
+  }
+  // Where the results go is fetched meanwhile: stores that wait for memory would stop the loads of what comes next.
+  for (int i = 0; i < MR; ++i) {
+    for (int j = 0; j < NV; ++j) prefetch_for_store(t.out[i] + t.out_column + j * vw);
   }
   int64_t left = pieces ? sum_piece : INT64_MAX;
   for (int32_t s = 0; s < t.segments; ++s) {

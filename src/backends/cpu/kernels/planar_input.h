@@ -1,18 +1,19 @@
-// Turns a channels-first image into channels-last, a block of positions at a time: phase 0 of the kernels that need it.
+// Copies an image channels-last, a block of positions at a time: phase 0 of the kernels that need it.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "backends/cpu/kernels/conv_shape.h"
 #include "backends/cpu/simd/transpose.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
-// Block `tile` of ceil(points / block) per image; `to` is dense [batch][point][channel]. The lines of `from` may lie
-// apart.
-inline void convert_planar_input(const ConvShape& shape, const ImageStrides& strides, const float* from, float* to,
-                                 int64_t block, int64_t tile) {
+// Block `tile` of ceil(points / block) per image; `to` is [batch][point][channel] with `pitch` elements from point to
+// point. `from` is channels-first, its lines may lie apart, or channels-last.
+inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strides, const float* from, float* to, int64_t pitch,
+                       int64_t block, int64_t tile) {
   const int64_t points = shape.in_points();
   const int64_t channels = shape.groups * shape.in_channels;
   const int64_t blocks = ceil_div(points, block);
@@ -26,16 +27,21 @@ inline void convert_planar_input(const ConvShape& shape, const ImageStrides& str
     const int64_t line = point / shape.in[2];
     const int64_t offset = line / shape.in[1] * strides.axis[0] + line % shape.in[1] * strides.axis[1] +
                            point % shape.in[2] * strides.axis[2];
-    transpose(from + image * strides.batch + offset, strides.channel, to + (image * points + point) * channels,
-              channels, channels, end - point);
+    const float* source = from + image * strides.batch + offset;
+    float* target = to + (image * points + point) * pitch;
+    if (strides.channel == 1) {
+      for (int64_t i = 0; i < end - point; ++i)
+        std::memcpy(target + i * pitch, source + i * strides.axis[2], static_cast<size_t>(channels) * sizeof(float));
+    } else {
+      transpose(source, strides.channel, target, pitch, channels, end - point);
+    }
     point = end;
   }
 }
 
-// The strides of what convert_planar_input writes.
-inline ImageStrides converted_strides(const ConvShape& shape) {
-  const int64_t channels = shape.groups * shape.in_channels;
-  return {shape.in_points() * channels, 1, {shape.in[1] * shape.in[2] * channels, shape.in[2] * channels, channels}};
+// The strides of what copy_channels_last writes.
+inline ImageStrides copied_strides(const ConvShape& shape, int64_t pitch) {
+  return {shape.in_points() * pitch, 1, {shape.in[1] * shape.in[2] * pitch, shape.in[2] * pitch, pitch}};
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER
