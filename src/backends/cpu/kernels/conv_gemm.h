@@ -69,10 +69,10 @@ struct ConvGemmPlan {
   int64_t max_rows;        // rows of one column group in a tile
   int64_t panels_summed;   // panels whose partial sums are kept at once
   int64_t max_segments;
-  int64_t max_depth;       // of one segment: K that a row pointer leads to
-  int64_t border_rows;     // of a tile: rows whose joined taps lie partly outside the image and are copied
-  int64_t copy_pitch;      // elements from pixel to pixel of the copied input
-  int64_t copy_points;     // input positions of one copying tile
+  int64_t max_depth;    // of one segment: K that a row pointer leads to
+  int64_t border_rows;  // of a tile: rows whose joined taps lie partly outside the image and are copied
+  int64_t copy_pitch;   // elements from pixel to pixel of the copied input
+  int64_t copy_points;  // input positions of one copying tile
   int64_t scratch_bytes;
   int64_t shared_bytes;
 };

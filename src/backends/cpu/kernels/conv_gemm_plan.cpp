@@ -7,20 +7,23 @@
 namespace polyphase::cpu {
 namespace {
 
-constexpr int64_t rows_aimed = 144;      // rows of a tile: enough to reuse a panel, little enough for the inner caches
-constexpr int64_t tiles_aimed = 24;      // below this, tiles get smaller so that every thread finds work
-constexpr int64_t work_aimed = 400'000;  // multiply-adds below which a tile is not split further
+// Rows of a tile: enough to reuse a panel, little enough for the inner caches, which also hold what is turned on its
+// way out.
+constexpr int64_t rows_aimed = 288;
+constexpr int64_t rows_aimed_planar = 144;
+constexpr int64_t tiles_aimed = 24;          // below this, tiles get smaller so that every thread finds work
+constexpr int64_t work_aimed = 400'000;      // multiply-adds below which a tile is not split further
 constexpr int64_t table_entries = 6 * 1024;  // row pointers of a tile
 constexpr int64_t gather_floats = 64 * 1024;
 constexpr int64_t local_floats = 96 * 1024;
 constexpr int64_t staging_floats = 48 * 1024;
 constexpr int64_t summed_floats = 64 * 1024;  // partial sums of a tile
-constexpr int64_t collision_floats = 512;  // half of what one way of a first-level cache holds
-constexpr int64_t collide_above = 256;     // input channels below which a row's part is used up before it is pushed out
-constexpr int64_t copy_work = 256;         // multiply-adds of an input element that pay for its copy
-constexpr int64_t line_floats = 16;        // of a cache line
-constexpr int64_t gather_below = 12;  // input channels under which a tap is too short for an inner loop of its own
-constexpr int64_t join_below = 128;   // input channels from which changing segments costs nothing
+constexpr int64_t collision_floats = 512;     // half of what one way of a first-level cache holds
+constexpr int64_t collide_above = 256;  // input channels below which a row's part is used up before it is pushed out
+constexpr int64_t copy_work = 256;      // multiply-adds of an input element that pay for its copy
+constexpr int64_t line_floats = 16;     // of a cache line
+constexpr int64_t gather_below = 12;    // input channels under which a tap is too short for an inner loop of its own
+constexpr int64_t join_below = 128;     // input channels from which changing segments costs nothing
 
 // One vector alone leaves the multiply-adders waiting for the broadcasts.
 double vector_cost(int64_t vectors) { return vectors == 1 ? 1.25 : static_cast<double>(vectors); }
@@ -153,7 +156,7 @@ void choose_tiles(ConvGemmPlan& plan) {
   const int64_t step = s.transposed ? s.stride[2] : 1;
   const int64_t all = std::max<int64_t>(1, ceil_div(plan.format.columns, unit)) * unit;
   const int64_t depth = plan.max_segments * plan.max_depth;
-  TileSizes aim = {rows_aimed, all};
+  TileSizes aim = {plan.out_planar ? rows_aimed_planar : rows_aimed, all};
   aim.rows = std::min(aim.rows, std::max<int64_t>(1, table_entries / std::max<int64_t>(1, plan.max_segments)));
   const bool copied =
       plan.gathered || (plan.joined && 4 * border_rows_of_line(s, plan.format) > ceil_div(s.out[2], step));
@@ -168,14 +171,15 @@ void choose_tiles(ConvGemmPlan& plan) {
   }
   split(plan, aim);
   const int64_t groups_of_columns = plan.format.column_groups;
+  const int64_t image = s.batch * s.in_points() * s.in_channels;
+  const int64_t weights = s.kernel_points() * s.in_channels * s.out_channels;
   while (tile_count(plan) < tiles_aimed) {
     const int64_t rows = std::min(aim.rows, plan.lines_per_tile * ceil_div(s.out[2], step));
     if (rows * aim.n_block * groups_of_columns * depth < work_aimed) break;
-    if (aim.n_block > 4 * unit) {
-      aim.n_block = halve(aim.n_block);
-    } else if (rows > 48) {
-      aim.rows = ceil_div(rows, 2);
-    } else if (aim.n_block > unit) {
+    // Every block of columns reads the image again, every block of rows the weights.
+    const bool few_pixels = image * plan.n_blocks <= weights * plan.line_blocks * plan.x_blocks;
+    const bool by_columns = aim.n_block > (few_pixels ? unit : 4 * unit);
+    if (by_columns || (rows <= 48 && aim.n_block > unit)) {
       aim.n_block = halve(aim.n_block);
     } else if (rows > 24) {
       aim.rows = ceil_div(rows, 2);
@@ -228,7 +232,8 @@ int64_t scratch_bytes(const ConvGemmPlan& plan) {
       plan.format.stacked ? plan.max_rows * columns : plan.lines_per_tile * plan.x_block * columns;
   return padded(plan.max_depth * 4) + padded((plan.n_block + 3 * width) * 4) + padded(plan.lines_per_tile * 32) +
          padded(plan.max_segments * plan.max_rows * 8) + padded(plan.max_segments * 4) + padded(plan.max_rows * 8) +
-         padded(plan.max_rows * plan.panels_summed * 8) + padded(plan.max_rows * plan.panels_summed * 3 * width * 4) + (plan.gathered ? padded(plan.max_rows * plan.max_depth * 4) : 0) +
+         padded(plan.max_rows * plan.panels_summed * 8) + padded(plan.max_rows * plan.panels_summed * 3 * width * 4) +
+         (plan.gathered ? padded(plan.max_rows * plan.max_depth * 4) : 0) +
          padded(plan.border_rows * plan.max_segments * plan.max_depth * 4) +
          (plan.local ? padded(plan.lines_per_tile *
                               (plan.max_rows / plan.lines_per_tile + 1 + plan.local_shift[1] - plan.local_shift[0]) *
@@ -271,7 +276,7 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   const int64_t taps_w = plan.format.stacked ? w.stacked_taps().count : most_taps(w);
   find_shifts(w, plan.local_shift);
   const int64_t halo = plan.local_shift[1] - plan.local_shift[0];
-  plan.local = plan.in_planar && turns_locally(shape) && halo <= rows_aimed / 4;
+  plan.local = plan.in_planar && turns_locally(shape) && halo <= rows_aimed_planar / 4;
   choose_segments(plan, taps_w);
   choose_tiles(plan);
   if (plan.local && plan.n_blocks > 2) {  // every block of columns would turn the same input again

@@ -85,11 +85,11 @@ class Tile : private GemmBlock {
     const int64_t parts = ceil_div(channels_, chunk_depth);
     const int64_t part = ceil_div(channels_, parts);
     const int32_t together = parts > 1 ? 1 : segments_in_chunk();
-    for (int32_t s = 0; s < segments_; s += together) {
-      for (int64_t c = 0; c < channels_; c += part) {
+    for (int64_t c = 0; c < channels_; c += part) {
+      for (int32_t s = 0; s < segments_; s += together) {
         const int32_t end = std::min(s + together, segments_);
-        const Chunk chunk = {s, end, c, std::min(part, channels_ - c), s == 0 && c == 0,
-                             end == segments_ && c + part >= channels_};
+        const Chunk chunk = {
+            s, end, c, std::min(part, channels_ - c), s == 0 && c == 0, end == segments_ && c + part >= channels_};
         for (int64_t p = panel0; p < panel1; ++p) multiply_panel(p, panel0, chunk);
       }
     }

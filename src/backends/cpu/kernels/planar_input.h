@@ -12,8 +12,8 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
 // Block `tile` of ceil(points / block) per image; `to` is [batch][point][channel] with `pitch` elements from point to
 // point. `from` is channels-first, its lines may lie apart, or channels-last.
-inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strides, const float* from, float* to, int64_t pitch,
-                       int64_t block, int64_t tile) {
+inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strides, const float* from, float* to,
+                               int64_t pitch, int64_t block, int64_t tile) {
   const int64_t points = shape.in_points();
   const int64_t channels = shape.groups * shape.in_channels;
   const int64_t blocks = ceil_div(points, block);
