@@ -8,8 +8,17 @@ A failing network reproduces by its name: pytest tests/python/test_random_networ
 
 from __future__ import annotations
 
+import collections
+import concurrent.futures
+import contextlib
+import functools
+import io
 import json
+import multiprocessing
+import os
+import pathlib
 import random
+import tempfile
 import time
 import warnings
 
@@ -18,7 +27,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from conftest import wants_full
+from conftest import Program, wants_full
 from export import EXPORTERS, export_onnx
 from networks import Family
 from random_networks import RandomNetwork
@@ -113,35 +122,39 @@ def check_network(polyphase, folder, seed: int, exporter: str, dynamic: bool) ->
         check_numbers(polyphase, folder / "model.ppe", model, seed, other, folder)
 
 
-def pytest_generate_tests(metafunc):
-    if "network" in metafunc.fixturenames:
-        metafunc.parametrize("network", metafunc.config.getoption("--network"))
-
-
-def test_random_network(network, polyphase, tmp_path):
-    """The networks that were named."""
-    seed, exporter, form = network.split("-")
-    check_network(polyphase, tmp_path, int(seed), exporter, form == "dynamic")
+def try_network(program, deadline: float | None, seed: int, exporter: str, dynamic: bool) -> tuple[str, str]:
+    """What came of it, in a process of its own: done, unexportable, late or failed, and in what words."""
+    if deadline is not None and time.time() > deadline:
+        return "late", ""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        try:
+            check_network(Program(program), pathlib.Path(folder), seed, exporter, dynamic)
+            return "done", ""
+        except Unexportable as problem:
+            return "unexportable", str(problem)
+        except Exception as problem:  # the others shall say what they have to say
+            return "failed", f"--network {name_of(seed, exporter, dynamic)}: {type(problem).__name__}: {str(problem)[:1500]}"
 
 
 def test_random_networks(polyphase, tmp_path, slice_seed, request, capsys):
-    """Networks until the time is up, or with --full a number of them in all forms."""
+    """Networks until the time is up, with --full a number of them in all forms, or those that --network names."""
+    for seed, exporter, form in [name.split("-") for name in request.config.getoption("--network")]:
+        check_network(polyphase, tmp_path, int(seed), exporter, form == "dynamic")
+    if request.config.getoption("--network"):
+        return
     full = wants_full(request.config)
-    first, began, done, failed, unexported = slice_seed * 100_000, time.monotonic(), 0, [], 0
-    for seed in range(first, first + FULL_COUNT):
-        # The slice takes one form of each: PyTorch's new exporter needs seconds.
-        for exporter, dynamic in FORMS if full else [FORMS[(0, 2, 3, 1, 2, 3)[seed % 6]]]:
-            if not full and time.monotonic() - began > SLICE_SECONDS:
-                break
-            try:
-                check_network(polyphase, tmp_path, seed, exporter, dynamic)
-                done += 1
-            except Unexportable:
-                unexported += 1
-            except Exception as problem:  # the others shall say what they have to say
-                failed.append(f"--network {name_of(seed, exporter, dynamic)}: {type(problem).__name__}: {str(problem)[:1500]}")
+    deadline = None if full else time.time() + SLICE_SECONDS
+    first = slice_seed * 100_000
+    # The slice takes one form of each: PyTorch's new exporter needs seconds.
+    tasks = [(seed, *form) for seed in range(first, first + FULL_COUNT) for form in (FORMS if full else [FORMS[(0, 2, 3, 1, 2, 3)[seed % 6]]])]
+    with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+        results = list(pool.map(functools.partial(try_network, polyphase.path, deadline), *zip(*tasks)))
+    count = collections.Counter(outcome for outcome, _ in results)
     with capsys.disabled():
-        print(f"\n{done} random networks from seed {first} (--slice-seed {slice_seed}), {unexported} that PyTorch could not export")
+        print(f"\n{count['done']} random networks from seed {first} (--slice-seed {slice_seed}), "
+              f"{count['unexportable']} that PyTorch could not export")
+    failed = [words for outcome, words in results if outcome == "failed"]
     if failed:
         pytest.fail(f"{len(failed)} networks:\n" + "\n".join(failed), pytrace=False)
-    assert done >= 5
+    assert count["done"] >= 5
