@@ -8,6 +8,7 @@
 #include "backends/cpu/kernels/matmul_run.h"
 #include "backends/cpu/kernels/normalize_run.h"
 #include "backends/cpu/kernels/number_elements_run.h"
+#include "backends/cpu/kernels/number_product_run.h"
 #include "backends/cpu/kernels/number_reduce_run.h"
 #include "backends/cpu/kernels/pool_run.h"
 #include "backends/cpu/kernels/reduce_run.h"
@@ -78,6 +79,18 @@ Fault number_elements(const Plan& plan, const Pointers& pointers, int, int64_t t
   return nullptr;
 }
 
+Fault number_matmul(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_number_matmul(head_of<NumberMatmulPlan>(plan), pointers.inputs[0], pointers.inputs[1], pointers.outputs[0], tile);
+  return nullptr;
+}
+
+Fault number_conv(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  const auto& p = head_of<NumberConvPlan>(plan);
+  run_number_conv(p, pointers.inputs[p.data], p.bias < 0 ? nullptr : pointers.inputs[p.bias], pointers.packed,
+                  pointers.outputs[0], tile);
+  return nullptr;
+}
+
 Fault number_reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   run_number_reduce(head_of<ReducePlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
   return nullptr;
@@ -116,6 +129,8 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .normalize_columns = POLYPHASE_ENTRY(normalize_columns),
     .reduce = POLYPHASE_ENTRY(reduce),
     .number_elements = POLYPHASE_ENTRY(number_elements),
+    .number_matmul = POLYPHASE_ENTRY(number_matmul),
+    .number_conv = POLYPHASE_ENTRY(number_conv),
     .number_reduce = POLYPHASE_ENTRY(number_reduce),
     .softmax = POLYPHASE_ENTRY(softmax),
     .matmul = POLYPHASE_ENTRY(matmul),

@@ -31,6 +31,8 @@ struct ClusterKernels {
   RunFunction normalize_columns;
   RunFunction reduce;
   RunFunction number_elements;
+  RunFunction number_matmul;
+  RunFunction number_conv;
   RunFunction number_reduce;
   RunFunction softmax;
   RunFunction matmul;

@@ -1,7 +1,7 @@
 // The row of matmul in FP32.
 #include <algorithm>
 
-#include "backends/cpu/kernels/matmul.h"
+#include "backends/cpu/rows/matmul_walk.h"
 #include "backends/cpu/rows/row_list.h"
 
 namespace polyphase::cpu {
@@ -9,6 +9,12 @@ namespace {
 
 std::string accepts_matmul(const StepDesc& desc, const Target&) {
   if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
+  return refuse_matmul(desc);
+}
+
+}  // namespace
+
+std::string refuse_matmul(const StepDesc& desc) {
   for (const auto* side : {&desc.inputs, &desc.outputs}) {
     for (const OperandDesc& operand : *side) {
       if (operand.present && !operand.layout.is_row_major()) return "takes row-major operands only";
@@ -16,6 +22,8 @@ std::string accepts_matmul(const StepDesc& desc, const Target&) {
   }
   return needs_unfused(desc);
 }
+
+namespace {
 
 double cost_matmul(const StepDesc& desc, const Target& target) {
   const Shape& b = desc.inputs[1].type.shape;
@@ -39,7 +47,9 @@ void line_up(const TensorDesc& desc, int matrix, int rank, int64_t* strides) {
   }
 }
 
-Plan plan_matmul(const PlanRequest& request, const Target& target) {
+}  // namespace
+
+MatmulPlan walk_matmul(const PlanRequest& request, int64_t tile_rows, int64_t tile_columns) {
   const TensorDesc& a = request.inputs[0];
   const TensorDesc& b = request.inputs[1];
   const TensorDesc& y = request.outputs[0];
@@ -60,11 +70,17 @@ Plan plan_matmul(const PlanRequest& request, const Target& target) {
   line_up(a, std::min(a.rank, 2), plan.batch_rank, plan.a_batch);
   line_up(b, std::min(b.rank, 2), plan.batch_rank, plan.b_batch);
   line_up(y, y_matrix, plan.batch_rank, plan.y_batch);
-  plan.tile_rows = 96;
-  plan.tile_columns = 2 * vector_width(target.cluster);
+  plan.tile_rows = tile_rows;
+  plan.tile_columns = tile_columns;
   plan.row_tiles = ceil_div(plan.rows, plan.tile_rows);
   plan.column_tiles = ceil_div(plan.columns, plan.tile_columns);
-  return Plan::of(plan);
+  return plan;
+}
+
+namespace {
+
+Plan plan_matmul(const PlanRequest& request, const Target& target) {
+  return Plan::of(walk_matmul(request, 96, 2 * vector_width(target.cluster)));
 }
 
 const MatmulPlan& plan_of(const Plan& plan) { return *reinterpret_cast<const MatmulPlan*>(plan.bytes()); }
