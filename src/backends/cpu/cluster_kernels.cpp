@@ -8,6 +8,8 @@
 #include "backends/cpu/kernels/matmul_run.h"
 #include "backends/cpu/kernels/normalize_run.h"
 #include "backends/cpu/kernels/number_elements_run.h"
+#include "backends/cpu/kernels/number_image_run.h"
+#include "backends/cpu/kernels/number_normalize_run.h"
 #include "backends/cpu/kernels/number_product_run.h"
 #include "backends/cpu/kernels/number_reduce_run.h"
 #include "backends/cpu/kernels/pool_run.h"
@@ -91,6 +93,26 @@ Fault number_conv(const Plan& plan, const Pointers& pointers, int, int64_t tile,
   return nullptr;
 }
 
+Fault number_pool(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_number_pool(head_of<PoolPlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
+  return nullptr;
+}
+
+Fault number_resample(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_number_resample(head_of<ResamplePlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
+  return nullptr;
+}
+
+Fault number_normalize(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_number_normalize(head_of<NumberNormalizePlan>(plan), pointers.inputs, pointers.outputs[0], tile);
+  return nullptr;
+}
+
+Fault number_softmax(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_number_softmax(head_of<NumberSoftmaxPlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
+  return nullptr;
+}
+
 Fault number_reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   run_number_reduce(head_of<ReducePlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
   return nullptr;
@@ -131,6 +153,10 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .number_elements = POLYPHASE_ENTRY(number_elements),
     .number_matmul = POLYPHASE_ENTRY(number_matmul),
     .number_conv = POLYPHASE_ENTRY(number_conv),
+    .number_pool = POLYPHASE_ENTRY(number_pool),
+    .number_resample = POLYPHASE_ENTRY(number_resample),
+    .number_normalize = POLYPHASE_ENTRY(number_normalize),
+    .number_softmax = POLYPHASE_ENTRY(number_softmax),
     .number_reduce = POLYPHASE_ENTRY(number_reduce),
     .softmax = POLYPHASE_ENTRY(softmax),
     .matmul = POLYPHASE_ENTRY(matmul),

@@ -33,6 +33,10 @@ struct ClusterKernels {
   RunFunction number_elements;
   RunFunction number_matmul;
   RunFunction number_conv;
+  RunFunction number_pool;
+  RunFunction number_resample;
+  RunFunction number_normalize;
+  RunFunction number_softmax;
   RunFunction number_reduce;
   RunFunction softmax;
   RunFunction matmul;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/dtype.h"
+
 namespace polyphase::cpu {
 
 struct PoolPlan {
@@ -12,6 +14,8 @@ struct PoolPlan {
   int64_t padded[3];        // in + pre + post: what include_pad counts
   int64_t from_strides[5];  // elements: n, c, spatial
   int64_t to_strides[5];
+  DType dtype;
+  int64_t least;    // what a window of padding alone gives in integers
   int32_t average;  // 0: max
   int32_t include_pad;
   int32_t channels_inside;  // 1: both tensors have the channel axis contiguous; 0: the last spatial axis is walked by

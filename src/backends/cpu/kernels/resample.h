@@ -6,11 +6,14 @@
 
 #include <cstdint>
 
+#include "base/dtype.h"
+
 namespace polyphase::cpu {
 
 struct ResampleTap {
   int64_t offset;  // elements
   float weight;
+  double exact;  // the weight for sums in FP64
 };
 
 struct ResamplePlan {
@@ -21,6 +24,7 @@ struct ResamplePlan {
   int64_t from_strides[2];  // n, c
   int64_t to_strides[5];
   int32_t channels_inside;
+  DType dtype;
   int64_t tiles;  // as pool's
 };
 

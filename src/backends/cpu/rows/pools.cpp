@@ -1,4 +1,4 @@
-// Rows of max_pool and avg_pool in FP32.
+// Rows of max_pool and avg_pool: in FP32 on vectors of its own, in any dtype by runs of numbers.
 #include <algorithm>
 
 #include "backends/cpu/kernels/pool.h"
@@ -19,6 +19,19 @@ double cost_pool(const StepDesc& desc, const Target& target) {
   return moving_seconds(desc) + result_elements(desc) * taps * 0.5e-9 / lanes;
 }
 
+std::string accepts_number_pool(const StepDesc& desc, const Target&) {
+  if (std::string refusal = needs_wide(desc); !refusal.empty()) return refusal;
+  return needs_unfused(desc);
+}
+
+double cost_number_pool(const StepDesc& desc, const Target& target) { return cost_pool(desc, target) * 4; }
+
+int64_t least_integer(DType dtype) {
+  if (is_float(dtype) || !is_signed(dtype)) return 0;
+  const int bits = dtype == DType::i4 ? 4 : 8 * static_cast<int>(size_bytes(dtype));
+  return -(int64_t{1} << (bits - 2)) * 2;
+}
+
 Plan plan_pool(const PlanRequest& request, const Target&) {
   const TensorDesc& x = request.inputs[0];
   const TensorDesc& y = request.outputs[0];
@@ -26,6 +39,8 @@ Plan plan_pool(const PlanRequest& request, const Target&) {
   PoolPlan plan{};
   plan.average = request.desc.anchor_part().op->name == "avg_pool" ? 1 : 0;
   plan.include_pad = plan.average != 0 && attributes.get<bool>("include_pad") ? 1 : 0;
+  plan.dtype = x.dtype;
+  plan.least = least_integer(x.dtype);
   plan.batch = x.sizes[0];
   plan.channels = x.sizes[1];
   std::fill_n(plan.in, 3, 1);
@@ -58,6 +73,14 @@ Plan plan_pool(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
+// Lanes are channels, of any stride.
+Plan plan_number_pool(const PlanRequest& request, const Target& target) {
+  Plan plan = plan_pool(request, target);
+  auto& head = plan.head<PoolPlan>();
+  head.tiles = request.outputs[0].empty() ? 0 : head.batch * head.out[0] * head.out[1];
+  return plan;
+}
+
 }  // namespace
 
 void add_pool_rows(const ClusterKernels& kernels, RowList& rows) {
@@ -72,6 +95,13 @@ void add_pool_rows(const ClusterKernels& kernels, RowList& rows) {
     row.plan = plan_pool;
     row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const PoolPlan*>(plan.bytes())->tiles; };
     row.run = kernels.pool;
+    rows.push_back(row);
+    row.name = "number_pool";
+    row.doc = "any dtype: the extremes, or FP64 sums, of runs of channels";
+    row.accepts = accepts_number_pool;
+    row.cost = cost_number_pool;
+    row.plan = plan_number_pool;
+    row.run = kernels.number_pool;
     rows.push_back(row);
   }
 }

@@ -38,6 +38,9 @@ bool gives_places(ReduceKind kind) { return kind == ReduceKind::arg_max || kind 
 
 std::string accepts_number_reduce(const StepDesc& desc, const Target&) {
   const ReduceKind kind = kind_of(desc);
+  if (!gives_places(kind)) {
+    if (std::string refusal = needs_wide(desc); !refusal.empty()) return refusal;
+  }
   const bool real = kind == ReduceKind::l2 || kind == ReduceKind::log_sum || kind == ReduceKind::log_sum_exp;
   if (real && !is_float(desc.data().type.dtype)) return "roots and logarithms of floats only";
   return needs_unfused(desc);

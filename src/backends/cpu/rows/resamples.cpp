@@ -1,4 +1,5 @@
-// The row of resize in FP32: per-axis lists of places and weights, made at plan time from the operator's own rules.
+// The rows of resize, in FP32 and in any float dtype: per-axis lists of places and weights, made at plan time from the
+// operator's own rules.
 #include <algorithm>
 
 #include "backends/cpu/kernels/resample.h"
@@ -8,8 +9,7 @@
 namespace polyphase::cpu {
 namespace {
 
-std::string accepts_resample(const StepDesc& desc, const Target&) {
-  if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
+std::string refuse_resample(const StepDesc& desc) {
   const Shape& x = desc.inputs[0].type.shape;
   const Shape& y = desc.outputs[0].type.shape;
   if (x.rank() < 3 || x.rank() > 5) return "takes (N, C, one to three spatial axes)";
@@ -22,6 +22,17 @@ std::string accepts_resample(const StepDesc& desc, const Target&) {
   return needs_unfused(desc);
 }
 
+std::string accepts_resample(const StepDesc& desc, const Target&) {
+  if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
+  return refuse_resample(desc);
+}
+
+std::string accepts_number_resample(const StepDesc& desc, const Target&) {
+  if (std::string refusal = needs_wide(desc); !refusal.empty()) return refusal;
+  if (!is_float(desc.inputs[0].type.dtype)) return "computes floats";
+  return refuse_resample(desc);
+}
+
 double cost_resample(const StepDesc& desc, const Target&) {
   const std::string& mode = desc.attributes().get<std::string>("mode");
   return moving_seconds(desc) + result_elements(desc) * (mode == "nearest" ? 0.2e-9 : (mode == "linear" ? 1e-9 : 4e-9));
@@ -31,6 +42,7 @@ Plan plan_resample(const PlanRequest& request, const Target&) {
   const TensorDesc& x = request.inputs[0];
   const TensorDesc& y = request.outputs[0];
   ResamplePlan head{};
+  head.dtype = x.dtype;
   head.batch = x.sizes[0];
   head.channels = x.sizes[1];
   for (std::size_t i = 0; i < 2; ++i) {
@@ -42,7 +54,7 @@ Plan plan_resample(const PlanRequest& request, const Target&) {
   for (std::size_t axis = 0; axis < 3; ++axis) {
     head.out[axis] = 1;
     head.taps[axis] = 1;
-    lists[axis] = {{0, 1.0F}};
+    lists[axis] = {{0, 1.0F, 1.0}};
     if (axis + spatial < 3) continue;
     const std::size_t own = axis + spatial - 1;  // the tensor's axis
     const ResizeAxis rule = resize_axis(request.desc.attributes(), own, x.sizes[own], y.sizes[own]);
@@ -59,7 +71,7 @@ Plan plan_resample(const PlanRequest& request, const Target&) {
     for (const auto& source : sources) {
       for (std::size_t k = 0; k < longest; ++k) {
         const WeightedPlace entry = k < source.size() ? source[k] : WeightedPlace{0, 0.0};
-        lists[axis].push_back({entry.place * x.strides[own], static_cast<float>(entry.weight)});
+        lists[axis].push_back({entry.place * x.strides[own], static_cast<float>(entry.weight), entry.weight});
       }
     }
   }
@@ -72,6 +84,16 @@ Plan plan_resample(const PlanRequest& request, const Target&) {
   }
   return plan;
 }
+
+// Lanes are channels, of any stride.
+Plan plan_number_resample(const PlanRequest& request, const Target& target) {
+  Plan plan = plan_resample(request, target);
+  auto& head = plan.head<ResamplePlan>();
+  head.tiles = request.outputs[0].empty() ? 0 : head.batch * head.out[0] * head.out[1];
+  return plan;
+}
+
+double cost_number_resample(const StepDesc& desc, const Target& target) { return cost_resample(desc, target) * 4; }
 
 }  // namespace
 
@@ -86,6 +108,13 @@ void add_resample_rows(const ClusterKernels& kernels, RowList& rows) {
   row.plan = plan_resample;
   row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const ResamplePlan*>(plan.bytes())->tiles; };
   row.run = kernels.resample;
+  rows.push_back(row);
+  row.name = "number_resample";
+  row.doc = "any float dtype: FP64 sums of runs of channels";
+  row.accepts = accepts_number_resample;
+  row.cost = cost_number_resample;
+  row.plan = plan_number_resample;
+  row.run = kernels.number_resample;
   rows.push_back(row);
 }
 

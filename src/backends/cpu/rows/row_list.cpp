@@ -13,6 +13,11 @@ std::string needs_f32(const StepDesc& desc) {
   return {};
 }
 
+std::string needs_wide(const StepDesc& desc) {
+  const DType dtype = desc.data().type.dtype;
+  return dtype == DType::f16 || dtype == DType::bf16 ? std::string(name_of(dtype)) + " is computed in f32" : "";
+}
+
 std::string needs_unfused(const StepDesc& desc) {
   return desc.parts.size() == 1 ? "" : "takes no beginnings or endings";
 }

@@ -18,6 +18,7 @@ void add_move_rows(const ClusterKernels& kernels, RowList& rows);
 void add_elementwise_rows(const ClusterKernels& kernels, RowList& rows);
 void add_number_element_rows(const ClusterKernels& kernels, RowList& rows);
 void add_number_product_rows(const ClusterKernels& kernels, RowList& rows);
+void add_number_normalize_rows(const ClusterKernels& kernels, RowList& rows);
 void add_pool_rows(const ClusterKernels& kernels, RowList& rows);
 void add_normalize_rows(const ClusterKernels& kernels, RowList& rows);
 void add_reduce_rows(const ClusterKernels& kernels, RowList& rows);
@@ -28,6 +29,7 @@ void add_resample_rows(const ClusterKernels& kernels, RowList& rows);
 
 // Words of refusal that several rows share; empty: the rule holds.
 std::string needs_f32(const StepDesc& desc);      // every present operand and result is f32
+std::string needs_wide(const StepDesc& desc);     // the operand is not f16 or bf16, which are computed in f32
 std::string needs_unfused(const StepDesc& desc);  // no beginnings, no endings
 
 // The entry points of a cluster; only to be called where it runs.

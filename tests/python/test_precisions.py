@@ -1,7 +1,7 @@
-"""The families with FP16 and BF16 weights and activations: no reference loops, and errors as small as the best of the others'.
+"""The families with weights and activations of other floats than FP32: no reference loops, and errors as small as the best of the others'.
 
 FP16 is measured against ONNX Runtime, which also computes it in FP32 on a CPU; BF16, which that does not run, against PyTorch. The truth
-is PyTorch in FP64 on the same rounded weights.
+is PyTorch in FP64 on the same rounded weights. FP64 networks must show no error but the rounding of their FP32 result.
 """
 
 from __future__ import annotations
@@ -61,16 +61,19 @@ def export_unfolded(module: nn.Module, inputs: dict[str, torch.Tensor], path: pa
     return path
 
 
+def assert_no_reference(polyphase, engine: pathlib.Path):
+    steps = json.loads(polyphase("inspect", engine, "--json").stdout)["steps"]
+    slow = [step["node"] for step in steps if step["reference"]]
+    assert not slow, f"these steps run reference loops: {slow}"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_half(name, kind, polyphase, tmp_path, record_property):
     family = FAMILIES[name]()
     narrow = Narrow(family.module, KINDS[kind]).eval()
     model = export_unfolded(narrow, family.inputs, tmp_path / "model.onnx")
     polyphase("compile", model, "-o", tmp_path / "model.ppe")
-    steps = json.loads(polyphase("inspect", tmp_path / "model.ppe", "--json").stdout)["steps"]
-    slow = [step["node"] for step in steps if step["reference"]]
-    assert not slow, f"these steps run reference loops: {slow}"
-
+    assert_no_reference(polyphase, tmp_path / "model.ppe")
     (x,) = family.inputs.values()
     right = in_fp64(narrow, x)
     arrays = {key: value.numpy() for key, value in family.inputs.items()}
@@ -84,3 +87,15 @@ def test_half(name, kind, polyphase, tmp_path, record_property):
     record_property("error", f"{error / rms(right):.2e} of the RMS, peer {their_error / rms(right):.2e}")
     print(f"{name} {kind}: {error / rms(right):.2e} of the RMS, peer {their_error / rms(right):.2e}")
     assert error <= 1.1 * their_error, f"RMS error {error:.3e} of {rms(right):.3e}; the peer has {their_error:.3e}"
+
+
+def test_double(name, polyphase, tmp_path):
+    family = FAMILIES[name]()
+    double = Narrow(family.module, torch.float64).eval()
+    model = export_unfolded(double, family.inputs, tmp_path / "model.onnx")
+    polyphase("compile", model, "-o", tmp_path / "model.ppe")
+    assert_no_reference(polyphase, tmp_path / "model.ppe")
+    (x,) = family.inputs.values()
+    right = in_fp64(double, x)
+    ours = polyphase.run_arrays(tmp_path / "model.ppe", {key: value.numpy() for key, value in family.inputs.items()}, tmp_path)["out"]
+    assert rms(ours - right) <= 4e-8 * rms(right)
