@@ -67,7 +67,7 @@ Boxes boxes_concat(const PlanRequest& request) {
   return boxes;
 }
 
-// Each axis of size n and r repeats is walked as (r, n): r with operand stride 0.
+// Each axis of size n and r repeats is walked as (r, n): r with operand stride 0. What is 1 needs no walk.
 Boxes boxes_tile(const PlanRequest& request) {
   const TensorDesc& x = request.inputs[0];
   const TensorDesc& y = request.outputs[0];
@@ -75,9 +75,14 @@ Boxes boxes_tile(const PlanRequest& request) {
   box.input = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(x.rank); ++i) {
     const int64_t repeats = x.sizes[i] == 0 ? 0 : y.sizes[i] / x.sizes[i];
-    box.sizes.insert(box.sizes.end(), {repeats, x.sizes[i]});
-    box.from_strides.insert(box.from_strides.end(), {0, x.strides[i]});
-    box.to_strides.insert(box.to_strides.end(), {x.sizes[i] * y.strides[i], y.strides[i]});
+    const auto walk = [&box](int64_t size, int64_t from_stride, int64_t to_stride) {
+      if (size == 1) return;
+      box.sizes.push_back(size);
+      box.from_strides.push_back(from_stride);
+      box.to_strides.push_back(to_stride);
+    };
+    walk(repeats, 0, x.sizes[i] * y.strides[i]);
+    walk(x.sizes[i], x.strides[i], y.strides[i]);
   }
   return {box};
 }
@@ -196,7 +201,10 @@ std::string accepts_row_major(const StepDesc& desc, const Target&) {
 }
 
 std::string accepts_tile(const StepDesc& desc, const Target&) {
-  if (desc.outputs[0].type.shape.rank() > max_rank / 2) return "takes at most 4 axes";
+  int walks = 0;
+  for (const Dim& repeats : desc.attributes().get<std::vector<Dim>>("repeats")) walks += repeats == Dim(1) ? 0 : 1;
+  for (const Dim& size : desc.data().type.shape) walks += size == Dim(1) ? 0 : 1;
+  if (walks > max_rank) return "takes at most 8 axes and repeats that are not 1";
   return needs_unfused(desc);
 }
 
