@@ -27,6 +27,7 @@ enum class NumberOp : uint8_t {
   negate,  // of one operand from here on
   absolute,
   relu,
+  leaky_relu,  // of floats, with the plan's alpha
   logical_not,
   bit_not,
   cast,
@@ -37,6 +38,7 @@ struct NumberElementsPlan {
   ElementwisePlan walk;  // its steps are not used
   NumberOp op;
   int32_t operands[3];
+  double alpha;
 };
 
 }  // namespace polyphase::cpu

@@ -198,6 +198,18 @@ inline void store_cast(DType dtype, const Number* from, int64_t n, std::byte* to
   store_numbers(dtype, values, n, to, stride);
 }
 
+inline void leaky_relu_row(const NumberElementsPlan& plan, const ElementwiseRow& row, int64_t n) {
+  const ElementwisePlan& p = plan.walk;
+  const int64_t to_stride = p.to_strides[p.rank - 1];
+  double x[elementwise_block];
+  for (int64_t first = 0; first < n; first += elementwise_block) {
+    const int64_t count = std::min(elementwise_block, n - first);
+    load_operand(p, row, plan.operands[0], first, count, x);
+    for (int64_t i = 0; i < count; ++i) x[i] = x[i] < 0 ? plan.alpha * x[i] : x[i];
+    store_numbers(p.to_dtype, x, count, row.to + first * to_stride * bytes_of(p.to_dtype), to_stride);
+  }
+}
+
 template <class Number>
 inline void cast_row(const NumberElementsPlan& plan, const ElementwiseRow& row, int64_t n) {
   const ElementwisePlan& p = plan.walk;
@@ -274,7 +286,9 @@ inline void number_row(const NumberElementsPlan& plan, const ElementwiseRow& row
     default:
       break;
   }
-  if constexpr (!std::is_same_v<Number, double>) {
+  if constexpr (std::is_same_v<Number, double>) {
+    if (plan.op == NumberOp::leaky_relu) leaky_relu_row(plan, row, n);
+  } else {
     switch (plan.op) {
       POLYPHASE_NUMBER_OP(bit_and)
       POLYPHASE_NUMBER_OP(bit_or)

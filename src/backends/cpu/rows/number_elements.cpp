@@ -27,6 +27,7 @@ constexpr Word words[] = {
     {"equal", NumberOp::equal},
     {"greater", NumberOp::greater},
     {"greater_equal", NumberOp::greater_equal},
+    {"leaky_relu", NumberOp::leaky_relu},
     {"less", NumberOp::less},
     {"less_equal", NumberOp::less_equal},
     {"max", NumberOp::max},
@@ -75,6 +76,7 @@ Plan plan_number_elements(const PlanRequest& request, const Target&) {
   NumberElementsPlan plan{};
   set_elementwise_axes(request, plan.walk);
   plan.op = op_of(request.desc);
+  if (plan.op == NumberOp::leaky_relu) plan.alpha = request.desc.attributes().get<double>("alpha");
   const Part& part = request.desc.anchor_part();
   for (std::size_t i = 0; i < part.operands.size(); ++i) plan.operands[i] = part.operands[i];
   return Plan::of(plan);
