@@ -31,7 +31,9 @@ struct NumberConvPlan {
   int32_t data;
   int64_t bias_stride;
   int64_t column_blocks;  // of one group
-  int64_t tiles;          // batch × groups × column blocks × out[0] × out[1]
+  int64_t x_chunk;        // pixels of a row that one tile computes: whole strides
+  int64_t x_chunks;
+  int64_t tiles;  // batch × groups × column blocks × out[0] × out[1] × chunks
 };
 
 // The input position that tap t of output o reads; false: none, as the position falls between inputs.

@@ -139,7 +139,7 @@ inline void run_number_matmul(const NumberMatmulPlan& plan, const std::byte* a, 
 
 // ---------------------------------------------------------------- convolution
 
-// A tile: a row of result pixels, 16 output channels of them.
+// A tile: result pixels [first, end) of a row, 16 output channels of them.
 template <class Number>
 struct NumberConvTile {
   const NumberConvPlan& p;
@@ -150,6 +150,8 @@ struct NumberConvTile {
   int64_t columns;
   int64_t z;
   int64_t y;
+  int64_t first;
+  int64_t end;
 
   // Pixels x, x + step, … of one phase, `count` of them.
   void pixels(int64_t x, int64_t step, int64_t count) const {
@@ -195,9 +197,9 @@ struct NumberConvTile {
   void run() const {
     const ConvShape& s = p.shape;
     const int64_t step = s.transposed ? s.stride[2] : 1;
-    for (int64_t phase = 0; phase < std::min(step, s.out[2]); ++phase) {
-      for (int64_t x = phase; x < s.out[2]; x += step * product_rows)
-        pixels(x, step, std::min<int64_t>(product_rows, (s.out[2] - x + step - 1) / step));
+    for (int64_t phase = first; phase < std::min(first + step, end); ++phase) {
+      for (int64_t x = phase; x < end; x += step * product_rows)
+        pixels(x, step, std::min<int64_t>(product_rows, (end - x + step - 1) / step));
     }
   }
 };
@@ -206,6 +208,8 @@ inline void run_number_conv(const NumberConvPlan& p, const std::byte* data, cons
                             const std::byte* packed, std::byte* result, int64_t tile) {
   const ConvShape& s = p.shape;
   const int64_t bytes = bytes_of(p.dtype);
+  const int64_t first = tile % p.x_chunks * p.x_chunk;
+  tile /= p.x_chunks;
   const int64_t y = tile % s.out[1];
   tile /= s.out[1];
   const int64_t z = tile % s.out[0];
@@ -225,7 +229,9 @@ inline void run_number_conv(const NumberConvPlan& p, const std::byte* data, cons
                            result + to * bytes,
                            std::min(product_columns, s.out_channels - block * product_columns),
                            z,
-                           y}
+                           y,
+                           first,
+                           std::min(first + p.x_chunk, s.out[2])}
         .run();
   });
 }

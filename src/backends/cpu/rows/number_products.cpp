@@ -123,7 +123,10 @@ Plan plan_number_conv(const PlanRequest& request, const Target&) {
   if (at.bias >= 0) plan.bias_stride = request.inputs[static_cast<std::size_t>(at.bias)].strides[0];
   plan.column_blocks = column_blocks(plan.shape);
   const ConvShape& s = plan.shape;
-  plan.tiles = request.outputs[0].empty() ? 0 : s.batch * s.groups * plan.column_blocks * s.out[0] * s.out[1];
+  plan.x_chunk = 64 * (s.transposed ? s.stride[2] : 1);
+  plan.x_chunks = ceil_div(s.out[2], plan.x_chunk);
+  plan.tiles =
+      request.outputs[0].empty() ? 0 : s.batch * s.groups * plan.column_blocks * s.out[0] * s.out[1] * plan.x_chunks;
   return Plan::of(plan);
 }
 
