@@ -69,8 +69,8 @@ POLYPHASE_INLINE Number combined(Number x, Number y) {
   if constexpr (op == NumberOp::div) return quotient(x, y);
   if constexpr (op == NumberOp::mod) return remainder_of<false>(x, y);
   if constexpr (op == NumberOp::fmod) return remainder_of<true>(x, y);
-  if constexpr (op == NumberOp::min) return x < y || x != x ? x : y;
-  if constexpr (op == NumberOp::max) return x > y || x != x ? x : y;
+  if constexpr (op == NumberOp::min) return x < y || is_nan(x) ? x : y;
+  if constexpr (op == NumberOp::max) return x > y || is_nan(x) ? x : y;
   if constexpr (op == NumberOp::negate) {
     if constexpr (std::is_same_v<Number, double>)
       return -x;
@@ -139,9 +139,9 @@ POLYPHASE_INLINE T truncated(double x) {
   constexpr auto high = static_cast<double>(std::numeric_limits<T>::max());  // 64 bits: rounds up to a power of 2
   if constexpr (sizeof(T) < 8) {
     const double held = x < low ? low : x > high ? high : x;
-    return static_cast<T>(held != held ? 0.0 : held);
+    return static_cast<T>(is_nan(held) ? 0.0 : held);
   } else {
-    if (x != x) return 0;
+    if (is_nan(x)) return 0;
     if (x <= low) return std::numeric_limits<T>::min();
     return x >= high ? std::numeric_limits<T>::max() : static_cast<T>(x);
   }

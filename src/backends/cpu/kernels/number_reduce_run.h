@@ -25,7 +25,7 @@ POLYPHASE_INLINE Number number_start(const ReducePlan& p) {
 template <ReduceKind kind, class Number>
 POLYPHASE_INLINE Number number_step(Number sum, Number x) {
   if constexpr (std::is_same_v<Number, double>) {
-    return (kind == ReduceKind::max || kind == ReduceKind::min) && sum != sum ? sum : reduce_step<kind>(sum, x);
+    return (kind == ReduceKind::max || kind == ReduceKind::min) && is_nan(sum) ? sum : reduce_step<kind>(sum, x);
   } else {
     const auto a = static_cast<uint64_t>(sum);
     const auto b = static_cast<uint64_t>(x);
@@ -143,9 +143,8 @@ POLYPHASE_INLINE bool beats(Number x, Number best) {
   const bool better = maximum ? x > best : x < best;
   bool wins = last ? better | (x == best) : better;
   if constexpr (std::is_same_v<Number, double>) {
-    const bool is_nan = x != x;
-    const bool was_nan = best != best;
-    wins = (wins & !was_nan) | (is_nan & (last ? true : !was_nan));
+    const bool was_nan = is_nan(best);
+    wins = (wins & !was_nan) | (is_nan(x) & (last ? true : !was_nan));
   }
   return wins;
 }

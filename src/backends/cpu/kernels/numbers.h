@@ -2,6 +2,7 @@
 // rounded or wrapped once on their way back. The dtype is looked at once per run.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -30,6 +31,14 @@ POLYPHASE_INLINE int64_t bytes_of(DType dtype) {
     default:
       return 1;
   }
+}
+
+template <class Number>
+POLYPHASE_INLINE bool is_nan(Number x) {
+  if constexpr (std::is_floating_point_v<Number>)
+    return std::isnan(x);
+  else
+    return false;
 }
 
 // i4 and u4 hold their value in a byte.
