@@ -2,10 +2,6 @@
 //
 //     acc[i][j] = init[i][j] + Σ_segments Σ_c  row[segment][i][c] * panel[tap(segment)][c][j]
 //
-// Long sums are added up in pieces of `sum_piece` terms: the rounding error then grows with the square roots of the
-// piece and of their number, not of the whole length (blocked summation; Higham, "The accuracy of floating point
-// summation", 1993).
-//
 // A row is one output pixel of one phase; a segment is one tap that at least one row of the block needs, and its row
 // pointers lead straight into the channels-last input, or to a row of zeros where the tap falls outside. So no tap
 // list, stride, dilation or border reaches the inner loop: it is one broadcast and NV multiply-adds per row and
@@ -15,6 +11,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -26,8 +23,6 @@ constexpr int tile_rows(int vectors) {
   if (vec_width == 16) return vectors == 3 ? 8 : 12;
   return vectors == 3 ? 4 : 6;
 }
-
-inline constexpr int64_t sum_piece = 128;
 
 enum class TileActivation : uint8_t { none, relu, leaky_relu };
 

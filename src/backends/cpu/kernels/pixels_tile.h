@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <utility>
 
+#include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+inline constexpr int64_t pixels_piece = 2 * sum_piece;
 
 struct PixelsTile {
   const float* lines;    // [channel][depth tap][input line][pixel], at the least shift of the first pixel
@@ -27,26 +30,45 @@ void run_pixels_tile(const PixelsTile& t) {
   for (int m = 0; m < M; ++m) {
     for (int v = 0; v < V; ++v) acc[m][v] = broadcast(0.0F);
   }
+  const auto place = [&t](int m, int v) { return t.sums + m * t.sum_pitch + v * vec_width; };
   const float* weight = t.weights;
-  for (int64_t c = 0; c < t.channels; ++c) {
-    const float* lines = t.lines + c * t.channel_pitch;
-    for (int64_t k = 0; k < t.taps; ++k) {
-      const float* line = lines + t.offsets[k];
-      VecF x[V];
-      for (int v = 0; v < V; ++v) {
-        x[v] = load(line + v * vec_width);
-        if constexpr (M > 1) hold(x[v]);  // an unaligned load costs more than the multiply-add it feeds
+  bool summed = false;  // whether pieces of the sum lie at their places
+  const int64_t taps = t.taps > pixels_piece ? pixels_piece : t.taps;
+  const int64_t channels = taps == 0 || t.taps > taps ? 1 : pixels_piece / taps;
+  for (int64_t c0 = 0; c0 < t.channels; c0 += channels) {
+    const int64_t c1 = c0 + channels < t.channels ? c0 + channels : t.channels;
+    for (int64_t k0 = 0; k0 < t.taps; k0 += taps) {
+      const int64_t k1 = k0 + taps < t.taps ? k0 + taps : t.taps;
+      if (c0 + k0 > 0) {
+        for (int m = 0; m < M; ++m) {
+          for (int v = 0; v < V; ++v) {
+            store(place(m, v), summed ? load(place(m, v)) + acc[m][v] : acc[m][v]);
+            acc[m][v] = broadcast(0.0F);
+          }
+        }
+        summed = true;
       }
-      for (int m = 0; m < M; ++m) {
-        const VecF w = broadcast(weight[m]);
-        for (int v = 0; v < V; ++v) acc[m][v] = fma(x[v], w, acc[m][v]);
+      for (int64_t c = c0; c < c1; ++c) {
+        const float* lines = t.lines + c * t.channel_pitch;
+        for (int64_t k = k0; k < k1; ++k) {
+          const float* line = lines + t.offsets[k];
+          VecF x[V];
+          for (int v = 0; v < V; ++v) {
+            x[v] = load(line + v * vec_width);
+            if constexpr (M > 1) hold(x[v]);  // an unaligned load costs more than the multiply-add it feeds
+          }
+          for (int m = 0; m < M; ++m) {
+            const VecF w = broadcast(weight[m]);
+            for (int v = 0; v < V; ++v) acc[m][v] = fma(x[v], w, acc[m][v]);
+          }
+          weight += M;
+        }
       }
-      weight += M;
     }
   }
   for (int m = 0; m < M; ++m) {
     const VecF init = broadcast(t.init[m]);  // last: each step before would round at the bias's magnitude
-    for (int v = 0; v < V; ++v) store(t.sums + m * t.sum_pitch + v * vec_width, acc[m][v] + init);
+    for (int v = 0; v < V; ++v) store(place(m, v), (summed ? load(place(m, v)) + acc[m][v] : acc[m][v]) + init);
   }
 }
 
