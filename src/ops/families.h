@@ -22,6 +22,7 @@ std::vector<OpDef> norm_operators();
 std::vector<OpDef> pad_operators();
 std::vector<OpDef> pool_operators();
 std::vector<OpDef> range_operators();
+std::vector<OpDef> recurrence_operators();
 std::vector<OpDef> reduce_operators();
 std::vector<OpDef> reshape_operators();
 std::vector<OpDef> resize_operators();

@@ -25,6 +25,7 @@ std::vector<OpDef> built_in_operators() {
       pad_operators,
       pool_operators,
       range_operators,
+      recurrence_operators,
       reduce_operators,
       reshape_operators,
       resize_operators,

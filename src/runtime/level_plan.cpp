@@ -142,9 +142,10 @@ class Planner {
     plan.desc = std::move(*desc);
     double seconds = 0;
     plan.row = cheapest(step.rows, plan.desc, seconds);
-    plan.worth_sharing = seconds > seconds_worth_sharing;
     plan.plan = plan.row->plan({plan.desc, plan.inputs, plan.outputs}, program_.target);
     const int phases = plan.row->phases == nullptr ? 1 : plan.row->phases(plan.plan);
+    // Many phases are the steps of a recurrence: each waits for all workers.
+    plan.worth_sharing = seconds / std::max(1, phases - 2) > seconds_worth_sharing;
     for (int phase = 0; phase < phases; ++phase) plan.tiles.push_back(plan.row->tiles(plan.plan, phase));
     if (plan.row->workspace != nullptr) plan.scratch_bytes = plan.row->workspace(plan.plan).per_worker_bytes;
     out_->scratch_bytes = std::max(out_->scratch_bytes, plan.scratch_bytes);

@@ -132,7 +132,8 @@ class RandomUse {
       case AttributeKind::real:
         return reals[below(10)];
       case AttributeKind::word:
-        return spec.words.empty() ? std::string("word") : spec.words[below(spec.words.size())];
+        if (spec.words.empty()) return below(4) == 0 ? std::string("word") : std::string("tanh");
+        return spec.words[below(spec.words.size())];
       case AttributeKind::dtype:
         return static_cast<DType>(below(dtype_count));
       case AttributeKind::integers:
@@ -178,7 +179,17 @@ class RandomUse {
         types_.emplace_back(type);
       }
     }
+    if (op_.name == "lstm" || op_.name == "gru" || op_.name == "rnn") make_recurrence(dtype);
     while (!types_.empty() && !types_.back().has_value()) types_.pop_back();
+  }
+
+  // The first two operands so that they agree, mostly; the others by chance.
+  void make_recurrence(DType dtype) {
+    const std::int64_t rows = (op_.name == "lstm" ? 4 : op_.name == "gru" ? 3 : 1) * static_cast<std::int64_t>(common_);
+    const std::int64_t directions = 1 + static_cast<std::int64_t>(below(2));
+    if (below(2) == 0) types_.resize(2);
+    types_[0] = Type{dtype, Shape{size(), size(), directions * rows}};
+    types_[1] = Type{dtype, Shape{directions, rows, static_cast<std::int64_t>(common_)}};
   }
 
   std::optional<std::vector<Type>> infer(const Attributes& attributes, const std::vector<std::optional<Type>>& types) {

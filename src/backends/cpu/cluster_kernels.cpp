@@ -13,6 +13,7 @@
 #include "backends/cpu/kernels/number_product_run.h"
 #include "backends/cpu/kernels/number_reduce_run.h"
 #include "backends/cpu/kernels/pool_run.h"
+#include "backends/cpu/kernels/recurrence_run.h"
 #include "backends/cpu/kernels/reduce_run.h"
 #include "backends/cpu/kernels/resample_run.h"
 #include "backends/cpu/kernels/softmax_run.h"
@@ -69,6 +70,10 @@ Fault normalize_columns(const Plan& plan, const Pointers& pointers, int phase, i
                         shared(pointers), tile);
   }
   return nullptr;
+}
+
+Fault recurrence(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte*) {
+  return run_recurrence(head_of<RecurrencePlan>(plan), pointers, phase, tile);
 }
 
 Fault reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
@@ -149,6 +154,7 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .pool = POLYPHASE_ENTRY(pool),
     .normalize_rows = POLYPHASE_ENTRY(normalize_rows),
     .normalize_columns = POLYPHASE_ENTRY(normalize_columns),
+    .recurrence = POLYPHASE_ENTRY(recurrence),
     .reduce = POLYPHASE_ENTRY(reduce),
     .number_elements = POLYPHASE_ENTRY(number_elements),
     .number_matmul = POLYPHASE_ENTRY(number_matmul),

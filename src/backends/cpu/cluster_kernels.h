@@ -29,6 +29,7 @@ struct ClusterKernels {
   RunFunction pool;
   RunFunction normalize_rows;
   RunFunction normalize_columns;
+  RunFunction recurrence;
   RunFunction reduce;
   RunFunction number_elements;
   RunFunction number_matmul;

@@ -39,6 +39,7 @@ std::vector<Converter> microsoft_converters();
 std::vector<Converter> normalization_converters();
 std::vector<Converter> pad_converters();
 std::vector<Converter> pool_converters();
+std::vector<Converter> recurrence_converters();
 std::vector<Converter> reduce_converters();
 std::vector<Converter> reshape_converters();
 std::vector<Converter> resize_converters();

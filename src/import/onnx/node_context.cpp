@@ -71,7 +71,8 @@ onnx::AttributeProto* NodeContext::find(std::string_view attribute_name, int wan
   if (attribute == nullptr) return nullptr;
   const int type = type_of(*attribute);
   const bool empty_list = type == onnx::AttributeProto::UNDEFINED &&
-                          (wanted_type == onnx::AttributeProto::INTS || wanted_type == onnx::AttributeProto::FLOATS);
+                          (wanted_type == onnx::AttributeProto::INTS || wanted_type == onnx::AttributeProto::FLOATS ||
+                           wanted_type == onnx::AttributeProto::STRINGS);
   if (type == wanted_type || empty_list) return attribute;
   refuse_later(broken_rule("attribute '" + std::string(attribute_name) + "' has the type " +
                            std::string(name_of_type(type)) + "; it must be " + std::string(name_of_type(wanted_type)) +
@@ -110,6 +111,12 @@ std::optional<std::vector<double>> NodeContext::reals(std::string_view attribute
   const auto* attribute = find(attribute_name, onnx::AttributeProto::FLOATS);
   if (attribute == nullptr) return std::nullopt;
   return std::vector<double>(attribute->floats().begin(), attribute->floats().end());
+}
+
+std::vector<std::string> NodeContext::words(std::string_view attribute_name) {
+  const auto* attribute = find(attribute_name, onnx::AttributeProto::STRINGS);
+  if (attribute == nullptr) return {};
+  return {attribute->strings().begin(), attribute->strings().end()};
 }
 
 Result<Tensor> NodeContext::tensor(std::string_view attribute_name) {

@@ -54,6 +54,7 @@ class NodeContext {
   std::string word(std::string_view attribute_name, std::string_view otherwise);
   std::optional<std::vector<std::int64_t>> integers(std::string_view attribute_name);
   std::optional<std::vector<double>> reals(std::string_view attribute_name);
+  std::vector<std::string> words(std::string_view attribute_name);  // none: empty
   Result<Tensor> tensor(std::string_view attribute_name);
   Result<Tensor> sparse_tensor(std::string_view attribute_name);
   void ignore(std::string_view attribute_name) { (void)find(attribute_name); }

@@ -22,6 +22,7 @@ void add_number_normalize_rows(const ClusterKernels& kernels, RowList& rows);
 void add_lookup_rows(const ClusterKernels& kernels, RowList& rows);
 void add_pool_rows(const ClusterKernels& kernels, RowList& rows);
 void add_normalize_rows(const ClusterKernels& kernels, RowList& rows);
+void add_recurrence_rows(const ClusterKernels& kernels, RowList& rows);
 void add_reduce_rows(const ClusterKernels& kernels, RowList& rows);
 void add_gather_rows(const ClusterKernels& kernels, RowList& rows);
 void add_matmul_rows(const ClusterKernels& kernels, RowList& rows);

@@ -1,0 +1,78 @@
+"""Networks with recurrences, loops and scans, as small PyTorch modules: what `networks.py` is to networks that upsample."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from networks import Family, noise, trained_like
+
+
+# --- EnCodec's decoder in small (Défossez et al. 2022): convolution, two residual LSTM layers, transposed convolutions.
+class ResidualLstm(nn.Module):
+    def __init__(self, channels: int):
+        super().__init__()
+        self.lstm = nn.LSTM(channels, channels, 2)
+
+    def forward(self, x):
+        x = x.permute(2, 0, 1)
+        y, _ = self.lstm(x)
+        return (y + x).permute(1, 2, 0)
+
+
+class SeanetDecoder(nn.Module):
+    def __init__(self, channels: int = 32):
+        super().__init__()
+        self.first = nn.Conv1d(16, channels, 7, padding=3)
+        self.recurrence = ResidualLstm(channels)
+        self.up = nn.ModuleList([nn.ConvTranspose1d(channels, channels // 2, 8, 4, 2), nn.ConvTranspose1d(channels // 2, channels // 4, 4, 2, 1)])
+        self.last = nn.Conv1d(channels // 4, 1, 7, padding=3)
+
+    def forward(self, x):
+        x = self.recurrence(self.first(x))
+        for up in self.up:
+            x = up(F.elu(x))
+        return self.last(F.elu(x))
+
+
+def seanet() -> Family:
+    return Family(trained_like(SeanetDecoder(), 1), {"x": noise(2, 16, 20)}, {"x": {0: "N", 2: "T"}}, {"x": noise(3, 16, 33, seed=2)})
+
+
+# --- A tagger: both directions, batch first, GRU.
+class GruTagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(12, 20, 2, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(40, 5)
+
+    def forward(self, x):
+        y, h = self.gru(x)
+        return torch.cat([self.head(y), self.head(torch.cat([h[-2], h[-1]], 1))[:, None]], 1)
+
+
+def gru_tagger() -> Family:
+    return Family(trained_like(GruTagger(), 2), {"x": noise(3, 9, 12)}, {"x": {0: "N", 1: "T"}}, {"x": noise(1, 17, 12, seed=3)})
+
+
+# --- An Elman network with relu and one with tanh, and an LSTM with a given state.
+class Elman(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.relu = nn.RNN(6, 11, nonlinearity="relu")
+        self.tanh = nn.RNN(11, 11)
+        self.lstm = nn.LSTM(11, 7)
+
+    def forward(self, x):
+        y, h = self.relu(x)
+        z, _ = self.tanh(y)
+        w, (a, b) = self.lstm(z, (h[:, :, :7], h[:, :, 4:]))
+        return w + a * b
+
+
+def elman() -> Family:
+    return Family(trained_like(Elman(), 3), {"x": noise(8, 2, 6)}, {"x": {0: "T", 1: "N"}}, {"x": noise(5, 4, 6, seed=5)})
+
+
+RECURRENT = {"seanet": seanet, "gru_tagger": gru_tagger, "elman": elman}

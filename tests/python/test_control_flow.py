@@ -1,0 +1,44 @@
+"""Recurrences, loops and scans as PyTorch's exporters write them: PyTorch's shapes, and its numbers to FP64."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+from export import EXPORTERS, export_onnx
+from recurrent_networks import RECURRENT
+from test_families import rms
+
+
+def check_numbers(polyphase, engine, session, module64, inputs, folder, record):
+    with torch.no_grad():
+        right = module64(*[value.double() for value in inputs.values()]).numpy()
+    arrays = {name: value.numpy() for name, value in inputs.items()}
+    ours = polyphase.run_arrays(engine, arrays, folder)["out"]
+    theirs = session.run(None, arrays)[0]
+    assert ours.shape == right.shape
+    scale, error, ort_error = rms(right), rms(ours - right), rms(theirs - right)
+    record(f"{error / scale:.2e} of the RMS, ONNX Runtime {ort_error / scale:.2e}")
+    assert error <= max(2 * ort_error, 3e-7 * scale), f"RMS error {error:.3e} of {scale:.3e}; ONNX Runtime has {ort_error:.3e}"
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrent_network(name, exporter, polyphase, tmp_path, record_property):
+    dynamic = exporter == "torchscript"
+    family = RECURRENT[name]()
+    model = export_onnx(family, tmp_path / "model.onnx", exporter, dynamic)
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    polyphase("compile", model, "-o", tmp_path / "model.ppe")
+    steps = json.loads(polyphase("inspect", tmp_path / "model.ppe", "--json").stdout)["steps"]
+    slow = [step["node"] for step in steps if step["reference"]]
+    assert not slow, f"these steps run reference loops: {slow}"
+    module64 = RECURRENT[name]().module.double()
+    record = lambda words: record_property("error", words)
+    check_numbers(polyphase, tmp_path / "model.ppe", session, module64, family.inputs, tmp_path, record)
+    if dynamic:
+        check_numbers(polyphase, tmp_path / "model.ppe", session, module64, family.other_inputs, tmp_path, record)
