@@ -18,7 +18,7 @@ endif()
 # Dev compiles fast and keeps assertions; the kernels are optimised in every build type (IsaObjects.cmake).
 set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -D_GLIBCXX_ASSERTIONS")
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS")
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG -ffunction-sections -fdata-sections")  # for --gc-sections (Libraries.cmake)
 
 add_library(polyphase_flags INTERFACE)
 target_compile_options(polyphase_flags INTERFACE

@@ -8,7 +8,7 @@
 # The kernels are optimised in every build type but Sanitize. A test reads the symbols of every such object.
 set(isa_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
 set(isa_avx512 ${isa_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512)
-set(POLYPHASE_ISA_scalar "")
+set(POLYPHASE_ISA_scalar -O2)  # for CPUs without AVX2, so the last percent matters less than half the size
 set(POLYPHASE_ISA_avx2 ${isa_avx2})
 set(POLYPHASE_ISA_avx2_vnni ${isa_avx2} -mavxvnni)
 set(POLYPHASE_ISA_avx512 ${isa_avx512})
@@ -19,13 +19,15 @@ set(POLYPHASE_ISA_amx ${isa_avx512} -mavx512vnni -mavx512bf16 -mamx-tile -mamx-i
 
 if(POLYPHASE_SANITIZE)
   set(POLYPHASE_ISA_COMMON -O1)  # -O3 takes the compiler three times as long to instrument
+  set(POLYPHASE_ISA_scalar "")
 else()
   set(POLYPHASE_ISA_COMMON -O3)
 endif()
 list(APPEND POLYPHASE_ISA_COMMON -ffp-contract=fast -fno-math-errno -fno-trapping-math)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Static locals of inline functions would be "unique" symbols, which objcopy cannot make local.
-  list(APPEND POLYPHASE_ISA_COMMON -fno-gnu-unique)
+  # Copies of whole kernels for single constants made the objects a third larger and nothing faster.
+  list(APPEND POLYPHASE_ISA_COMMON -fno-gnu-unique -fno-ipa-cp-clone)
 endif()
 if(NOT POLYPHASE_SANITIZE)
   list(APPEND POLYPHASE_ISA_COMMON -U_GLIBCXX_ASSERTIONS)
@@ -67,6 +69,7 @@ function(polyphase_isa_objects)
     COMMENT "Sealing ${name}")
   set_source_files_properties(${sealed} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
   target_sources(${arg_TARGET} PRIVATE ${sealed})
+  set_property(GLOBAL APPEND PROPERTY POLYPHASE_SEALED_${arg_TARGET} ${sealed})  # a static library of it asks
 
   if(POLYPHASE_TESTS)
     set(sanitized "")
