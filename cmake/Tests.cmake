@@ -16,7 +16,7 @@ function(polyphase_test)
   set(target ${arg_NAME}_test)
   add_executable(${target} ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${target} PRIVATE ${rooms} ${arg_LIBS} polyphase_flags GTest::gtest GTest::gtest_main)
+  target_link_libraries(${target} PRIVATE ${rooms} ${arg_LIBS} polyphase_glue_flags GTest::gtest GTest::gtest_main)
   set(sanitized 0)
   if(POLYPHASE_SANITIZE)
     set(sanitized 1)  # a test of speed asks for it

@@ -68,7 +68,7 @@ def steps(full: bool) -> list[Step]:
     if any("LABELS threads" in path.read_text() for path in (ROOT / "tests").glob("*/CMakeLists.txt")):
         plan += [build("tsan", "polyphase_thread_tests"), ctest("tsan", "-L", "threads", wrap=still)]
     if full:
-        plan += [build("clang"), ctest("clang"), build("dev"), ctest("dev", env=RANDOM_CASES)]
+        plan += [build("fuzz", "polyphase_fuzzers"), ctest("fuzz", "-L", "fuzz"), build("clang"), ctest("clang"), build("dev"), ctest("dev", env=RANDOM_CASES)]
     plan += [build("release"), ctest("release")]
     if any((ROOT / "tests" / "python").glob("**/test_*.py")):
         more = ["--full"] if full else []

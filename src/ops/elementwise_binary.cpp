@@ -39,8 +39,11 @@ void combine(Number* x, const Number* y, std::int64_t count, bool is_unsigned, b
   for (std::int64_t i = 0; i < count; ++i) x[i] = static_cast<Number>(apply<Formula>(x[i], y[i], setting));
 }
 
-template <typename Formula, typename Number>
-void run_blocks(const ReferenceContext& context, bool setting) {
+template <typename Number>
+using Block = void (*)(Number* x, const Number* y, std::int64_t count, bool is_unsigned, bool setting);
+
+template <typename Number>
+void run_blocks(const ReferenceContext& context, bool setting, Block<Number> compute) {
   const TensorView& result = context.outputs[0];
   const TensorView x = broadcast_view(context.inputs[0], result.size_span());
   const TensorView y = broadcast_view(context.inputs[1], result.size_span());
@@ -50,7 +53,7 @@ void run_blocks(const ReferenceContext& context, bool setting) {
                       Number right[block_elements];
                       read_block(element_at(x, at[1]), x.dtype, step[1], count, left);
                       read_block(element_at(y, at[2]), y.dtype, step[2], count, right);
-                      combine<Formula>(left, right, count, x.dtype == DType::u64, setting);
+                      compute(left, right, count, x.dtype == DType::u64, setting);
                       write_block(element_at(result, at[0]), result.dtype, step[0], count, left);
                     });
 }
@@ -124,10 +127,11 @@ OpDef line(const char* name, const char* doc, DTypeSet set, Floats, Integers, Di
   op.reference = [](const ReferenceContext& context) -> Result<void> {
     const bool setting = setting_of(context.attributes);
     if constexpr (!std::is_same_v<Floats, None>) {
-      if (is_float(context.inputs[0].dtype)) run_blocks<Floats, double>(context, setting);
+      if (is_float(context.inputs[0].dtype)) run_blocks<double>(context, setting, combine<Floats, double>);
     }
     if constexpr (!std::is_same_v<Integers, None>) {
-      if (!is_float(context.inputs[0].dtype)) run_blocks<Integers, std::int64_t>(context, setting);
+      if (!is_float(context.inputs[0].dtype))
+        run_blocks<std::int64_t>(context, setting, combine<Integers, std::int64_t>);
     }
     return {};
   };

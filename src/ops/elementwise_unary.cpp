@@ -50,13 +50,16 @@ void apply_all(Number* values, std::int64_t count, bool is_unsigned, const Setti
   for (std::int64_t i = 0; i < count; ++i) values[i] = static_cast<Number>(apply<Formula>(values[i], settings));
 }
 
-template <typename Formula, typename Number>
-void run_blocks(const TensorView& x, const TensorView& y, const Settings& settings) {
+template <typename Number>
+using Block = void (*)(Number* values, std::int64_t count, bool is_unsigned, const Settings&);
+
+template <typename Number>
+void run_blocks(const TensorView& x, const TensorView& y, const Settings& settings, Block<Number> compute) {
   for_each_block<2>(y.size_span(), {y.strides.data(), x.strides.data()}, RowOrder::any,
                     [&](const auto& at, std::int64_t count, const auto& step) {
                       Number values[block_elements];
                       read_block(element_at(x, at[1]), x.dtype, step[1], count, values);
-                      apply_all<Formula>(values, count, x.dtype == DType::u64, settings);
+                      compute(values, count, x.dtype == DType::u64, settings);
                       write_block(element_at(y, at[0]), y.dtype, step[0], count, values);
                     });
 }
@@ -112,10 +115,11 @@ OpDef line(const char* name, const char* doc, DTypeSet set, Floats, Integers,
     const TensorView& x = context.inputs[0];
     const Settings settings = settings_of(context.attributes);
     if constexpr (!std::is_same_v<Floats, None>) {
-      if (is_float(x.dtype)) run_blocks<Floats, double>(x, context.outputs[0], settings);
+      if (is_float(x.dtype)) run_blocks<double>(x, context.outputs[0], settings, apply_all<Floats, double>);
     }
     if constexpr (!std::is_same_v<Integers, None>) {
-      if (!is_float(x.dtype)) run_blocks<Integers, std::int64_t>(x, context.outputs[0], settings);
+      if (!is_float(x.dtype))
+        run_blocks<std::int64_t>(x, context.outputs[0], settings, apply_all<Integers, std::int64_t>);
     }
     return {};
   };

@@ -45,7 +45,9 @@ def model(nodes, initializers=(), inputs=None, outputs=None, opset=17, ir_versio
 
 
 def node(op, inputs="x", outputs="y", name="n", domain="", **attributes):
-    return helper.make_node(op, inputs.split(","), outputs.split(","), name=name, domain=domain, **attributes)
+    made = helper.make_node(op, inputs.split(","), outputs.split(","), name=name, domain=domain, **{key: value for key, value in attributes.items() if value != []})
+    made.attribute.extend(onnx.AttributeProto(name=key, type=onnx.AttributeProto.INTS) for key, value in attributes.items() if value == [])
+    return made
 
 
 def deconv(w=(2, 3, 3, 3), x=(1, 2, 5, 5), bias=None, **attributes):
@@ -88,6 +90,89 @@ CASES["deconv_bias_length"] = lambda: deconv(bias=(4,))
 CASES["deconv_bias_rank"] = lambda: deconv(bias=(1, 3))
 CASES["deconv_huge_output"] = lambda: model(
     [node("ConvTranspose", "x,w", name="up", strides=[2**30, 2**30])], [weight("w", 2, 3, 3, 3)], [info("x", (2**20, 2, 2**20, 2**20))])
+
+
+_attributes("deconv", "ConvTranspose", (2, 3, 3, 3), {
+    "output_padding_long": dict(output_padding=[0, 0, 0]), "output_padding_min": dict(strides=[2, 2], output_padding=[-2**63, 0]),
+    "output_padding_huge": dict(strides=[2, 2], output_padding=[2**62, 0]), "output_padding_as_both": dict(strides=[2, 2], dilations=[3, 3], output_padding=[3, 0]),
+    "output_padding_below_dilation": dict(strides=[2, 2], dilations=[3, 3], output_padding=[2, 0]),
+    "output_padding_of_floats": dict(output_padding=[0.5, 0.0]), "output_shape_long": dict(output_shape=[1, 2, 3, 5, 5, 5]),
+    "output_shape_whole": dict(output_shape=[1, 3, 7, 7]), "output_shape_min": dict(output_shape=[-2**63, 5]), "output_shape_huge": dict(output_shape=[2**62, 2**62]),
+    "output_shape_below_input": dict(strides=[2, 2], output_shape=[3, 3]), "output_shape_and_padding": dict(strides=[2, 2], output_shape=[10, 10], output_padding=[1, 1]),
+    "output_shape_and_pads": dict(strides=[2, 2], output_shape=[10, 10], pads=[1, 1, 1, 1]),
+    "pads_negative": dict(pads=[-1, -1, -1, -1]), "pads_min": dict(pads=[-2**63, 0, 0, 0]), "pads_one": dict(pads=[1]), "pads_long": dict(pads=[0] * 6),
+    "pads_none": dict(pads=[]), "pads_of_a_million": dict(pads=[0] * 1_000_000), "pads_exactly_all": dict(pads=[4, 4, 3, 3]),
+    "pads_with_valid": dict(pads=[1, 1, 1, 1], auto_pad="VALID"), "auto_pad_empty": dict(auto_pad=""), "auto_pad_lower_case": dict(auto_pad="same_upper"),
+    "same_with_stride_beyond_kernel": dict(strides=[5, 5], auto_pad="SAME_UPPER"), "same_with_output_padding": dict(strides=[2, 2], auto_pad="SAME_LOWER", output_padding=[1, 1]),
+    "auto_pad_is_number": dict(auto_pad=1), "group_is_real": dict(group=1.0), "group_overflow": dict(group=2**62), "group_min": dict(group=-2**63),
+    "dilations_short": dict(dilations=[1]), "dilations_long": dict(dilations=[1, 1, 1]), "dilation_min": dict(dilations=[-2**63, 1]),
+    "dilation_and_stride_huge": dict(dilations=[2**31, 1], strides=[2**31, 1]), "kernel_shape_zero": dict(kernel_shape=[0, 3]),
+    "kernel_shape_negative": dict(kernel_shape=[-3, 3]), "kernel_shape_long": dict(kernel_shape=[3, 3, 3]), "kernel_shape_huge": dict(kernel_shape=[2**62, 3]),
+    "stride_max": dict(strides=[2**63 - 1, 1]), "strides_none": dict(strides=[]),
+})
+CASES["deconv_weight_without_channels"] = lambda: deconv(w=(0, 3, 3, 3))
+CASES["deconv_weight_without_outputs"] = lambda: deconv(w=(2, 0, 3, 3))
+CASES["deconv_kernel_of_nothing"] = lambda: deconv(w=(2, 3, 0, 3))
+CASES["deconv_rank_1_weight_1"] = lambda: deconv(w=(2,), x=(1,))
+CASES["deconv_rank_9"] = lambda: deconv(w=(2,) * 9, x=(1, 2) + (5,) * 7)
+CASES["deconv_no_channels_in"] = lambda: deconv(x=(1, 0, 5, 5))
+CASES["deconv_no_pixels"] = lambda: deconv(x=(1, 2, 0, 5))
+CASES["deconv_no_batch"] = lambda: deconv(x=(0, 2, 5, 5))
+CASES["deconv_groups_and_channels"] = lambda: deconv(w=(3, 3, 3, 3), x=(1, 3, 5, 5), group=2)
+CASES["deconv_bias_scalar"] = lambda: deconv(bias=())
+CASES["deconv_bias_empty"] = lambda: deconv(bias=(0,))
+CASES["deconv_volume_wraps"] = lambda: deconv(w=(2, 3, 3, 3, 3), x=(2**13, 2, 2**11, 2**11, 2**11), strides=[2**9] * 3)
+CASES["deconv_batch_overflow"] = lambda: deconv(x=(2**62, 2, 5, 5))
+CASES["deconv_stride_2_31_on_two_pixels"] = lambda: deconv(x=(1, 2, 2, 2), strides=[2**31, 1])
+CASES["deconv_crop_of_symbol"] = lambda: deconv(x=("N", 2, "H", "W"), pads=[9, 9, 9, 9])
+
+
+def deconv_with(edit):
+    made = deconv()
+    edit(made)
+    return made
+
+
+def _set(made, index, **changed):
+    made.graph.initializer[index].CopyFrom(weight("w", 2, 3, 3, 3, **changed))
+
+
+CASES["deconv_weight_f64"] = lambda: deconv_with(lambda made: _set(made, 0, dtype=np.float64))
+CASES["deconv_weight_int"] = lambda: deconv_with(lambda made: _set(made, 0, dtype=np.int32))
+CASES["deconv_weight_bool"] = lambda: deconv_with(lambda made: _set(made, 0, dtype=np.bool_))
+CASES["deconv_weight_missing"] = lambda: deconv_with(lambda made: made.graph.node[0].input.pop())
+CASES["deconv_weight_unnamed"] = lambda: deconv_with(lambda made: made.graph.node[0].input.__setitem__(1, ""))
+CASES["deconv_data_unnamed"] = lambda: deconv_with(lambda made: made.graph.node[0].input.__setitem__(0, ""))
+CASES["deconv_four_operands"] = lambda: deconv_with(lambda made: made.graph.node[0].input.extend(["x", "x"]))
+CASES["deconv_two_results"] = lambda: deconv_with(lambda made: made.graph.node[0].output.append("z"))
+CASES["deconv_of_integers"] = lambda: model([node("ConvTranspose", "x,w", name="up")], [weight("w", 2, 3, 3, 3, dtype=np.int64)], [info("x", dtype=INT64)])
+CASES["deconv_weight_is_input_of_rank_3"] = lambda: model([node("ConvTranspose", "x,w", name="up")], [], [info("x"), info("w", (2, 3, 3))])
+CASES["deconv_weight_is_input_of_other_channels"] = lambda: model([node("ConvTranspose", "x,w", name="up")], [], [info("x"), info("w", (7, 3, 3, 3))])
+CASES["deconv_weight_is_output"] = lambda: model([node("ConvTranspose", "x,w", name="up")], [weight("w", 2, 3, 3, 3)], outputs=[info("y", None), info("w", None)])
+
+
+@case
+def deconv_strides_twice():
+    made = deconv(strides=[1, 1])
+    made.graph.node[0].attribute.append(helper.make_attribute("strides", [2, 2]))
+    return made
+
+
+@case
+def deconv_strides_without_type():
+    made = deconv(strides=[2, 2])
+    made.graph.node[0].attribute[0].type = 0
+    return made
+
+
+@case
+def deconv_strides_is_tensor():
+    return model([node("ConvTranspose", "x,w", name="up", strides=weight("s", 2, dtype=np.int64))], [weight("w", 2, 3, 3, 3)])
+
+
+@case
+def deconv_strides_is_graph():
+    return model([node("ConvTranspose", "x,w", name="up", strides=branch("Relu"))], [weight("w", 2, 3, 3, 3)])
 
 
 @case
@@ -281,6 +366,130 @@ CASES["external_offset_overflow"] = lambda: external(plain, location="w.bin", of
 CASES["external_length_wrong"] = lambda: external(plain, location="w.bin", length=str(2**60))
 CASES["external_key_unknown"] = lambda: external(plain, location="w.bin", __class__="x")
 
+# ---- files that are no models, or not whole ones
+
+CASES["file_empty"] = lambda: b""
+CASES["file_of_zeros"] = lambda: bytes(4096)
+CASES["file_of_text"] = lambda: b"<!DOCTYPE html>\n<html><body>404: not found</body></html>\n"
+CASES["file_of_git_lfs"] = lambda: b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12345\n"
+CASES["file_cut"] = lambda: deconv().SerializeToString()[:-20]
+CASES["file_with_tail"] = lambda: deconv().SerializeToString() + b"\xff" * 9
+CASES["varint_of_eleven_bytes"] = lambda: b"\x08" + b"\xff" * 10 + b"\x01"
+CASES["length_beyond_file"] = lambda: b"\x3a\xff\xff\xff\xff\x07"
+CASES["groups_nested_100000_deep"] = lambda: b"\x0b" * 100_000 + b"\x0c" * 100_000
+
+
+def nested_branches(depth):
+    inner = branch("Relu")
+    for level in range(depth):
+        condition = helper.make_node("If", ["c"], [f"i{level}"], name=f"if{level}", then_branch=inner, else_branch=branch("Neg"))
+        inner = helper.make_graph([condition], f"g{level}", [], [info(f"i{level}", None)])
+    return model([*inner.node], inputs=[info("x"), info("c", (), TensorProto.BOOL)], outputs=[info(inner.output[0].name, None)])
+
+
+CASES["branches_20_deep"] = lambda: nested_branches(20)
+
+
+@case
+def branches_beyond_the_parser():
+    # Written by hand: protobuf itself refuses to build it.
+    graph = b""
+    for _ in range(3000):
+        attribute = b"\x0a\x01g\x32" + varint(len(graph)) + graph
+        inner = b"\x22\x02If\x2a" + varint(len(attribute)) + attribute
+        graph = b"\x0a" + varint(len(inner)) + inner
+    return b"\x08\x08\x3a" + varint(len(graph)) + graph
+
+
+def varint(number):
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+@case
+def function_twice():
+    body = helper.make_function("f", "F", ["a"], ["b"], [node("Relu", "a", "b")], [helper.make_opsetid("", 17)])
+    return model([node("F", domain="f")], functions=[body, body], domains=["f"])
+
+
+@case
+def function_with_unknown_name():
+    body = helper.make_function("f", "F", ["a"], ["b"], [node("Relu", "c", "b")], [helper.make_opsetid("", 17)])
+    return model([node("F", domain="f", name="call")], functions=[body], domains=["f"])
+
+
+@case
+def function_without_result():
+    body = helper.make_function("f", "F", ["a"], ["b"], [node("Relu", "a", "c")], [helper.make_opsetid("", 17)])
+    return model([node("F", domain="f", name="call")], functions=[body], domains=["f"])
+
+
+@case
+def function_with_too_many_operands():
+    body = helper.make_function("f", "F", ["a"], ["b"], [node("Relu", "a", "b")], [helper.make_opsetid("", 17)])
+    return model([node("F", "x,x", domain="f", name="call")], functions=[body], domains=["f"])
+
+
+@case
+def initializer_in_segments():
+    made = raw(8)
+    made.graph.initializer[0].segment.begin = 0
+    made.graph.initializer[0].segment.end = 2
+    return made
+
+
+@case
+def initializer_of_typed_data_long():
+    made = raw(0)
+    made.graph.initializer[0].ClearField("raw_data")
+    made.graph.initializer[0].float_data.extend([1.0] * 3)
+    return made
+
+
+@case
+def initializer_without_data():
+    made = raw(0)
+    made.graph.initializer[0].ClearField("raw_data")
+    return made
+
+
+@case
+def initializer_of_wrong_list():
+    made = raw(0)
+    made.graph.initializer[0].ClearField("raw_data")
+    made.graph.initializer[0].int64_data.extend([1, 2])
+    return made
+
+
+@case
+def initializer_without_name():
+    made = raw(8)
+    made.graph.initializer[0].name = ""
+    return made
+
+
+@case
+def graph_missing():
+    made = model([node("Relu")])
+    made.ClearField("graph")
+    return made
+
+
+@case
+def training_info():
+    made = model([node("Relu")])
+    made.training_info.add()
+    return made
+
+
+@case
+def names_not_utf8():
+    return model([node("Relu", name="nnn")]).SerializeToString().replace(b"nnn", b"\xff\xfe\x80")
+
+
 # ---- operators with data that ask for too much or for nonsense
 
 
@@ -370,7 +579,7 @@ def main() -> int:
         made, beside = build(), None
         if isinstance(made, tuple):
             made, beside = made
-        (folder / "model.onnx").write_bytes(made.SerializeToString())
+        (folder / "model.onnx").write_bytes(made if isinstance(made, bytes) else made.SerializeToString())
         if beside is not None:
             beside(folder)
         (folder / "expected.txt").write_text(messages.get(name, "no message is recorded in hostile_models.json"))

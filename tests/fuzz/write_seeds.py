@@ -1,0 +1,132 @@
+"""Writes tests/fuzz/seeds: small files to begin from, one of each kind that a reader knows.
+
+    write_seeds.py POLYPHASE          the program polyphase makes the engines
+"""
+import io
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import wave
+import zlib
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+SEEDS = pathlib.Path(__file__).parent / "seeds"
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "python"))
+import hostile_models  # noqa: E402
+import small_models  # noqa: E402
+
+LARGEST = 2000  # bytes
+
+
+def write(target: str, name: str, content: bytes) -> None:
+    folder = SEEDS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(content)
+
+
+def legal_models() -> dict[str, onnx.ModelProto]:
+    """Between them every way in which a model's bytes differ: kinds of data, attributes, functions, graphs in graphs."""
+    node, weight, info, model = hostile_models.node, hostile_models.weight, hostile_models.info, hostile_models.model
+    then = helper.make_graph([node("Relu", "x", "b")], "then", [], [info("b", None)])
+    other = helper.make_graph([node("Neg", "x", "b")], "else", [], [info("b", None)])
+    leaky = helper.make_function("f", "F", ["a"], ["b"], [node("LeakyRelu", "a", "b", alpha=0.25)], [helper.make_opsetid("", 17)])
+    shape = numpy_helper.from_array(np.array([0, -1], np.int64), "s")
+    condition = weight("c", dtype=np.bool_)
+    return {
+        "deconvolution": hostile_models.deconv(strides=[2, 2], pads=[1, 0, 1, 0], output_padding=[1, 0], bias=(3,)),
+        "deconvolution_3d": hostile_models.deconv(w=(2, 1, 2, 2, 2), x=("N", 2, "D", "H", "W"), strides=[2, 2, 2], group=2),
+        "same_upper": hostile_models.deconv(strides=[2, 2], auto_pad="SAME_UPPER"),
+        "output_shape": hostile_models.deconv(strides=[2, 2], output_shape=[10, 10]),
+        "convolution": model([node("Conv", "x,w", dilations=[2, 1])], [weight("w", 3, 2, 2, 2)]),
+        "branch": model([node("If", "c", then_branch=then, else_branch=other)], [condition]),
+        "branch_on_input": model([node("If", "c", then_branch=then, else_branch=other)], inputs=[info("x"), info("c", (), TensorProto.BOOL)]),
+        "function": model([node("F", domain="f")], functions=[leaky], domains=["f"]),
+        "reshape": model([node("Shape", "x", "d"), node("Gather", "d,i", "e"), node("Reshape", "x,s")], [shape, numpy_helper.from_array(np.int64(1), "i")],
+                         [info("x", ("N", "C", 3))]),
+        "resize": model([node("Resize", "x,,k", mode="cubic", coordinate_transformation_mode="align_corners")],
+                        [numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "k")]),
+        "sparse": hostile_models.sparse([1.0, 2.0], [1, 3], (5,)),
+        "half": model([node("Cast", "x", "h", to=TensorProto.FLOAT16), node("Add", "h,w")], [weight("w", 5, dtype=np.float16)]),
+        "slice": model([node("Slice", "x,a,b"), node("Pad", "y,p", "z")],
+                       [numpy_helper.from_array(np.array(v, np.int64), n) for n, v in (("a", [1]), ("b", [-1]), ("p", [0, 0, 1, 1, 0, 0, 1, 1]))], [info("x", ("N", 2, "H", 4))],
+                       [info("z", None)]),
+        "norms": model([node("InstanceNormalization", "x,w,w", "a"), node("Softmax", "a", "b", axis=1), node("MaxPool", "b", kernel_shape=[2, 2])], [weight("w", 2)]),
+    }
+
+
+def models() -> None:
+    for name, made in legal_models().items():
+        write("onnx_model", name, made.SerializeToString())
+    for name in ("deconv_stride_zero", "deconv_group_huge", "functions_call_each_other", "raw_data_short", "tile_huge", "if_without_else", "cycle"):
+        write("onnx_model", name, hostile_models.CASES[name]().SerializeToString())
+
+
+def engines(program: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder)
+        found = {"sizes_from_data": small_models.sizes_from_data(path / "sizes.onnx"), "up": small_models.up(path / "up.onnx"), "two": small_models.two(path / "two.onnx")}
+        for name in ("branch_on_input", "norms", "half"):
+            found[name] = path / f"{name}.onnx"
+            onnx.save(legal_models()[name], found[name])
+        for name, model in found.items():
+            subprocess.run([program, "compile", model, "-o", path / "e.ppe", "--target", "portable"], check=True, stdout=subprocess.DEVNULL)
+            write("engine_file", name, (path / "e.ppe").read_bytes())
+
+
+def png(width: int, height: int, bits: int, colour: int, rows: bytes, extra: bytes = b"") -> bytes:
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, 0)) + extra + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def arrays() -> None:
+    def stored(function, *arguments, **names) -> bytes:
+        out = io.BytesIO()
+        function(out, *arguments, **names)
+        return out.getvalue()
+
+    def sound(channels: int, width: int) -> bytes:
+        out = io.BytesIO()
+        with wave.open(out, "wb") as file:
+            file.setnchannels(channels)
+            file.setsampwidth(width)
+            file.setframerate(8000)
+            file.writeframes(bytes(range(channels * width * 8)))
+        return out.getvalue()
+
+    numbers = np.arange(6, dtype=np.float32).reshape(2, 3)
+    write("array_file", "npz", b"\0" + stored(np.savez, a=numbers, b=np.int64(7)))
+    write("array_file", "npz_deflated", b"\0" + stored(np.savez_compressed, a=numbers))
+    for dtype in ("<f4", ">f8", "<f2", "|b1", "<i8", "|V2"):
+        name = "npy_" + "".join(c for c in dtype if c.isalnum()) + ("_big" if dtype[0] == ">" else "")
+        write("array_file", name, b"\1" + stored(np.save, np.zeros((2, 3), dtype)))
+    write("array_file", "npy_fortran", b"\1" + stored(np.save, np.asfortranarray(numbers)))
+    write("array_file", "png_rgb", b"\2" + png(2, 2, 8, 2, b"\0" + bytes(6) + b"\1" + bytes(6)))
+    write("array_file", "png_grey16", b"\2" + png(2, 2, 16, 0, (b"\2" + bytes(4)) * 2))
+    palette = struct.pack(">I", 6) + b"PLTE" + bytes(6) + struct.pack(">I", zlib.crc32(b"PLTE" + bytes(6)))
+    write("array_file", "png_palette", b"\2" + png(2, 2, 1, 3, b"\0\x40" * 2, palette))
+    write("array_file", "wav_mono", b"\3" + sound(1, 2))
+    write("array_file", "wav_stereo24", b"\7" + sound(2, 3))
+
+
+def uses() -> None:
+    generator = np.random.default_rng(1)
+    for number in range(8):
+        write("shape_rules", f"bytes_{number}", generator.integers(0, 256, 120, np.uint8).tobytes())
+
+
+def main() -> int:
+    models()
+    arrays()
+    uses()
+    engines(sys.argv[1])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
