@@ -33,8 +33,8 @@ std::string read_text(const fs::path& path) {
 }
 
 struct Answer {
-  std::string text;     // the refusal; empty: the model is legal
-  std::string unsound;  // what the verifier says of the graph of a legal one
+  std::string text = {};     // the refusal; empty: the model is legal
+  std::string unsound = {};  // what the verifier says of the graph of a legal one
   double seconds = 0;
   double peak_bytes = 0;  // of a process of its own, above one that does nothing
 };
