@@ -214,7 +214,7 @@ CASES["no_outputs"] = lambda: model([node("Relu")], outputs=[])
 CASES["operator_unknown"] = lambda: model([node("Rleu")])
 CASES["operator_of_other_domain"] = lambda: model([node("Magic", domain="org.example")], domains=["org.example"])
 CASES["operators_missing_together"] = lambda: model(
-    [node("LSTM", "x", "a", name="l"), node("Einsum", "a", "b", name="e", equation="ij->ji"), node("Rleu", "b", "c", name="r"), node("LSTM", "c", "y", name="l2")])
+    [node("StringNormalizer", "x", "a", name="l"), node("ImageDecoder", "a", "b", name="e"), node("Rleu", "b", "c", name="r"), node("StringNormalizer", "c", "y", name="l2")])
 CASES["loop"] = lambda: model([node("Loop", "x", "y", name="again")])
 CASES["operator_too_new"] = lambda: model([node("Gelu")], opset=17)
 CASES["upsample_after_10"] = lambda: model([node("Upsample", "x,s")], [weight("s", 4)], opset=11)
