@@ -1,47 +1,9 @@
 // gather, gather_elements, gather_nd: elements by computed index. Negative indices count from the end of the axis.
 #include "ops/families.h"
-#include "ops/rules.h"
+#include "ops/indices.h"
 
 namespace polyphase {
 namespace {
-
-Result<void> expect_indices(const InferContext& context) {
-  const DType dtype = context.input(1).dtype;
-  if (dtype == DType::i64 || dtype == DType::i32) return {};
-  return refuse(context, "operand 'indices' must be i64 or i32, found " + std::string(name_of(dtype)) + ".");
-}
-
-// The index from 0, or an Error if it lies outside the axis.
-Result<std::int64_t> index_at(const TensorView& indices, std::int64_t offset, std::int64_t size) {
-  const std::int64_t given =
-      load_integer(indices.data + offset * static_cast<std::int64_t>(size_bytes(indices.dtype)), indices.dtype);
-  const std::int64_t index = given < 0 ? given + size : given;
-  if (index >= 0 && index < size) return index;
-  return Error{ErrorCode::invalid_argument, "the index " + std::to_string(given) + " lies outside an axis of size " +
-                                                std::to_string(size) + "; indices run from " + std::to_string(-size) +
-                                                " to " + std::to_string(size - 1) + "."};
-}
-
-void advance(TensorView& view, std::int64_t elements) {
-  view.data += elements * static_cast<std::int64_t>(size_bytes(view.dtype));
-}
-
-// The view without its axis.
-TensorView without_axis(TensorView view, std::size_t axis) {
-  for (std::size_t i = axis; i + 1 < static_cast<std::size_t>(view.rank); ++i) {
-    view.sizes[i] = view.sizes[i + 1];
-    view.strides[i] = view.strides[i + 1];
-  }
-  --view.rank;
-  return view;
-}
-
-// The axes from `first` on.
-TensorView trailing(const TensorView& view, std::size_t first) {
-  TensorView out = view;
-  for (std::size_t i = 0; i < first; ++i) out = without_axis(out, 0);
-  return out;
-}
 
 Result<std::vector<Type>> infer_gather(const InferContext& context) {
   TRY_VOID(expect_indices(context));

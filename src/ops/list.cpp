@@ -16,12 +16,15 @@ std::vector<OpDef> built_in_operators() {
       control_operators,
       conv_operators,
       conv_transpose_operators,
+      cumulate_operators,
       depth_space_operators,
       elementwise_binary_operators,
       elementwise_unary_operators,
       gather_operators,
       matmul_operators,
+      nonzero_operators,
       norm_operators,
+      one_hot_operators,
       pad_operators,
       pool_operators,
       range_operators,
@@ -29,9 +32,11 @@ std::vector<OpDef> built_in_operators() {
       reduce_operators,
       reshape_operators,
       resize_operators,
+      scatter_operators,
       select_operators,
       slice_operators,
       softmax_operators,
+      top_k_operators,
   };
   std::vector<OpDef> out;
   for (const Family family : families) {

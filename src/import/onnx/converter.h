@@ -43,6 +43,8 @@ std::vector<Converter> recurrence_converters();
 std::vector<Converter> reduce_converters();
 std::vector<Converter> reshape_converters();
 std::vector<Converter> resize_converters();
+std::vector<Converter> scatter_converters();
+std::vector<Converter> selection_converters();
 std::vector<Converter> shape_converters();
 std::vector<Converter> slice_converters();
 std::vector<Converter> softmax_converters();

@@ -138,6 +138,13 @@ Result<Value*> NodeContext::emit(std::string_view op_name, Attributes attributes
   return node->output();
 }
 
+Result<Values> NodeContext::emit_all(std::string_view op_name, Attributes attributes, Values operands) {
+  TRY(Node * node, graph_.add(op_name, std::move(attributes), std::move(operands), name_));
+  Values out;
+  for (const auto& output : node->outputs()) out.push_back(output.get());
+  return out;
+}
+
 Value* NodeContext::constant(Tensor tensor) { return graph_.add_constant(std::move(tensor), name_ + "/constant"); }
 
 Value* NodeContext::scalar(DType dtype, double value) {
@@ -188,6 +195,13 @@ Result<std::vector<Dim>> NodeContext::sizes_of(Value* value, std::string_view ro
     if (!bound->contents.has_value()) bound->contents = symbols;
   }
   return *bound->contents;
+}
+
+Result<Dim> NodeContext::size(std::size_t i, std::string_view role, DimRange range) {
+  if (!(shape(i).element_count() == 1) || rank(i) > 1)
+    return broken_rule(std::string(role) + " must be one number, found " + type(i).text() + ".");
+  TRY(const std::vector<Dim> found, sizes_of(input(i), role, range));
+  return found.front();
 }
 
 std::optional<Tensor> NodeContext::fixed(std::size_t i) {

@@ -62,6 +62,8 @@ class NodeContext {
 
   // Adds an IR node and returns its first result.
   Result<Value*> emit(std::string_view op_name, Attributes attributes, Values operands);
+  // The same, for operators with several results.
+  Result<Values> emit_all(std::string_view op_name, Attributes attributes, Values operands);
   Value* constant(Tensor tensor);
   Value* scalar(DType dtype, double value);
   Value* sizes_as_data(std::vector<Dim> sizes, bool scalar = false);
@@ -70,6 +72,8 @@ class NodeContext {
   // then.
   Result<std::vector<Dim>> sizes(std::size_t i, DimRange range = {});
   Result<std::vector<Dim>> sizes_of(Value* value, std::string_view role, DimRange range = {});
+  // Operand i, a single number, as a size.
+  Result<Dim> size(std::size_t i, std::string_view role, DimRange range = {});
   // Operand i's elements if the model fixes them: constants, and small tensors computed from constants alone.
   std::optional<Tensor> fixed(std::size_t i);
   Result<std::vector<std::int64_t>> fixed_integers(std::size_t i, std::string_view role);

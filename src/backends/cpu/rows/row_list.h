@@ -28,6 +28,9 @@ void add_gather_rows(const ClusterKernels& kernels, RowList& rows);
 void add_matmul_rows(const ClusterKernels& kernels, RowList& rows);
 void add_softmax_rows(const ClusterKernels& kernels, RowList& rows);
 void add_resample_rows(const ClusterKernels& kernels, RowList& rows);
+void add_running_sum_rows(const ClusterKernels& kernels, RowList& rows);
+void add_scatter_rows(const ClusterKernels& kernels, RowList& rows);
+void add_selection_rows(const ClusterKernels& kernels, RowList& rows);
 
 // Words of refusal that several rows share; empty: the rule holds.
 std::string needs_f32(const StepDesc& desc);      // every present operand and result is f32

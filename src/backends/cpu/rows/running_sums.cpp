@@ -1,0 +1,173 @@
+// Rows of cum_sum, cum_prod and trilu: along an axis, and triangles of matrices.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/rows/row_list.h"
+
+namespace polyphase::cpu {
+namespace {
+
+constexpr int64_t columns_at_once = 64;
+
+std::string accepts_row_major(const StepDesc& desc, const Target&) {
+  if (!desc.inputs[0].layout.is_row_major() || !desc.outputs[0].layout.is_row_major())
+    return "takes row-major operands only";
+  return needs_unfused(desc);
+}
+
+// ---------------------------------------------------------------- cum_sum, cum_prod
+
+// x as [outer, count, inner]; a tile is one outer index and up to 64 columns of inner. Sums of f32 are kept in f64.
+struct SumsPlan {
+  DType dtype;
+  bool product;
+  bool exclusive;
+  bool reverse;
+  int64_t outer;
+  int64_t count;
+  int64_t inner;
+};
+
+std::string accepts_sums(const StepDesc& desc, const Target& target) {
+  const DType dtype = desc.inputs[0].type.dtype;
+  if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::i32 && dtype != DType::i64)
+    return "takes f32, f64, i32 and i64, found " + std::string(name_of(dtype));
+  return accepts_row_major(desc, target);
+}
+
+Plan plan_sums(const PlanRequest& request, const Target&) {
+  const TensorDesc& x = request.inputs[0];
+  const Attributes& attributes = request.desc.attributes();
+  const int64_t given = attributes.get<Dim>("axis").value();
+  const auto axis = static_cast<std::size_t>(given < 0 ? given + x.rank : given);
+  SumsPlan plan{};
+  plan.dtype = x.dtype;
+  plan.product = request.desc.anchor_part().op->name == "cum_prod";
+  plan.exclusive = attributes.get<bool>("exclusive");
+  plan.reverse = attributes.get<bool>("reverse");
+  plan.outer = x.empty() ? 0 : 1;
+  plan.inner = 1;
+  for (std::size_t i = 0; i < axis; ++i) plan.outer *= x.sizes[i];
+  for (std::size_t i = axis + 1; i < static_cast<std::size_t>(x.rank); ++i) plan.inner *= x.sizes[i];
+  plan.count = x.sizes[axis];
+  return Plan::of(plan);
+}
+
+const SumsPlan& sums_of(const Plan& plan) { return *reinterpret_cast<const SumsPlan*>(plan.bytes()); }
+
+template <typename T, typename Sum, bool product>
+void accumulate(const SumsPlan& p, const T* x, T* y, int64_t columns) {
+  Sum sums[columns_at_once];
+  std::fill_n(sums, columns, product ? Sum{1} : Sum{0});
+  for (int64_t i = 0; i < p.count; ++i) {
+    const int64_t row = (p.reverse ? p.count - 1 - i : i) * p.inner;
+    for (int64_t j = 0; j < columns; ++j) {
+      const auto value = static_cast<Sum>(x[row + j]);
+      const Sum before = sums[j];
+      sums[j] = product ? before * value : before + value;
+      y[row + j] = static_cast<T>(p.exclusive ? before : sums[j]);
+    }
+  }
+}
+
+template <typename T, typename Sum>
+void run_columns(const SumsPlan& p, const Pointers& pointers, int64_t tile) {
+  const int64_t blocks = ceil_div(p.inner, columns_at_once);
+  const int64_t column = tile % blocks * columns_at_once;
+  const int64_t at = tile / blocks * p.count * p.inner + column;
+  const int64_t columns = std::min(columns_at_once, p.inner - column);
+  const T* x = reinterpret_cast<const T*>(pointers.inputs[0]) + at;
+  T* y = reinterpret_cast<T*>(pointers.outputs[0]) + at;
+  if (p.product) {
+    accumulate<T, Sum, true>(p, x, y, columns);
+  } else {
+    accumulate<T, Sum, false>(p, x, y, columns);
+  }
+}
+
+Fault run_sums(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  const SumsPlan& p = sums_of(plan);
+  if (p.dtype == DType::f32) run_columns<float, double>(p, pointers, tile);
+  if (p.dtype == DType::f64) run_columns<double, double>(p, pointers, tile);
+  if (p.dtype == DType::i32) run_columns<uint32_t, uint32_t>(p, pointers, tile);
+  if (p.dtype == DType::i64) run_columns<uint64_t, uint64_t>(p, pointers, tile);
+  return nullptr;
+}
+
+// ---------------------------------------------------------------- trilu
+
+struct TrianglePlan {
+  bool upper;
+  int64_t k;
+  int64_t rows;  // of a matrix
+  int64_t columns;
+  int64_t all_rows;
+  int64_t element_bytes;
+  int64_t rows_per_tile;
+};
+
+Plan plan_triangle(const PlanRequest& request, const Target&) {
+  const TensorDesc& x = request.inputs[0];
+  TrianglePlan plan{};
+  plan.upper = request.desc.attributes().get<bool>("upper");
+  plan.rows = x.sizes[static_cast<std::size_t>(x.rank - 2)];
+  plan.columns = x.sizes[static_cast<std::size_t>(x.rank - 1)];
+  plan.k = std::clamp(request.desc.attributes().get<Dim>("k").value(), -plan.rows - 1, plan.columns + 1);
+  plan.all_rows = x.empty() ? 0 : x.element_count() / plan.columns;
+  plan.element_bytes = static_cast<int64_t>(size_bytes(x.dtype));
+  plan.rows_per_tile = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, plan.columns));
+  return Plan::of(plan);
+}
+
+const TrianglePlan& triangle_of(const Plan& plan) { return *reinterpret_cast<const TrianglePlan*>(plan.bytes()); }
+
+Fault run_triangle(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  const TrianglePlan& p = triangle_of(plan);
+  const int64_t end = std::min(p.all_rows, (tile + 1) * p.rows_per_tile);
+  const int64_t row_bytes = p.columns * p.element_bytes;
+  for (int64_t row = tile * p.rows_per_tile; row < end; ++row) {
+    const int64_t column = std::clamp<int64_t>(row % p.rows + p.k + (p.upper ? 0 : 1), 0, p.columns);
+    const int64_t split = column * p.element_bytes;
+    const std::byte* from = pointers.inputs[0] + row * row_bytes;
+    std::byte* to = pointers.outputs[0] + row * row_bytes;
+    const int64_t kept = p.upper ? split : 0;
+    const int64_t zeroed = p.upper ? 0 : split;
+    std::memcpy(to + kept, from + kept, static_cast<std::size_t>(p.upper ? row_bytes - split : split));
+    std::memset(to + zeroed, 0, static_cast<std::size_t>(p.upper ? split : row_bytes - split));
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void add_running_sum_rows(const ClusterKernels&, RowList& rows) {
+  for (const std::string_view op : {"cum_sum", "cum_prod"}) {
+    Row row;
+    row.name = "running_columns";
+    row.op = op;
+    row.doc = "walks the axis once, 64 columns at a time; f32 is summed in f64";
+    row.accepts = accepts_sums;
+    row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc) + result_elements(desc) * 1e-9; };
+    row.plan = plan_sums;
+    row.tiles = [](const Plan& plan, int) {
+      return sums_of(plan).outer * ceil_div(sums_of(plan).inner, columns_at_once);
+    };
+    row.run = run_sums;
+    rows.push_back(row);
+  }
+  Row row;
+  row.name = "row_pieces";
+  row.op = "trilu";
+  row.doc = "copies one piece of each row and clears the other";
+  row.accepts = accepts_row_major;
+  row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc); };
+  row.plan = plan_triangle;
+  row.tiles = [](const Plan& plan, int) {
+    return ceil_div(triangle_of(plan).all_rows, triangle_of(plan).rows_per_tile);
+  };
+  row.run = run_triangle;
+  rows.push_back(row);
+}
+
+}  // namespace polyphase::cpu
