@@ -86,6 +86,49 @@ graph "shuffle" (%x: f32[N, 1, H, 7], %i: i64[3]) {
 }
 )";
 
+// Sizes born from data, one from the other: the positive elements, of them those above 2, of them the two greatest; and
+// two sizes that meet in one tensor. For some inputs all of them are 0.
+constexpr std::string_view born = R"(symbol H = 1..30
+symbol K = 0..30
+symbol L = 0..30
+symbol M = 0..30
+graph "born" (%x: f32[H], %y: f32[H, 5]) {
+  %zero0 = constant() value=f32[]{0}
+  %two = constant() value=f32[]{2}
+  %many = constant() value=f32[]{1000}
+  %positive = greater(%x, %zero0)
+  %k = count_nonzero(%positive)
+  %bk = bind(%k) symbols=[K]
+  %places = nonzero(%positive) count=K
+  %flat = reshape(%places) shape=[K]
+  %rows = gather(%y, %flat) axis=0
+  %taken = gather(%x, %flat) axis=0
+  %n = neg(%rows)
+  %large = greater(%taken, %two)
+  %l = count_nonzero(%large)
+  %bl = bind(%l) symbols=[L]
+  %large_places = nonzero(%large) count=L
+  %large_flat = reshape(%large_places) shape=[L]
+  %some = gather(%n, %large_flat) axis=0
+  %best, %where = top_k(%some) axis=0 k=min(L, 2)
+  %both = concat(%rows, %some) axis=0
+  %mean = reduce_sum(%both) axes=[1] keep=false
+  %sums = cum_sum(%both) axis=0
+  %none = greater(%x, %many)
+  %m = count_nonzero(%none)
+  %bm = bind(%m) symbols=[M]
+  %no_places = nonzero(%none) count=M
+  %no_flat = reshape(%no_places) shape=[M]
+  %no_rows = gather(%y, %no_flat) axis=0
+  %w = constant() value=RANDOM f32[5, 4]
+  %product = matmul(%no_rows, %w)
+  %soft = softmax(%no_rows) axis=1
+  %column = transpose(%places) order=[1, 0]
+  %scattered = scatter_nd(%y, %column, %n)
+  return %best, %where, %mean, %sums, %product, %soft, %scattered, %places
+}
+)";
+
 // "value=RANDOM TYPE" becomes a constant of small integers.
 std::string with_constants(std::string_view text) {
   std::string out(text);
@@ -187,7 +230,7 @@ TEST(Networks, ComputeWhatTheInterpreterComputes) {
   const auto workshop = built_in_workshop();
   for (const Cluster cluster : {Cluster::scalar, Cluster::avx2, Cluster::avx512}) {
     if (!cpu::runs_here(cluster)) continue;
-    for (const std::string_view text : {unet, generator, shuffle}) {
+    for (const std::string_view text : {unet, generator, shuffle, born}) {
       expect_like_interpreter(text, workshop->target(cluster, false), workshop, 1e-5);
     }
   }
