@@ -27,9 +27,11 @@ Examples:
   polyphase run upscale.onnx --input photo.png --output large.png
   polyphase bench model.ppe --threads 1 --json
   polyphase explain model.ppe --shape x=1x3x512x512
+  polyphase check model.onnx
 
 Results go to stdout, words to stderr. Exit codes: 0 done; 1 something is wrong with what you gave (a file, a value, a
-difference that compare found); 2 the command line is wrong; 3 a defect of Polyphase.
+difference that compare found); 2 the command line is wrong; 3 a defect of Polyphase; 4 the model
+that check looked at needs what Polyphase does not have.
 `polyphase COMMAND --help` tells everything about a command.)";
 
 // A broken CHECK aborts: that is our fault, and the shell shall see it as such.
@@ -65,6 +67,7 @@ int run_command(int argc, char** argv) {
   add_compare(app, run);
   add_inspect(app, run);
   add_explain(app, run);
+  add_check(app, run);
   add_devices(app, run);
   if (argc == 1) {
     say(app.help());
@@ -79,7 +82,7 @@ int run_command(int argc, char** argv) {
     const std::string unknown = unknown_command(app, argc, argv);
     if (!unknown.empty()) {
       say("polyphase: there is no command '" + plain(unknown) +
-          "'. The commands are compile, run, bench, compare, inspect, explain and devices.");
+          "'. The commands are compile, run, bench, compare, inspect, explain, check and devices.");
     } else {
       say("polyphase: " + plain(wrong.what()));
     }

@@ -1,12 +1,11 @@
 // The spine: a model file becomes an engine.
+#include "api/compile.h"
+
 #include <set>
 
-#include "api/state.h"
 #include "base/shape_binding.h"
 #include "engine/file.h"
-#include "import/onnx/import_onnx.h"
 #include "lower/lower.h"
-#include "passes/pipeline.h"
 
 namespace polyphase::api {
 namespace {
@@ -14,6 +13,8 @@ namespace {
 void tell(const CompileOptions& options, std::string_view stage, double done) {
   if (options.progress) options.progress(stage, done);
 }
+
+}  // namespace
 
 Result<Target> target_of(const CompileOptions& options, const Workshop& workshop) {
   if (options.target == "native") return workshop.native_target();
@@ -50,7 +51,6 @@ Result<ImportOptions> import_options_of(const CompileOptions& options) {
   return out;
 }
 
-// The sizes that the caller expects most, as values of the graph's symbols.
 Result<DimBindings> likely_of(const CompileOptions& options, const Graph& graph) {
   DimBindings out;
   for (const auto& [name, sizes] : options.tune_for) {
@@ -100,8 +100,6 @@ Result<Engine> compile_graph(ImportedModel model, std::shared_ptr<const Workshop
   tell(options, "done", 1);
   return Access::engine(std::move(workshop), std::move(engine));
 }
-
-}  // namespace
 
 std::vector<std::string> pass_names() {
   std::vector<std::string> out;

@@ -24,13 +24,13 @@ std::shared_ptr<const Workshop> built_in_workshop() {
   return workshop;
 }
 
-namespace {
-
 std::vector<std::string> sizes_text(const Shape& shape) {
   std::vector<std::string> out;
   for (const Dim& dim : shape) out.push_back(dim.text());
   return out;
 }
+
+namespace {
 
 std::vector<Port> ports_of(const polyphase::Engine& engine, const std::vector<EnginePort>& ports) {
   std::vector<Port> out;

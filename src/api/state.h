@@ -60,6 +60,8 @@ Result<polyphase::TensorView> inner_view(const TensorView& given, const std::str
 // The steps of all blocks in the order in which a session numbers them, each with its block.
 std::vector<std::pair<const Step*, int>> steps_in_order(const polyphase::Engine& engine);
 
+std::vector<std::string> sizes_text(const Shape& shape);
+
 // Calls f; memory that the system refuses on the way becomes an Error.
 template <typename F>
 auto without_throwing(F&& f) -> decltype(f()) {

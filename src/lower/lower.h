@@ -24,4 +24,21 @@ struct LowerOptions {
 // Errors: unsupported (an operator without kernel or reference loops, a loop), out_of_memory.
 Result<Engine> lower(const Graph& graph, const Target& target, const LowerOptions& options = {});
 
+// A step that lower would write, and what was decided about it.
+struct ChosenStep {
+  std::string node;
+  std::string operation;  // "conv + relu"
+  StepKind kind = StepKind::kernel;
+  std::vector<Type> operands;  // those that are there
+  std::vector<Type> results;
+  std::vector<std::string> rows;  // best first; empty: it runs none
+  bool reference = false;         // it runs the operator's plain loops
+  // Of reference steps: what each kernel of the operator says against it, "ROW: REASON".
+  std::vector<std::string> refusals;
+};
+
+// The steps and kernels of lower(graph, target, options), without packing a weight. Errors: as lower.
+Result<std::vector<ChosenStep>> choose_kernels(const Graph& graph, const Target& target,
+                                               const LowerOptions& options = {});
+
 }  // namespace polyphase

@@ -15,6 +15,7 @@
 #include "base/dim.h"
 #include "base/result.h"
 #include "graph/graph.h"
+#include "import/onnx/survey.h"
 #include "wire/onnx_model.h"
 
 namespace polyphase {
@@ -33,6 +34,16 @@ struct ImportOptions {
   std::set<std::string, std::less<>> shape_names = {};
   // The most nodes, counted after functions are inlined: a small file can ask for 2^40 of them.
   std::int64_t max_nodes = 4'000'000;
+  // If set: filled while importing. What cannot be converted is then noted there and is no Error; the graph holds the
+  // rest, and what nobody in it reads is an output.
+  OperatorSurvey* survey = nullptr;
+};
+
+// A tensor of the model and what it became.
+struct ImportedTensor {
+  std::string name;   // in the model; inside a function behind the call's name and '/'
+  std::string graph;  // Graph::name of the graph that holds the value
+  std::string value;  // Value::name there
 };
 
 struct ImportedModel {
@@ -41,6 +52,8 @@ struct ImportedModel {
   std::string producer;  // "pytorch 2.9.0"; empty if the file does not say
   std::int64_t opset = 0;
   std::vector<std::string> warnings;
+  std::vector<ImportedTensor> tensors;  // in the order of their definition
+  bool complete = true;                 // false: a survey holds what is missing
 };
 
 // Errors: io and corrupt (the file), invalid_model (it breaks ONNX's rules), unsupported (we lack something: the

@@ -19,11 +19,27 @@ Result<ImportedModel> Importer::run() {
   TRY_VOID(add_initializers(*model_.mutable_graph(), scope));
   TRY_VOID(add_inputs(scope));
   TRY_VOID(translate_graph(*model_.mutable_graph(), scope));
-  if (!missing_.empty()) return missing_.error();
-  TRY_VOID(add_outputs(scope));
+  if (options_.survey != nullptr) finish_survey(imported);
+  if (imported.complete) {
+    if (!missing_.empty()) return missing_.error();
+    TRY_VOID(add_outputs(scope));
+  }
   imported.graph = std::move(graph_);
+  imported.tensors = std::move(named_);
   imported.warnings = std::move(warnings_);
   return imported;
+}
+
+void Importer::finish_survey(ImportedModel& imported) {
+  missing_.tell(*options_.survey);
+  for (const auto& [key, use] : options_.survey->uses())
+    imported.complete = imported.complete && !use.is_missing && use.nodes_refused == 0;
+  if (imported.complete) return;
+  for (const auto& node : graph_->nodes()) {
+    for (const auto& output : node->outputs()) {
+      if (output->users.empty() && node->constant() == nullptr) graph_->add_output(output.get(), output->name);
+    }
+  }
 }
 
 Result<void> Importer::read_versions(ImportedModel& imported) {

@@ -85,6 +85,8 @@ class Importer {
   Result<Value*> value_of(std::string_view name, Scope& scope, bool& missing);
   Result<void> define(std::string_view name, Meaning meaning, Scope& scope);
   Result<void> define_missing(const onnx::NodeProto& node, Scope& scope);
+  Result<void> refuse(const onnx::NodeProto& node, Error error, Scope& scope);
+  void finish_survey(ImportedModel& imported);
 
   onnx::ModelProto& model_;
   const Registry& registry_;
@@ -102,6 +104,7 @@ class Importer {
   std::unordered_map<const onnx::SparseTensorProto*, Tensor> sparse_tensors_;
   std::unordered_map<const Value*, Value*> bound_;
   std::vector<std::string> warnings_;
+  std::vector<ImportedTensor> named_;
   int depth_ = 0;  // bodies inside one another
 };
 

@@ -98,4 +98,19 @@ Error MissingOperators::error() const {
   return error;
 }
 
+void MissingOperators::tell(OperatorSurvey& survey) const {
+  for (const auto& [key, entry] : entries_) {
+    const auto& [domain, op_type] = key;
+    OperatorUse& use = survey.use(domain, op_type);
+    if (use.nodes == 0) {  // only inside of bodies that were not translated
+      use.opset = entry.opset;
+      use.first_node = entry.first_node;
+      use.nodes = entry.count;
+    }
+    use.is_missing = true;
+    use.nodes_refused = use.nodes;
+    use.advice = entry.why.empty() ? nearest_alternative(domain, op_type) : entry.why;
+  }
+}
+
 }  // namespace polyphase

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "import/onnx/survey.h"
 
 namespace polyphase {
 
@@ -17,6 +18,8 @@ class MissingOperators {
            std::string why = {});
   bool empty() const { return entries_.empty(); }
   Error error() const;
+  // Marks what is missing.
+  void tell(OperatorSurvey& survey) const;
 
  private:
   struct Entry {

@@ -41,7 +41,12 @@ int result_count(const onnx::NodeProto& node) {
 }  // namespace
 
 Result<void> Importer::define(std::string_view name, Meaning meaning, Scope& scope) {
-  if (scope.names.emplace(name, std::move(meaning)).second) return {};
+  const Value* value = meaning.value;
+  if (scope.names.emplace(name, std::move(meaning)).second) {
+    if (value != nullptr && value->producer != nullptr)
+      named_.push_back({scope.body->prefix + std::string(name), scope.graph->name, value->name});
+    return {};
+  }
   return broken_rule("the name " + wire::quoted_name(name) +
                      " is given to two values; every value needs a name of its own.");
 }
@@ -131,20 +136,25 @@ Result<void> Importer::translate_node(onnx::NodeProto& node, Scope& scope, std::
                            "Flatten the model."),
                    0);
   const std::string domain(domain_of(node.domain()));
+  const auto opset = scope.body->opsets->find(domain);
+  const std::int64_t domain_version = opset == scope.body->opsets->end() ? 1 : opset->second;
+  OperatorSurvey* survey = options_.survey;
+  if (survey != nullptr) survey->meet(domain, node.op_type(), domain_version, name);
   if (onnx::FunctionProto* function = functions_.find(node); function != nullptr) {
+    if (survey != nullptr) survey->use(domain, node.op_type()).is_function = true;
     auto done = call(node, *function, name, scope);
     if (!done.ok())
       return std::move(done).error().within("in function " + wire::quoted_name(function->name()) + ", called by '" +
                                             name + "'");
     return {};
   }
-  const auto opset = scope.body->opsets->find(domain);
   if (opset == scope.body->opsets->end() && domain.empty())
     return located(broken_rule("the opset of this node's domain is not imported."), 0);
-  const std::int64_t domain_version = opset == scope.body->opsets->end() ? 1 : opset->second;
   if (domain.empty() && node.op_type() == "If") {
+    const int depth = depth_;
     auto done = branch(node, name, scope);
-    if (!done.ok()) return located(std::move(done).error(), 0);
+    depth_ = depth;
+    if (!done.ok()) return refuse(node, located(std::move(done).error(), 0), scope);
     return {};
   }
   const Converter* converter = table_.find(domain, node.op_type());
@@ -157,8 +167,18 @@ Result<void> Importer::translate_node(onnx::NodeProto& node, Scope& scope, std::
                      : "");
     return define_missing(node, scope);
   }
+  if (survey != nullptr) survey->use(domain, node.op_type()).version = version;
   auto done = convert(node, *converter, version, name, scope);
-  if (!done.ok()) return located(std::move(done).error(), version);
+  if (!done.ok()) return refuse(node, located(std::move(done).error(), version), scope);
+  return {};
+}
+
+// The end of the import; with a survey, a note.
+Result<void> Importer::refuse(const onnx::NodeProto& node, Error error, Scope& scope) {
+  const bool about_node = error.code == ErrorCode::unsupported || error.code == ErrorCode::invalid_model;
+  if (options_.survey == nullptr || !about_node) return error;
+  TRY_VOID(define_missing(node, scope));
+  options_.survey->refuse(domain_of(node.domain()), node.op_type(), std::move(error));
   return {};
 }
 
