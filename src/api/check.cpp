@@ -124,7 +124,8 @@ Result<void> check_kernels(Graph& graph, const Workshop& workshop, const Compile
   TRY(const Target target, target_of(options, workshop));
   TRY(const DimBindings likely, likely_of(options, graph));
   TRY_VOID(run_passes(graph, target, pass_options_of(options)));
-  TRY(const std::vector<ChosenStep> steps, choose_kernels(graph, target, {.model_name = {}, .producer = {}, .likely = likely}));
+  TRY(const std::vector<ChosenStep> steps,
+      choose_kernels(graph, target, {.model_name = {}, .producer = {}, .likely = likely}));
   report.steps = static_cast<std::int64_t>(steps.size());
   group_slow(steps, report);
   note_dtypes(steps, report);
