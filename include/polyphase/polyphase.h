@@ -8,7 +8,9 @@
 // Errors are values: test ok(), read error().text(). Nothing here throws. Sizes are in elements and always in the
 // network's logical order (N, C, H, W), whatever lies in memory; strides are in elements; times are in seconds.
 // Engine and Session are handles: copies share one object. An Engine never changes. One Session may be run from many
-// threads at once.
+// threads at once. Two libraries have it: polyphase, and polyphase_runtime without compile, compile_bytes, open and
+// pass_names. The C++ API promises that sources which compile against one release compile against the next of its minor
+// version; binaries need the very release that they were compiled for. polyphase/c_api.h promises more.
 #pragma once
 
 #include <atomic>
@@ -27,6 +29,8 @@
 
 #include "polyphase/dtype.h"
 #include "polyphase/result.h"
+
+struct DLManagedTensorVersioned;  // declared in polyphase/dlpack.h and in DLPack's own dlpack.h
 
 namespace polyphase::api {
 
@@ -48,6 +52,10 @@ struct TensorView {
   void* data = nullptr;
 };
 
+// Memory that somebody shares through DLPack, on the CPU, any strides; the tensor stays the caller's.
+// Errors: invalid_argument (another device, several lanes, rank above 8), unsupported (dtype, version).
+Result<TensorView> view_of_dlpack(const DLManagedTensorVersioned& tensor);
+
 // A view of plain C++ memory, row-major: view(pointer, {1, 3, 256, 256}).
 TensorView view(const float* data, std::vector<std::int64_t> sizes);
 TensorView view(const double* data, std::vector<std::int64_t> sizes);
@@ -56,15 +64,24 @@ TensorView view(const std::int64_t* data, std::vector<std::int64_t> sizes);
 TensorView view(const std::uint8_t* data, std::vector<std::int64_t> sizes);
 TensorView view(const bool* data, std::vector<std::int64_t> sizes);
 
-// A row-major tensor that owns its memory (64-byte aligned). Copies share it.
+// A tensor with its memory. Copies share it. What allocate and runs give is row-major and 64-byte aligned.
 class Tensor {
  public:
   Tensor() = default;
   // Zero-filled. Errors: out_of_memory, invalid_argument (negative size, rank above 8).
   static Result<Tensor> allocate(DType dtype, std::vector<std::int64_t> sizes);
+  // Memory of somebody else, which `owner` keeps alive (null: the caller sees to it), with the view's strides.
+  // Errors: invalid_argument, as a run would refuse the view.
+  static Result<Tensor> borrow(TensorView view, std::shared_ptr<void> owner = nullptr);
+  // Takes a DLPack tensor over, also on failure: its deleter is called when the last copy of the result goes.
+  // Errors: as view_of_dlpack.
+  static Result<Tensor> from_dlpack(DLManagedTensorVersioned* tensor);
+  // Shares the memory with DLPack: it lives until the receiver calls the deleter. Error: out_of_memory.
+  Result<DLManagedTensorVersioned*> to_dlpack() const;
 
   DType dtype() const { return view_.dtype; }
   const std::vector<std::int64_t>& sizes() const { return view_.sizes; }
+  const std::vector<std::int64_t>& strides() const { return view_.strides; }  // empty: row-major without gaps
   std::int64_t element_count() const;
   std::size_t size_bytes() const;
   void* data() const { return view_.data; }
@@ -99,6 +116,9 @@ struct CompileOptions {
   std::map<std::string, SizeRange> dims;
   // Input name → the sizes that kernels are chosen for where sizes are symbolic; any other size runs too.
   std::map<std::string, std::vector<std::int64_t>> tune_for;
+  // compile_bytes: where the files lie that hold weights outside the model; empty: such a model is refused. A model
+  // file has them beside itself.
+  std::string external_data_folder;
   std::vector<std::string> without;      // names of passes that are not run; pass_names() lists them
   std::string stop_after;                // the last pass that runs; empty: all
   std::vector<std::string> print_after;  // after these passes the graph is handed to `print` as text; "all": after each
@@ -156,8 +176,12 @@ class Engine {
   Engine() = default;
   // Reads an engine file. Errors: io, corrupt, incompatible (another version, or instructions this CPU lacks).
   static Result<Engine> load(const std::string& path);
-  // Writes under a temporary name, then renames. Errors: io.
+  // The same from the bytes of such a file, which are copied.
+  static Result<Engine> from_bytes(std::span<const std::byte> bytes);
+  // Writes under a temporary name, then renames: a reader sees the old file or the whole new one. Errors: io.
   Result<void> save(const std::string& path) const;
+  // What save would write.
+  Result<std::vector<std::byte>> to_bytes() const;
 
   const std::vector<Port>& inputs() const;
   const std::vector<Port>& outputs() const;
@@ -171,7 +195,7 @@ class Engine {
 
 // Compiles a model file; today ONNX (.onnx). Errors name the node and say what would work.
 Result<Engine> compile(const std::string& path, const CompileOptions& options = {});
-// The same from bytes in memory (ONNX without external data).
+// The same from bytes in memory, which may go afterwards.
 Result<Engine> compile_bytes(std::span<const std::byte> model, std::string_view name,
                              const CompileOptions& options = {});
 // An engine file as it is, or a model file compiled with `options`: tells them apart by content.
@@ -258,8 +282,8 @@ class Session {
   Result<std::vector<Tensor>> run(std::initializer_list<TensorView> inputs) const;
   // Inputs by name, in any order.
   Result<std::vector<Tensor>> run_named(std::span<const NamedView> inputs, const RunOptions& options = {}) const;
-  // Outputs into the caller's memory, which must have the outputs' sizes (see output_sizes) and must not overlap
-  // inputs.
+  // Outputs into the caller's memory, which must have the outputs' sizes (see output_sizes) and must overlap neither
+  // inputs nor itself. Any strides do; row-major memory is written without a copy.
   Result<void> run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                         const RunOptions& options = {}) const;
 

@@ -125,7 +125,9 @@ Result<Engine> compile_bytes(std::span<const std::byte> bytes, std::string_view 
     tell(options, "import", 0);
     auto workshop = built_in_workshop();
     TRY(const ImportOptions import, import_options_of(options));
-    TRY(ImportedModel model, import_onnx(bytes, workshop->registry(), import));
+    std::optional<std::filesystem::path> folder;
+    if (!options.external_data_folder.empty()) folder = options.external_data_folder;
+    TRY(ImportedModel model, import_onnx(bytes, workshop->registry(), import, folder));
     if (!name.empty()) model.name = std::string(name);
     return compile_graph(std::move(model), std::move(workshop), options);
   });

@@ -1,4 +1,6 @@
 // Engine's public face: files, ports, and what `inspect` shows.
+#include <algorithm>
+
 #include "api/state.h"
 #include "backends/cpu/catalogue.h"
 #include "engine/file.h"
@@ -6,6 +8,15 @@
 namespace polyphase::api {
 
 std::string_view version() { return POLYPHASE_VERSION; }
+
+Error no_more_memory() {
+  try {
+    return {ErrorCode::out_of_memory, "the system has no more memory.",
+            "Use a smaller model or smaller inputs, or a machine with more memory."};
+  } catch (const std::bad_alloc&) {
+    return {ErrorCode::out_of_memory, "out of memory."};
+  }
+}
 
 Workshop::Workshop() : registry_(Registry::built_in()) {
   for (const Cluster cluster : {Cluster::scalar, Cluster::avx2, Cluster::avx512}) {
@@ -102,6 +113,21 @@ Result<Engine> Engine::load(const std::string& path) {
     TRY(polyphase::Engine engine, read_engine(path, workshop->registry()));
     return Access::engine(std::move(workshop), std::move(engine));
   });
+}
+
+Result<Engine> Engine::from_bytes(std::span<const std::byte> bytes) {
+  return without_throwing([&]() -> Result<Engine> {
+    auto workshop = built_in_workshop();
+    TRY(const std::shared_ptr<Buffer> copy, Buffer::allocate(bytes.size()));
+    std::copy(bytes.begin(), bytes.end(), copy->data());
+    TRY(polyphase::Engine engine, read_engine_bytes(copy, "the bytes given", workshop->registry()));
+    return Access::engine(std::move(workshop), std::move(engine));
+  });
+}
+
+Result<std::vector<std::byte>> Engine::to_bytes() const {
+  return without_throwing(
+      [&]() -> Result<std::vector<std::byte>> { return engine_bytes(*Access::state(*this).engine); });
 }
 
 Result<void> Engine::save(const std::string& path) const {

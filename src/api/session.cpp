@@ -52,7 +52,9 @@ Result<std::vector<Tensor>> run_views(polyphase::Session& session, std::span<con
     request.inputs.push_back(inner);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    TRY(auto inner, inner_view(outputs[i], "the memory given for " + name(engine.outputs, i, "output")));
+    const std::string what = "the memory given for " + name(engine.outputs, i, "output");
+    TRY(auto inner, inner_view(outputs[i], what));
+    TRY_VOID(check_writable(inner, what));
     request.outputs.push_back(inner);
   }
   request.cancelled = options.cancelled;

@@ -52,15 +52,22 @@ struct Access {
     return *session.state_->session;
   }
   static Tensor tensor(const polyphase::Tensor& from);
+  static Tensor tensor(TensorView view, std::shared_ptr<void> owner);
 };
 
 // The given memory as a tensor view. Errors: invalid_argument; `what` names it.
 Result<polyphase::TensorView> inner_view(const TensorView& given, const std::string& what);
 
+// Refuses memory in which one element would be written over another. Error: invalid_argument.
+Result<void> check_writable(const polyphase::TensorView& view, const std::string& what);
+
 // The steps of all blocks in the order in which a session numbers them, each with its block.
 std::vector<std::pair<const Step*, int>> steps_in_order(const polyphase::Engine& engine);
 
 std::vector<std::string> sizes_text(const Shape& shape);
+
+// Says so in full where there is memory for the words, otherwise in words that fit into the strings themselves.
+Error no_more_memory();
 
 // Calls f; memory that the system refuses on the way becomes an Error.
 template <typename F>
@@ -68,8 +75,7 @@ auto without_throwing(F&& f) -> decltype(f()) {
   try {
     return f();
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::out_of_memory, "the system has no more memory.",
-                 "Use a smaller model or smaller inputs, or a machine with more memory."};
+    return no_more_memory();
   }
 }
 

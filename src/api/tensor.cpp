@@ -1,6 +1,8 @@
 // Tensors and views at the border.
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstdlib>
 
 #include "api/state.h"
 
@@ -42,10 +44,25 @@ Tensor Access::tensor(const polyphase::Tensor& from) {
   return out;
 }
 
+Tensor Access::tensor(TensorView view, std::shared_ptr<void> owner) {
+  Tensor out;
+  out.view_ = std::move(view);
+  out.owner_ = std::move(owner);
+  return out;
+}
+
 Result<Tensor> Tensor::allocate(DType dtype, std::vector<std::int64_t> sizes) {
   return without_throwing([&]() -> Result<Tensor> {
     TRY(const polyphase::Tensor tensor, polyphase::Tensor::allocate(dtype, sizes));
     return Access::tensor(tensor);
+  });
+}
+
+Result<Tensor> Tensor::borrow(TensorView view, std::shared_ptr<void> owner) {
+  return without_throwing([&]() -> Result<Tensor> {
+    TRY(const polyphase::TensorView checked, inner_view(view, "the memory given"));
+    static_cast<void>(checked);
+    return Access::tensor(std::move(view), std::move(owner));
   });
 }
 
@@ -78,10 +95,42 @@ Result<polyphase::TensorView> inner_view(const TensorView& given, const std::str
                                                   std::to_string(given.sizes.size()) + " axes."};
   }
   polyphase::TensorView out(TensorDesc::row_major(given.dtype, given.sizes), static_cast<std::byte*>(given.data));
-  if (!given.strides.empty()) std::copy(given.strides.begin(), given.strides.end(), out.strides.begin());
+  if (!given.strides.empty()) {
+    std::int64_t reach = 0;
+    for (std::size_t i = 0; i < given.sizes.size(); ++i) {
+      const std::int64_t stride = given.strides[i];
+      std::int64_t span = 0;
+      if (stride == INT64_MIN || __builtin_mul_overflow(std::abs(stride), given.sizes[i], &span) ||
+          __builtin_add_overflow(reach, span, &reach)) {
+        return Error{ErrorCode::invalid_argument, what + " has the stride " + std::to_string(stride) + ", too large."};
+      }
+    }
+    std::copy(given.strides.begin(), given.strides.end(), out.strides.begin());
+  }
   if (out.data == nullptr && !out.empty())
     return Error{ErrorCode::invalid_argument, what + " has no memory: its data is null."};
   return out;
+}
+
+// Sufficient, not necessary: axis by axis outwards, each stride steps over all that the axes within it touch.
+Result<void> check_writable(const polyphase::TensorView& view, const std::string& what) {
+  if (view.empty()) return {};
+  std::array<std::pair<std::int64_t, std::int64_t>, max_rank> axes{};  // stride without sign, size
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(view.rank); ++i) {
+    if (view.sizes[i] > 1) axes[count++] = {std::abs(view.strides[i]), view.sizes[i]};
+  }
+  std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count));
+  std::int64_t touched = 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (axes[i].first < touched) {
+      return Error{ErrorCode::invalid_argument,
+                   what + " overlaps itself: a stride of " + std::to_string(axes[i].first) + " is too small.",
+                   "Each element needs a place of its own to be written to."};
+    }
+    touched += axes[i].first * (axes[i].second - 1);
+  }
+  return {};
 }
 
 Result<std::vector<std::string>> parse_sizes(std::string_view text) {

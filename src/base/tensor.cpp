@@ -79,9 +79,10 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate(std::size_t size_bytes) {
                  "a buffer of " + std::to_string(size_bytes) + " bytes could not be allocated.",
                  "Use smaller inputs, or a machine with more memory."};
   }
+  std::shared_ptr<const void> owner(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
   std::memset(memory, 0, std::max(rounded, alignment));
   auto buffer = std::make_shared<Buffer>();
-  buffer->owner_ = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
+  buffer->owner_ = std::move(owner);
   buffer->data_ = static_cast<std::byte*>(memory);
   buffer->size_bytes_ = size_bytes;
   return buffer;

@@ -24,6 +24,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/tensor.h"
 #include "engine/engine.h"
@@ -35,8 +36,12 @@ inline constexpr std::uint16_t engine_format_major = 1;
 inline constexpr std::uint16_t engine_format_minor = 0;
 
 // Writes to a temporary name in the same folder, flushes it to the disk, renames: a reader sees the old file or the
-// whole new one. The same engine gives the same bytes. Error(io): the path cannot be written, with the system's reason.
+// whole new one. The name is reused, so writers that are killed leave at most one file each that ran at the same time.
+// The same engine gives the same bytes. Error(io): the path cannot be written, with the system's reason.
 Result<void> write_engine(const Engine& engine, const std::string& path);
+
+// The bytes that write_engine would write.
+std::vector<std::byte> engine_bytes(const Engine& engine);
 
 // Maps the file and checks it; constants are borrowed from the mapping, which lives as long as any of them. The file
 // must not be changed in place meanwhile (replacing it by rename, as write_engine does, is fine). Error(io): cannot be

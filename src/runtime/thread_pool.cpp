@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <system_error>
 
 namespace polyphase {
 namespace {
@@ -81,22 +82,28 @@ struct alignas(64) ThreadPool::Desk {
 };
 
 ThreadPool::ThreadPool(int threads) : desks_(std::make_unique<Desk[]>(desk_count)) {
-  for (int i = 1; i < threads; ++i) {
-    workers_.emplace_back([this, i] { work(static_cast<std::size_t>(i)); });
+  try {
+    for (int i = 1; i < threads; ++i) {
+      workers_.threads.emplace_back([this, i] { work(static_cast<std::size_t>(i)); });
+    }
+  } catch (const std::system_error&) {
+    // The system has no more threads for us. Fewer compute the same.
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() = default;
+
+ThreadPool::Workers::~Workers() {
   {
-    const std::lock_guard lock(mutex_);
-    stopping_.store(true);
+    const std::lock_guard lock(pool.mutex_);
+    pool.stopping_.store(true);
   }
-  woken_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
+  pool.woken_.notify_all();
+  for (std::thread& worker : threads) worker.join();
 }
 
 ThreadPool::Desk* ThreadPool::take_desk() {
-  if (workers_.empty()) return nullptr;
+  if (workers_.threads.empty()) return nullptr;
   const std::lock_guard lock(mutex_);
   for (std::uint32_t i = 0; i < desk_count; ++i) {
     if (desks_[i].taken) continue;

@@ -28,13 +28,13 @@ struct Job {
 
 class ThreadPool {
  public:
-  // `threads` counts the caller of a run too: threads - 1 workers are started.
+  // `threads` counts the caller of a run too: threads - 1 workers are started, or as many as the system lets start.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return static_cast<int>(workers_.threads.size()) + 1; }
 
   // Where one run at a time offers its jobs.
   struct Desk;
@@ -59,7 +59,14 @@ class ThreadPool {
   std::condition_variable woken_;
   std::atomic<int> sleepers_{0};
   std::atomic<bool> stopping_{false};
-  std::vector<std::thread> workers_;
+
+  // Ends and joins them, also when the constructor fails at one of them. Last: they use all of the above.
+  struct Workers {
+    ~Workers();
+    ThreadPool& pool;
+    std::vector<std::thread> threads = {};
+  };
+  Workers workers_{*this};
 };
 
 }  // namespace polyphase

@@ -1,0 +1,208 @@
+// Every allocation refused once, or from there on all: compile, load and run say out_of_memory, and the next call is
+// right.
+//
+// operator new is ours in this program, for the shared libraries too; malloc and aligned_alloc are wrapped by the
+// linker in what is linked statically, which is all of Polyphase. POLYPHASE_FULL=1 refuses each allocation of load and
+// run, otherwise an even sample.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <new>
+#include <string>
+
+#include "api/c_handles.h"
+
+namespace {
+
+std::atomic<bool> armed{false};
+std::atomic<bool> all_after{false};
+std::atomic<long> calls{0};
+std::atomic<long> refused_call{0};
+
+bool refuse() {
+  if (!armed.load(std::memory_order_relaxed)) return false;
+  const long call = calls.fetch_add(1) + 1;
+  return all_after ? call >= refused_call : call == refused_call;
+}
+
+}  // namespace
+
+extern "C" {
+void* __real_malloc(std::size_t size);                                // NOLINT(bugprone-reserved-identifier)
+void* __real_aligned_alloc(std::size_t alignment, std::size_t size);  // NOLINT(bugprone-reserved-identifier)
+void* __wrap_malloc(std::size_t size) {                               // NOLINT(bugprone-reserved-identifier)
+  return refuse() ? nullptr : __real_malloc(size);
+}
+void* __wrap_aligned_alloc(std::size_t alignment, std::size_t size) {  // NOLINT(bugprone-reserved-identifier)
+  return refuse() ? nullptr : __real_aligned_alloc(alignment, size);
+}
+}
+
+void* operator new(std::size_t size) {
+  void* const memory = refuse() ? nullptr : __real_malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  const auto step = static_cast<std::size_t>(alignment);
+  void* const memory = refuse() ? nullptr : __real_aligned_alloc(step, (size + step - 1) / step * step);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace polyphase::api {
+namespace {
+
+const std::string model_path = POLYPHASE_SOURCE_DIR "/models/fsrcnn_x3/fsrcnn_x3.onnx";
+const std::vector<std::int64_t> sizes = {1, 1, 5, 6};
+
+struct Outcome {
+  bool ok = false;
+  std::string refusal;  // its code; empty: it went well
+  std::vector<float> pixels;
+};
+
+// What the test itself keeps of a result is not refused.
+template <typename T>
+Outcome outcome_of(const Result<T>& result) {
+  armed = false;
+  return {result.ok(), result.ok() ? "" : std::string(name_of(result.error().code)), {}};
+}
+
+Outcome pixels_of(const Result<std::vector<Tensor>>& result) {
+  Outcome out = outcome_of(result);
+  if (result.ok()) {
+    const float* first = result->front().as<float>();
+    out.pixels.assign(first, first + result->front().element_count());
+  }
+  return out;
+}
+
+class OutOfMemory : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (std::size_t i = 0; i < pixels_.size(); ++i) pixels_[i] = static_cast<float>(i % 7) / 7.0F;
+    inputs_.push_back(view(pixels_.data(), sizes));
+    auto engine = compile(model_path);
+    ASSERT_TRUE(engine.ok());
+    engine_ = *engine;
+    path_ = std::filesystem::temp_directory_path() / ("polyphase_oom_" + std::to_string(::getpid()) + ".ppe");
+    ASSERT_TRUE(engine_.save(path_).ok());
+    session_ = Session::create(engine_, {.threads = 2, .memory_limit_bytes = 0}).value();
+    const Outcome right = pixels_of(run(session_));
+    ASSERT_TRUE(right.ok);
+    right_ = right.pixels;
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  Result<std::vector<Tensor>> run(const Session& session) { return session.run(inputs_); }
+
+  // Refuses one allocation after the other of what `act` does, at most about `sample` of them.
+  template <typename F>
+  void refuse_each(const std::string& what, long sample, F&& act) {
+    const char* full = std::getenv("POLYPHASE_FULL");
+    const bool every = full != nullptr && std::string_view(full) == "1";
+    const long total = count_calls(act);
+    ASSERT_GT(total, 0) << what;
+    const long step = every ? 1 : std::max(1L, total / sample);
+    long refusals = 0;
+    for (const bool after : {false, true}) {
+      for (long call = 1; call <= total; call += step) {
+        calls = 0;
+        refused_call = call;
+        all_after = after;
+        armed = true;
+        Outcome out = act();
+        armed = false;
+        refusals += out.ok ? 0 : 1;
+        if (out.ok) {
+          if (!out.pixels.empty()) {
+            EXPECT_EQ(out.pixels, right_) << what << ": call " << call;
+          }
+        } else {
+          EXPECT_EQ(out.refusal, "out_of_memory") << what << ": call " << call << " of " << total;
+        }
+        const Outcome next = pixels_of(run(session_));
+        ASSERT_TRUE(next.ok && next.pixels == right_) << what << ": the run after call " << call << " was refused";
+      }
+    }
+    EXPECT_GT(refusals, 0) << what;
+    std::printf("%s: %ld allocations, every %ld refused, %ld refusals told\n", what.c_str(), total, step, refusals);
+  }
+
+  template <typename F>
+  static long count_calls(F&& act) {
+    calls = 0;
+    refused_call = -1;
+    all_after = false;
+    armed = true;
+    const Outcome out = act();
+    armed = false;
+    EXPECT_TRUE(out.ok) << out.refusal;
+    return calls;
+  }
+
+  std::vector<float> pixels_ = std::vector<float>(30);
+  std::vector<TensorView> inputs_;
+  std::vector<float> right_;
+  Engine engine_;
+  Session session_;
+  std::string path_;
+};
+
+TEST_F(OutOfMemory, InARunThatHasItsPlan) {
+  refuse_each("run", 400, [&] { return pixels_of(run(session_)); });
+}
+
+TEST_F(OutOfMemory, FromTheFileToTheFirstResult) {
+  refuse_each("load, create, run", POLYPHASE_SANITIZED != 0 ? 200 : 600, [&] {
+    const auto engine = Engine::load(path_);
+    if (!engine.ok()) return outcome_of(engine);
+    const auto session = Session::create(*engine, {.threads = 3, .memory_limit_bytes = 0});
+    if (!session.ok()) return outcome_of(session);
+    return pixels_of(run(*session));
+  });
+}
+
+TEST_F(OutOfMemory, SavingLeavesTheOldFileOrTheNewOne) {
+  refuse_each("save", 100, [&] { return outcome_of(engine_.save(path_)); });
+  EXPECT_TRUE(Engine::load(path_).ok());
+}
+
+TEST_F(OutOfMemory, InCompile) {
+  refuse_each("compile", POLYPHASE_SANITIZED != 0 ? 30 : 100, [&] { return outcome_of(compile(model_path)); });
+}
+
+TEST_F(OutOfMemory, ThroughTheCAbi) {
+  polyphase_session handle{session_};
+  DLManagedTensorVersioned* input = nullptr;
+  ASSERT_EQ(POLYPHASE_OK,
+            polyphase_tensor_borrow(POLYPHASE_F32, 4, sizes.data(), nullptr, pixels_.data(), &input, nullptr));
+  refuse_each("C run", 400, [&] {
+    DLManagedTensorVersioned* output = nullptr;
+    polyphase_error* error = nullptr;
+    const polyphase_status status = polyphase_session_run(&handle, 1, &input, 1, &output, nullptr, &error);
+    armed = false;
+    Outcome out{status == POLYPHASE_OK, {}, {}};
+    if (!out.ok) {
+      const bool told = polyphase_error_status(error) == status && *polyphase_error_text(error) != '\0';
+      out.refusal = told && status == POLYPHASE_OUT_OF_MEMORY ? "out_of_memory" : "something else";
+    }
+    polyphase_error_free(error);
+    polyphase_tensor_free(output);
+    return out;
+  });
+  polyphase_tensor_free(input);
+}
+
+}  // namespace
+}  // namespace polyphase::api
