@@ -54,7 +54,7 @@ Result<std::vector<Tensor>> run_views(polyphase::Session& session, std::span<con
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::string what = "the memory given for " + name(engine.outputs, i, "output");
     TRY(auto inner, inner_view(outputs[i], what));
-    TRY_VOID(check_writable(inner, what));
+    TRY_VOID(expect_writable(inner, what));
     request.outputs.push_back(inner);
   }
   request.cancelled = options.cancelled;

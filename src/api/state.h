@@ -59,7 +59,7 @@ struct Access {
 Result<polyphase::TensorView> inner_view(const TensorView& given, const std::string& what);
 
 // Refuses memory in which one element would be written over another. Error: invalid_argument.
-Result<void> check_writable(const polyphase::TensorView& view, const std::string& what);
+Result<void> expect_writable(const polyphase::TensorView& view, const std::string& what);
 
 // The steps of all blocks in the order in which a session numbers them, each with its block.
 std::vector<std::pair<const Step*, int>> steps_in_order(const polyphase::Engine& engine);

@@ -113,7 +113,7 @@ Result<polyphase::TensorView> inner_view(const TensorView& given, const std::str
 }
 
 // Sufficient, not necessary: axis by axis outwards, each stride steps over all that the axes within it touch.
-Result<void> check_writable(const polyphase::TensorView& view, const std::string& what) {
+Result<void> expect_writable(const polyphase::TensorView& view, const std::string& what) {
   if (view.empty()) return {};
   std::array<std::pair<std::int64_t, std::int64_t>, max_rank> axes{};  // stride without sign, size
   std::size_t count = 0;
