@@ -137,7 +137,8 @@ Result<std::vector<Type>> running_types(const Draft& draft, const DraftStep& ste
   return out;
 }
 
-// Parts [begin, end) as a step of their own, between `from` (the running value before; -1: none) and `to`.
+// Parts [begin, end) as a step of their own, between `from` (the running value before; -1: none) and `to`. A part alone
+// has its operands in its own order, as rows of unfused steps read them, also one value twice and absent ones.
 DraftStep piece(const DraftStep& step, std::size_t begin, std::size_t end, int from, const std::vector<int>& to) {
   DraftStep out;
   out.name = step.name;
@@ -147,8 +148,15 @@ DraftStep piece(const DraftStep& step, std::size_t begin, std::size_t end, int f
   for (std::size_t i = begin; i < end; ++i) {
     Part part = step.parts[i];
     for (int& operand : part.operands) {
-      if (operand == Part::absent || (operand == Part::running && i > begin)) continue;
-      const int value = operand == Part::running ? from : step.inputs[static_cast<std::size_t>(operand)];
+      if (operand == Part::running && i > begin) continue;
+      const bool is_absent = operand == Part::absent;
+      if (is_absent && end > begin + 1) continue;
+      const int value = is_absent ? -1 : operand == Part::running ? from : step.inputs[static_cast<std::size_t>(operand)];
+      if (end == begin + 1) {
+        out.inputs.push_back(value);
+        if (!is_absent) operand = static_cast<int>(out.inputs.size()) - 1;
+        continue;
+      }
       const auto known = std::find(out.inputs.begin(), out.inputs.end(), value);
       operand = static_cast<int>(known - out.inputs.begin());
       if (known == out.inputs.end()) out.inputs.push_back(value);
