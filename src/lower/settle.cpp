@@ -151,7 +151,9 @@ DraftStep piece(const DraftStep& step, std::size_t begin, std::size_t end, int f
       if (operand == Part::running && i > begin) continue;
       const bool is_absent = operand == Part::absent;
       if (is_absent && end > begin + 1) continue;
-      const int value = is_absent ? -1 : operand == Part::running ? from : step.inputs[static_cast<std::size_t>(operand)];
+      const int value = is_absent                  ? -1
+                        : operand == Part::running ? from
+                                                   : step.inputs[static_cast<std::size_t>(operand)];
       if (end == begin + 1) {
         out.inputs.push_back(value);
         if (!is_absent) operand = static_cast<int>(out.inputs.size()) - 1;

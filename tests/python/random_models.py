@@ -191,7 +191,7 @@ class Maker:
 
 RULES = []
 # Operators that no rule draws, with the reason.
-LEFT_OUT = {"Upsample": "models of opset 9 and before; Resize has all of it"}
+LEFT_OUT = {"Scatter": "deprecated: ScatterElements has all of it", "Upsample": "models of opset 9 and before; Resize has all of it"}
 
 
 def rule(function=None, *, weight: int = 1):
@@ -509,9 +509,8 @@ def cut(m: Maker) -> None:
         name = m.raw("Slice", [x.name, m.integers(1), m.integers(2**62), m.integers(axis)])[0]
         m.keep(name, rest((size[0] - 1, size[1] - 1)), x)
     elif kind == 1:
-        name = m.raw("Slice", [x.name, m.integers(-1), m.integers(-2**62), m.integers(axis), m.integers(-m.between(1, 2))])[0]
-        step = -m.nodes[-1].attribute[0].i if m.nodes[-1].attribute else None
-        step = abs(int(numpy_helper.to_array(m.initializers[-1])[0]))
+        step = m.between(1, 2)
+        name = m.raw("Slice", [x.name, m.integers(-1), m.integers(-2**62), m.integers(axis), m.integers(-step)])[0]
         m.keep(name, rest(((size[0] + step - 1) // step, (size[1] + step - 1) // step)), x)
     elif kind == 2:
         if not x.fixed(axis):
