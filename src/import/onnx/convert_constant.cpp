@@ -73,6 +73,33 @@ Result<Values> fixed_range(NodeContext& node, const Tensor& start, const Tensor&
   return Values{node.graph().add_constant(Tensor::from_values(dtype, sizes, numbers), node.name())};
 }
 
+// The length is born from data: ceil((limit - start) / delta) in FP64. Then start + i * delta in the operands' type.
+Result<Values> computed_range(NodeContext& node) {
+  const DType dtype = node.type(0).dtype;
+  Value* wide[3] = {};
+  Value* own[3] = {};
+  for (const std::size_t i : {0, 1, 2}) {
+    TRY(own[i], node.emit("reshape", Attributes({{"shape", std::vector<Dim>{}}}), {node.input(i)}));
+    TRY(wide[i], node.emit("cast", Attributes({{"to", DType::f64}}), {own[i]}));
+  }
+  TRY(Value * count, node.emit("sub", {}, {wide[1], wide[0]}));
+  TRY(count, node.emit("div", {}, {count, wide[2]}));
+  TRY(count, node.emit("ceil", {}, {count}));
+  TRY(count, node.emit("clip", Attributes({{"low", 0.0}, {"high", 1099511627776.0}}), {count}));
+  TRY(count, node.emit("cast", Attributes({{"to", DType::i64}}), {count}));
+  TRY(const std::vector<Dim> length, node.sizes_of(count, "the length of the range", {0, INT64_C(1) << 40}));
+  TRY(Value * value,
+      node.emit("range", Attributes({{"start", Dim(0)}, {"count", length.front()}, {"step", INT64_C(1)}}), {}));
+  const DType computed = dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
+  TRY(value, node.emit("cast", Attributes({{"to", computed}}), {value}));
+  TRY(Value * delta, node.emit("cast", Attributes({{"to", computed}}), {own[2]}));
+  TRY(Value * start, node.emit("cast", Attributes({{"to", computed}}), {own[0]}));
+  TRY(value, node.emit("mul", {}, {value, delta}));
+  TRY(value, node.emit("add", {}, {value, start}));
+  TRY(value, node.emit("cast", Attributes({{"to", dtype}}), {value}));
+  return Values{value};
+}
+
 Result<Values> convert_range(NodeContext& node) {
   const DType dtype = node.type(0).dtype;
   node.ignore("stash_type");
@@ -83,11 +110,9 @@ Result<Values> convert_range(NodeContext& node) {
   const auto start = node.fixed(0);
   const auto limit = node.fixed(1);
   const auto delta = node.fixed(2);
-  if (is_float(dtype)) {
-    if (start.has_value() && limit.has_value() && delta.has_value()) return fixed_range(node, *start, *limit, *delta);
-    return lacking("a range of floats is computed from the model's inputs.",
-                   "Compute it on integers and cast the result: torch.arange(n).float().");
-  }
+  if (is_float(dtype) && start.has_value() && limit.has_value() && delta.has_value())
+    return fixed_range(node, *start, *limit, *delta);
+  if (is_float(dtype) || !delta.has_value()) return computed_range(node);
   TRY(const auto step, node.fixed_integers(2, "delta"));
   if (step[0] == 0) return broken_rule("delta is 0; the range would never end.");
   const DimRange any{-(INT64_C(1) << 40), INT64_C(1) << 40};

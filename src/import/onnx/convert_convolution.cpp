@@ -27,10 +27,10 @@ Result<void> check_lists(NodeContext& node, std::initializer_list<const char*> n
   return {};
 }
 
-Result<void> check_ranks(NodeContext& node) {
-  if (node.rank(0) >= 3 && node.rank(1) == node.rank(0)) return {};
-  return broken_rule("the operand and the weight must have the same rank, 3 or more, found " + node.type(0).text() +
-                     " and " + node.type(1).text() + ".");
+Result<void> check_ranks(const Type& x, const Type& weight) {
+  if (x.shape.rank() >= 3 && weight.shape.rank() == x.shape.rank()) return {};
+  return broken_rule("the operand and the weight must have the same rank, 3 or more, found " + x.text() + " and " +
+                     weight.text() + ".");
 }
 
 Result<Values> convert_conv(NodeContext& node) {
@@ -41,9 +41,13 @@ Result<Values> convert_conv(NodeContext& node) {
 }  // namespace
 
 Result<Value*> import_convolution(NodeContext& node) {
+  return import_convolution(node, {node.input(0), node.input(1), node.input(2)});
+}
+
+Result<Value*> import_convolution(NodeContext& node, const ConvolutionOperands& operands) {
   TRY_VOID(check_lists(node, {"strides", "dilations", "kernel_shape", "pads"}));
-  TRY_VOID(check_ranks(node));
-  const Shape& weight = node.shape(1);
+  TRY_VOID(check_ranks(operands.x->type, operands.weight->type));
+  const Shape& weight = operands.weight->type.shape;
   const OnnxWindowSettings settings = window_settings(node, {weight.begin() + 2, weight.end()});
   const std::int64_t groups = node.integer("group", 1);
   TRY(WindowForm window, onnx_window(settings, node.graph().checks()));
@@ -52,7 +56,7 @@ Result<Value*> import_convolution(NodeContext& node) {
                          {"groups", groups},
                          {"pre", std::move(window.pre)},
                          {"post", std::move(window.post)}});
-  return node.emit("conv", std::move(attributes), {node.input(0), node.input(1), node.input(2)});
+  return node.emit("conv", std::move(attributes), {operands.x, operands.weight, operands.bias});
 }
 
 namespace {
@@ -61,7 +65,7 @@ namespace {
 Result<Values> convert_conv_transpose(NodeContext& node) {
   const bool pads_are_operand = node.op_type() == "ConvTransposeWithDynamicPads";
   TRY_VOID(check_lists(node, {"strides", "dilations", "kernel_shape", "output_padding", "output_shape"}));
-  TRY_VOID(check_ranks(node));
+  TRY_VOID(check_ranks(node.type(0), node.type(1)));
   OnnxConvTranspose given;
   given.input = node.shape(0);
   given.weight = node.shape(1);

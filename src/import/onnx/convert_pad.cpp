@@ -7,12 +7,28 @@ namespace {
 using Sizes = std::vector<Dim>;
 using Integers = std::vector<std::int64_t>;
 
-Result<double> fill_value(NodeContext& node) {
-  if (node.version() < 11) return node.real("value", 0.0);
-  if (!node.has(2)) return 0.0;
+// Nothing: it is computed.
+Result<std::optional<double>> fill_value(NodeContext& node) {
+  if (node.version() < 11) return std::optional<double>(node.real("value", 0.0));
+  if (!node.has(2)) return std::optional<double>(0.0);
+  if (!(node.shape(2).element_count() == 1))
+    return broken_rule("constant_value must be one number, found " + node.type(2).text() + ".");
+  if (!node.fixed(2).has_value()) return std::optional<double>();
   TRY(const auto values, node.fixed_reals(2, "constant_value"));
-  if (values.size() != 1) return broken_rule("constant_value must be one number, found " + node.type(2).text() + ".");
-  return values[0];
+  return std::optional<double>(values[0]);
+}
+
+// A computed value goes where a mask of the operand's places, padded alike, is false.
+Result<Value*> fill_margins(NodeContext& node, Value* padded, const Attributes& padding) {
+  if (node.type(2).dtype != node.type(0).dtype)
+    return broken_rule("constant_value must have the operand's type, found " + node.type(2).text() + " and " +
+                       node.type(0).text() + ".");
+  TRY(Value * mask,
+      node.emit("expand", Attributes({{"shape", node.shape(0).dims()}}),
+                {node.constant(Tensor::from_integers(DType::boolean, {}, std::vector<std::int64_t>{1}))}));
+  TRY(mask, node.emit("pad", padding, {mask}));
+  TRY(Value * fill, node.emit("reshape", Attributes({{"shape", std::vector<Dim>{}}}), {node.input(2)}));
+  return node.emit("where", {}, {mask, padded, fill});
 }
 
 Result<Values> convert_pad(NodeContext& node) {
@@ -30,7 +46,7 @@ Result<Values> convert_pad(NodeContext& node) {
     if (!node.has(1)) return broken_rule("the operand pads is missing.");
     TRY(pads, node.sizes(1, DimRange{-(INT64_C(1) << 31), INT64_C(1) << 31}));
   }
-  TRY(const double value, fill_value(node));
+  TRY(const std::optional<double> value, fill_value(node));
   const auto rank = static_cast<std::size_t>(node.rank(0));
   Integers axes(rank);
   for (std::size_t i = 0; i < rank; ++i) axes[i] = static_cast<std::int64_t>(i);
@@ -52,8 +68,11 @@ Result<Values> convert_pad(NodeContext& node) {
   Attributes attributes({{"pre", std::move(pre)},
                          {"post", std::move(post)},
                          {"mode", mode},
-                         {"value", mode == "constant" ? value : 0.0}});
-  TRY(Value * result, node.emit("pad", std::move(attributes), {node.input(0)}));
+                         {"value", mode == "constant" ? value.value_or(0.0) : 0.0}});
+  TRY(Value * result, node.emit("pad", attributes, {node.input(0)}));
+  if (mode == "constant" && !value.has_value()) {
+    TRY(result, fill_margins(node, result, attributes));
+  }
   return Values{result};
 }
 

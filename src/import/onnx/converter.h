@@ -39,6 +39,8 @@ std::vector<Converter> microsoft_converters();
 std::vector<Converter> normalization_converters();
 std::vector<Converter> pad_converters();
 std::vector<Converter> pool_converters();
+std::vector<Converter> quantize_converters();
+std::vector<Converter> rearrange_converters();
 std::vector<Converter> recurrence_converters();
 std::vector<Converter> reduce_converters();
 std::vector<Converter> reshape_converters();
