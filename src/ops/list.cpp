@@ -18,6 +18,7 @@ std::vector<OpDef> built_in_operators() {
       conv_transpose_operators,
       cumulate_operators,
       depth_space_operators,
+      det_operators,
       elementwise_binary_operators,
       elementwise_unary_operators,
       gather_operators,
@@ -27,16 +28,20 @@ std::vector<OpDef> built_in_operators() {
       one_hot_operators,
       pad_operators,
       pool_operators,
+      random_operators,
       range_operators,
       recurrence_operators,
       reduce_operators,
+      region_operators,
       reshape_operators,
       resize_operators,
       scatter_operators,
       select_operators,
       slice_operators,
       softmax_operators,
+      suppression_operators,
       top_k_operators,
+      unique_operators,
   };
   std::vector<OpDef> out;
   for (const Family family : families) {

@@ -110,6 +110,61 @@ Result<void> reference_max_pool(const ReferenceContext& context) {
   return {};
 }
 
+// The place of an element in its plane, with the first axis moving fastest.
+std::int64_t column_major(const Window& window, std::int64_t place) {
+  std::int64_t index[3];
+  for (int i = 2; i >= 0; --i) {
+    index[i] = place % window.axis(static_cast<std::size_t>(i)).big_size;
+    place /= window.axis(static_cast<std::size_t>(i)).big_size;
+  }
+  return index[0] + window.axis(0).big_size * (index[1] + window.axis(1).big_size * index[2]);
+}
+
+// Of equals the first counts; NaN is greater than all.
+bool beats(double a, double b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
+bool beats(std::int64_t a, std::int64_t b) { return a > b; }
+
+template <typename T>
+void find_max(const ReferenceContext& context) {
+  const TensorView& x = context.inputs[0];
+  const TensorView& y = context.outputs[0];
+  const Window window = make_window(context.attributes, context.attributes.get<Integers>("kernel"), y, x);
+  const bool by_columns = context.attributes.get<bool>("column_major");
+  std::vector<T> operand = dense_values<T>(x);
+  flip_top_bit(operand, x.dtype);
+  std::vector<std::int64_t> best(static_cast<std::size_t>(window.small_count()));
+  std::vector<std::int64_t> result;
+  result.reserve(static_cast<std::size_t>(y.element_count()));
+  const std::int64_t step = window.inner_stride();
+  for (std::int64_t plane = 0; plane < y.sizes[0] * y.sizes[1]; ++plane) {
+    const T* from = operand.data() + plane * window.big_count();
+    std::fill(best.begin(), best.end(), -1);
+    window.for_each_row([&](std::int64_t, std::int64_t small, std::int64_t big, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::int64_t& held = best[static_cast<std::size_t>(small + i)];
+        const std::int64_t place = big + i * step;
+        if (held < 0 || beats(from[place], from[held])) held = place;
+      }
+    });
+    for (const std::int64_t place : best) {
+      const std::int64_t there = std::max<std::int64_t>(place, 0);
+      result.push_back(plane * window.big_count() + (by_columns ? column_major(window, there) : there));
+    }
+  }
+  store_values(result, y);
+}
+
+Result<std::vector<Type>> infer_max_pool_indices(const InferContext& context) {
+  TRY(std::vector<Type> types, infer_max_pool(context));
+  types[0].dtype = DType::i64;
+  return types;
+}
+
+Result<void> reference_max_pool_indices(const ReferenceContext& context) {
+  with_accumulator(context.inputs[0].dtype, [&]<typename T>(T) { find_max<T>(context); });
+  return {};
+}
+
 // For each window along one axis, its taps that count: those inside the operand, or inside the operand and its padding.
 std::vector<double> counted_taps(const WindowAxis& axis, std::int64_t low, std::int64_t high) {
   std::vector<double> out(static_cast<std::size_t>(axis.small_size));
@@ -182,29 +237,43 @@ std::vector<OpDef> pool_operators() {
   std::vector<AttributeSpec> mean_attributes = pool_attributes();
   mean_attributes.push_back({"include_pad", AttributeKind::boolean,
                              "the divisor counts padding too (not what ceil adds beyond it)", Attribute(false)});
-  return {OpDef{.name = "max_pool",
-                .doc = "The largest element under each window, per channel, over one to three spatial axes. Padding "
-                       "counts as minus infinity; a\n"
-                       "window of padding alone gives minus infinity, or the lowest integer. NaN wins.\n" +
-                       sizes + "Source: ONNX operator MaxPool; torch.nn.functional.max_pool2d.",
-                .inputs = {{"x", "(N, C, spatial...), one to three spatial axes, numeric"}},
-                .outputs = {{"y", "(N, C, spatial...)"}},
-                .attributes = pool_attributes(),
-                .infer = infer_max_pool,
-                .reference = reference_max_pool,
-                .layout = LayoutRule::spatial},
-          OpDef{.name = "avg_pool",
-                .doc = "The mean of the elements under each window, per channel, over one to three spatial axes: their "
-                       "sum divided by the number of\n"
-                       "taps inside the operand or, with include_pad, inside the padded operand. A window without any "
-                       "gives 0.\n" +
-                       sizes + "Source: ONNX operator AveragePool; torch.nn.functional.avg_pool2d.",
-                .inputs = {{"x", "(N, C, spatial...), one to three spatial axes, float"}},
-                .outputs = {{"y", "(N, C, spatial...)"}},
-                .attributes = mean_attributes,
-                .infer = infer_avg_pool,
-                .reference = reference_avg_pool,
-                .layout = LayoutRule::spatial}};
+  std::vector<AttributeSpec> place_attributes = pool_attributes();
+  place_attributes.push_back({"column_major", AttributeKind::boolean,
+                              "counts a plane's elements with the first spatial axis moving fastest",
+                              Attribute(false)});
+  return {
+      OpDef{.name = "max_pool_indices",
+            .doc = "Where max_pool finds its elements: numbers in the whole operand, row-major; of equals the first. "
+                   "A window of padding alone gives its plane's first.\n" +
+                   sizes + "Source: ONNX operator MaxPool, result Indices.",
+            .inputs = {{"x", "(N, C, spatial...), one to three spatial axes, numeric"}},
+            .outputs = {{"indices", "i64, (N, C, spatial...)"}},
+            .attributes = place_attributes,
+            .infer = infer_max_pool_indices,
+            .reference = reference_max_pool_indices},
+      OpDef{.name = "max_pool",
+            .doc = "The largest element under each window, per channel, over one to three spatial axes. Padding "
+                   "counts as minus infinity; a\n"
+                   "window of padding alone gives minus infinity, or the lowest integer. NaN wins.\n" +
+                   sizes + "Source: ONNX operator MaxPool; torch.nn.functional.max_pool2d.",
+            .inputs = {{"x", "(N, C, spatial...), one to three spatial axes, numeric"}},
+            .outputs = {{"y", "(N, C, spatial...)"}},
+            .attributes = pool_attributes(),
+            .infer = infer_max_pool,
+            .reference = reference_max_pool,
+            .layout = LayoutRule::spatial},
+      OpDef{.name = "avg_pool",
+            .doc = "The mean of the elements under each window, per channel, over one to three spatial axes: their "
+                   "sum divided by the number of\n"
+                   "taps inside the operand or, with include_pad, inside the padded operand. A window without any "
+                   "gives 0.\n" +
+                   sizes + "Source: ONNX operator AveragePool; torch.nn.functional.avg_pool2d.",
+            .inputs = {{"x", "(N, C, spatial...), one to three spatial axes, float"}},
+            .outputs = {{"y", "(N, C, spatial...)"}},
+            .attributes = mean_attributes,
+            .infer = infer_avg_pool,
+            .reference = reference_avg_pool,
+            .layout = LayoutRule::spatial}};
 }
 
 }  // namespace polyphase

@@ -391,14 +391,16 @@ TEST(ConvTranspose, PaddingAndOutputPadding) {
 TEST(Values, UnusedResultsMayBeNamed) {
   ModelBuilder m;
   m.input("x", {1, 1, 4, 4});
-  m.node("MaxPool", {"x"}, {"y", "indices"}, {{"kernel_shape", Sizes{2, 2}}});
+  for (const char* name : {"s", "b", "m", "v"}) m.reals(name, {1}, {1.0F});
+  m.node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"y", "mean"});
   m.output("y");
   imported(m);
-  m.output("indices");
-  EXPECT_EQ(refusal(m),
-            "node 'MaxPool_1': result 1 ('indices') of this operator is not computed, but something uses it. Export "
-            "the model so that only result 0 is "
-            "used. (as output of the model)");
+  m.output("mean");
+  EXPECT_EQ(
+      refusal(m),
+      "node 'BatchNormalization_1': result 1 ('mean') of this operator is not computed, but something uses it. Export "
+      "the model so that only result 0 is "
+      "used. (as output of the model)");
 }
 
 TEST(Values, WeightsShareTheirBytes) {

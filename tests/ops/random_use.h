@@ -178,6 +178,9 @@ class RandomUse {
         Type type{dtype, below(3) == 0 ? shape(below(5)) : first};
         if (below(3) == 0 && first.rank() >= 2) type.shape = Shape{first[1]};  // per channel
         if (operand.name == "indices") type.dtype = below(2) == 0 ? DType::i64 : DType::i32;
+        if (operand.name == "rois" && first.rank() > 0)
+          type.shape = Shape{first[0], Dim(op_.inputs.size() == 3 ? 4 : 5)};
+        if (operand.name == "images" && first.rank() > 0) type = {DType::i64, Shape{first[0]}};
         if (operand.name == "condition" && below(6) != 0) type.dtype = DType::boolean;
         if (below(30) == 0) type.dtype = static_cast<DType>(below(dtype_count));
         types_.emplace_back(type);

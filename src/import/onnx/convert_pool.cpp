@@ -11,7 +11,7 @@ Result<Values> convert_pool(NodeContext& node) {
   const bool is_max = node.op_type() == "MaxPool";
   if (node.rank(0) < 3) return broken_rule("the operand must be (N, C, spatial…), found " + node.type(0).text() + ".");
   if (!node.has_attribute("kernel_shape")) return broken_rule("attribute 'kernel_shape' is missing.");
-  if (is_max) node.ignore("storage_order");  // it orders the result Indices, which is not computed
+  const bool by_columns = is_max && node.flag("storage_order", false);
   OnnxWindowSettings settings = window_settings(node, {});
   if (node.version() < (is_max ? 10 : 19) && settings.dilations.has_value()) {
     return broken_rule("attribute 'dilations' exists from a later version on.");
@@ -27,8 +27,11 @@ Result<Values> convert_pool(NodeContext& node) {
                          {"post", std::move(window.post)},
                          {"ceil", window.ceil}});
   if (!is_max) attributes.set("include_pad", include_pad);
-  TRY(Value * value, node.emit(is_max ? "max_pool" : "avg_pool", std::move(attributes), {node.input(0)}));
-  return Values{value};
+  TRY(Value * value, node.emit(is_max ? "max_pool" : "avg_pool", attributes, {node.input(0)}));
+  if (!is_max || node.output_count() < 2) return Values{value};
+  attributes.set("column_major", by_columns);
+  TRY(Value * indices, node.emit("max_pool_indices", std::move(attributes), {node.input(0)}));
+  return Values{value, indices};
 }
 
 Result<Values> convert_global_pool(NodeContext& node) {

@@ -18,7 +18,6 @@ constexpr std::array alternatives = {
     Alternative{"Attention",
                 "write attention as MatMul, Softmax, MatMul (torch: sdpa with the math kernel, or opset 22 and below)"},
     Alternative{"AffineGrid", "compute the grid outside of the model and feed it as an input"},
-    Alternative{"Bernoulli", "draw the random numbers outside and feed them as an input"},
     Alternative{"DFT", "write the transform as a MatMul with fixed cosine and sine matrices"},
     Alternative{"STFT", "write it as a Conv with fixed cosine and sine kernels"},
     Alternative{"DeformConv", "use an ordinary Conv"},
@@ -30,17 +29,10 @@ constexpr std::array alternatives = {
     Alternative{"LRN", "write it as Mul, AveragePool over the channels, Pow and Div"},
     Alternative{"Loop", "unroll it: export with a fixed number of iterations, so that no loop is left"},
     Alternative{"Scan", "unroll it: export with a fixed number of iterations, so that no loop is left"},
-    Alternative{"NonMaxSuppression", "take it out of the model and run it on the outputs"},
-    Alternative{"RandomNormal", "draw the random numbers outside and feed them as an input"},
-    Alternative{"RandomNormalLike", "draw the random numbers outside and feed them as an input"},
-    Alternative{"RandomUniform", "draw the random numbers outside and feed them as an input"},
-    Alternative{"RandomUniformLike", "draw the random numbers outside and feed them as an input"},
-    Alternative{"RoiAlign", "take it out of the model"},
     Alternative{"SequenceAt", "use Split, with a fixed number of parts"},
     Alternative{"SequenceConstruct", "use Concat"},
     Alternative{"SplitToSequence", "use Split, with a fixed number of parts"},
     Alternative{"ConcatFromSequence", "use Concat"},
-    Alternative{"Unique", "take it out of the model"},
 };
 
 }  // namespace
