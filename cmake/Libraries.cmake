@@ -38,7 +38,7 @@ function(polyphase_library)
     endforeach()
     add_library(${target} STATIC ${objects})
     add_dependencies(${target} ${rooms})
-    target_link_libraries(${target} INTERFACE ${arg_SYSTEM} pthread)
+    target_link_libraries(${target} INTERFACE ${arg_SYSTEM} stdc++ m pthread)  # C programs link with the C compiler
   endif()
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${arg_NAME} EXPORT_NAME ${arg_EXPORT} LINKER_LANGUAGE CXX
     ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
