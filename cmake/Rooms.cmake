@@ -26,3 +26,13 @@ function(polyphase_room)
     target_link_libraries(${target} INTERFACE ${rooms})
   endif()
 endfunction()
+
+# polyphase_small(TARGET) or polyphase_small(TARGET FILE...): code that runs once per load or call, not per element. In Release it is
+# compiled for size, which halves it: libpolyphase_runtime has 5 MB to live in.
+function(polyphase_small target)
+  if(ARGN)
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
+  else()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+  endif()
+endfunction()
