@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernels/conv_shape.h"
 #include "backends/cpu/rows/row_list.h"
+#include "ops/elements.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -48,9 +49,14 @@ uint32_t key_of(float x) {
 }
 uint32_t key_of(int32_t x) { return static_cast<uint32_t>(x) ^ 0x80000000U; }
 
+// i32, and types whose numbers f32 holds exactly.
+bool has_short_keys(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::i32 || (dtype != DType::boolean && size_bytes(dtype) <= 2);
+}
+
 std::string accepts_top(const StepDesc& desc, const Target& target) {
   const DType dtype = desc.inputs[0].type.dtype;
-  if (dtype != DType::f32 && dtype != DType::i32) return "orders f32 and i32, found " + std::string(name_of(dtype));
+  if (!has_short_keys(dtype)) return "orders numbers of up to 32 bits, found " + std::string(name_of(dtype));
   return accepts_row_major(desc, target);
 }
 
@@ -74,41 +80,61 @@ Plan plan_top(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
+uint64_t candidate(uint32_t key, bool largest, int64_t place) {
+  return static_cast<uint64_t>(key ^ (largest ? 0 : UINT32_MAX)) << 32U | (UINT32_MAX - static_cast<uint64_t>(place));
+}
+
 template <typename T>
-void choose_line(const TopPlan& p, const T* x, T* values, int64_t* places, uint64_t* candidates) {
-  const uint32_t flip = p.largest ? 0 : UINT32_MAX;
-  for (int64_t i = 0; i < p.length; ++i) {
-    const uint64_t key = key_of(x[i * p.inner]) ^ flip;
-    candidates[i] = key << 32U | (UINT32_MAX - static_cast<uint64_t>(i));
+void make_candidates(const TopPlan& p, const std::byte* line, uint64_t* out) {
+  const T* x = reinterpret_cast<const T*>(line);
+  for (int64_t i = 0; i < p.length; ++i) out[i] = candidate(key_of(x[i * p.inner]), p.largest, i);
+}
+
+// Narrow types by way of f32.
+void make_narrow_candidates(const TopPlan& p, const std::byte* line, int64_t element_bytes, uint64_t* out) {
+  double numbers[block_elements];
+  for (int64_t first = 0; first < p.length; first += block_elements) {
+    const int64_t count = std::min(block_elements, p.length - first);
+    read_block(line + first * p.inner * element_bytes, p.dtype, p.inner, count, numbers);
+    for (int64_t i = 0; i < count; ++i)
+      out[first + i] = candidate(key_of(static_cast<float>(numbers[i])), p.largest, first + i);
   }
+}
+
+// The k greatest candidates first, in falling order.
+void order_candidates(const TopPlan& p, uint64_t* candidates) {
   if (p.k * 16 > p.length && p.k < p.length) {
     std::nth_element(candidates, candidates + p.k, candidates + p.length, std::greater<>());
     std::sort(candidates, candidates + p.k, std::greater<>());
   } else {
     std::partial_sort(candidates, candidates + p.k, candidates + p.length, std::greater<>());
   }
-  for (int64_t i = 0; i < p.k; ++i) {
-    const auto place = static_cast<int64_t>(UINT32_MAX - (candidates[i] & UINT32_MAX));
-    values[i * p.inner] = x[place * p.inner];
-    places[i * p.inner] = place;
-  }
 }
 
 Fault run_top(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte* scratch) {
   const auto& p = head_of<TopPlan>(plan);
+  const auto width = static_cast<int64_t>(size_bytes(p.dtype));
   if (p.length >= INT64_C(1) << 32) return "an axis has more elements than the kernel can order";
   const int64_t end = std::min(p.lines, (tile + 1) * p.lines_per_tile);
   for (int64_t line = tile * p.lines_per_tile; line < end; ++line) {
     const int64_t from = line / p.inner * p.inner * p.length + line % p.inner;
     const int64_t to = line / p.inner * p.inner * p.k + line % p.inner;
-    auto* places = reinterpret_cast<int64_t*>(pointers.outputs[1]) + to;
+    const std::byte* x = pointers.inputs[0] + from * width;
     auto* candidates = reinterpret_cast<uint64_t*>(scratch);
     if (p.dtype == DType::f32) {
-      choose_line(p, reinterpret_cast<const float*>(pointers.inputs[0]) + from,
-                  reinterpret_cast<float*>(pointers.outputs[0]) + to, places, candidates);
+      make_candidates<float>(p, x, candidates);
+    } else if (p.dtype == DType::i32) {
+      make_candidates<int32_t>(p, x, candidates);
     } else {
-      choose_line(p, reinterpret_cast<const int32_t*>(pointers.inputs[0]) + from,
-                  reinterpret_cast<int32_t*>(pointers.outputs[0]) + to, places, candidates);
+      make_narrow_candidates(p, x, width, candidates);
+    }
+    order_candidates(p, candidates);
+    auto* places = reinterpret_cast<int64_t*>(pointers.outputs[1]) + to;
+    for (int64_t i = 0; i < p.k; ++i) {
+      const auto place = static_cast<int64_t>(UINT32_MAX - (candidates[i] & UINT32_MAX));
+      std::memcpy(pointers.outputs[0] + (to + i * p.inner) * width, x + place * p.inner * width,
+                  static_cast<std::size_t>(width));
+      places[i * p.inner] = place;
     }
   }
   return nullptr;
