@@ -9,6 +9,7 @@
 #include "cli/differences.h"
 #include "cli/exit_code.h"
 #include "cli/json.h"
+#include "cli/layers.h"
 #include "cli/network.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
@@ -22,9 +23,14 @@ constexpr const char* examples = R"(
 Examples:
   polyphase compare model.ppe --inputs in.npz --expect out.npz
   polyphase compare model.onnx --inputs in.npz --expect out.npz --rtol 1e-4 --atol 1e-6
+  polyphase compare model.onnx --inputs in.npz --layers
+  polyphase compare model.onnx --inputs in.npz --layers --reference golden.npz
 
 Every element must satisfy |found - expected| <= atol + rtol * |expected|. Integers and bools must be equal. NaN equals NaN, an
-infinity equals itself. Outputs that the archive does not hold are not compared. Exit code 1: something differs.)";
+infinity equals itself. Outputs that the archive does not hold are not compared. Exit code 1: something differs.
+
+--layers runs the same plan as ever and looks at every tensor of the model in it, also at those that fusions swallow. A float tensor is
+past tolerance if the RMS of the difference is above --tolerance times the RMS of the reference.)";
 
 struct CompareFlags {
   NetworkFlags network;
@@ -34,6 +40,8 @@ struct CompareFlags {
   double atol = 1e-5;
   std::size_t worst = 10;
   int threads = 0;
+  bool layers = false;
+  LayerFlags layer;
 };
 
 struct Compared {
@@ -162,9 +170,13 @@ void add_compare(CLI::App& app, Run& run) {
   const auto flags = std::make_shared<CompareFlags>();
   add_network_flags(*command, flags->network);
   add_input_flags(*command, flags->inputs);
-  command->add_option("--expect", flags->expected, "Archive with the expected outputs, by name")
-      ->required()
-      ->type_name("FILE.npz");
+  auto* expect = command->add_option("--expect", flags->expected, "Archive with the expected outputs, by name")
+                     ->type_name("FILE.npz");
+  auto* layers = command
+                     ->add_flag("--layers", flags->layers,
+                                "Hold every tensor inside the model against a reference: which is the first to differ")
+                     ->excludes(expect);
+  add_layer_flags(*command, *layers, flags->layer);
   command->add_option("--rtol", flags->rtol, "Relative tolerance (default 1e-3)")->check(CLI::NonNegativeNumber);
   command->add_option("--atol", flags->atol, "Absolute tolerance (default 1e-5)")->check(CLI::NonNegativeNumber);
   command->add_option("--worst", flags->worst, "Places listed for each output (default 10)")
@@ -173,8 +185,10 @@ void add_compare(CLI::App& app, Run& run) {
   add_threads_flag(*command, flags->threads);
   command->footer(examples);
   command->callback([flags, &run] {
+    if (!flags->layers && flags->expected.empty()) throw CLI::RequiredError("--expect (or --layers)");
     run = [flags]() -> int {
-      const auto equal = compare(*flags);
+      const auto equal =
+          flags->layers ? compare_layers(flags->network, flags->inputs, flags->layer, flags->threads) : compare(*flags);
       if (!equal.ok()) report_error(equal.error());
       return equal.ok() && *equal ? exit_ok : exit_user;
     };

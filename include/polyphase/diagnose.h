@@ -72,4 +72,67 @@ struct CheckReport {
 // be read or is no sound model, or an option does not fit it.
 Result<CheckReport> check(const std::string& path, const CompileOptions& options = {});
 
+// ---------------------------------------------------------------- compare, layer by layer
+
+struct LayerOptions {
+  // Tensors by their name in the model, from another system or an earlier run; those the model does not have are
+  // listed in LayerReport::unknown. Empty: the reference is the interpreter, which runs the model as it was imported,
+  // before any pass, by the definitions of its operators.
+  std::map<std::string, Tensor> golden;
+  // A float tensor is past tolerance if sqrt(mean (found - expected)²) > tolerance · sqrt(mean expected²), or if
+  // one is NaN or infinite where the other is something else. Integers and bools must be equal. Where the model holds
+  // f16 or bf16, the tolerance is at least 16 times the rounding of that type.
+  double tolerance = 1e-4;
+  bool keep_found = false;     // LayerReport::found holds the run's tensors
+  bool keep_expected = false;  // LayerReport::expected holds the reference's
+  bool measure = false;        // LayerReport::run_seconds is measured as well
+  // If set: gives the inputs once the model is compiled, in place of those given with the call.
+  std::function<Result<std::vector<Tensor>>(const Engine&)> make_inputs;
+  SessionOptions session;
+};
+
+// One tensor of the model: what the plan made of it.
+struct LayerResult {
+  std::string tensor;  // its name in the model; behind "CALL/" inside a function
+  std::string node;    // the node that gives it
+  std::string operation;
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> sizes;
+  // The plan holds it: it was read in the run. Otherwise a fusion has swallowed it, and it was computed from the
+  // tensors around it that the plan holds.
+  bool held = false;
+  int step = -1;          // of the engine, that wrote it; -1: not held
+  std::string row;        // the kernel that ran there
+  bool compared = false;  // the reference has it
+  std::string mismatch;   // dtype or shape differ from the reference: nothing else was compared
+  double largest_absolute = 0;
+  double relative_rms = 0;  // of elements that are finite on both sides
+  std::int64_t found_nan = 0;
+  std::int64_t found_infinite = 0;
+  std::int64_t expected_nan = 0;
+  std::int64_t expected_infinite = 0;
+  bool past_tolerance = false;
+};
+
+struct LayerReport {
+  std::vector<LayerResult> layers;      // in the order of the model
+  int first_past = -1;                  // indices into layers; -1: none
+  int first_not_finite = -1;            // the first with NaN or Inf that the reference does not have
+  double tolerance = 0;                 // that was applied
+  std::vector<std::string> unknown;     // golden tensors that the model does not have
+  std::vector<std::string> unobserved;  // tensors of the model that no way of looking reached (inside loops)
+  std::map<std::string, Tensor> found;
+  std::map<std::string, Tensor> expected;
+  double run_seconds = 0;        // one run as usual
+  double capture_seconds = 0;    // the same with every value copied
+  double swallowed_seconds = 0;  // computing what fusions swallowed, after a plan for it was made
+  double reference_seconds = 0;
+};
+
+// Compiles the model, runs it once on `inputs`, and holds every tensor of the model against the reference. The engine
+// is the one that compile() makes with these options: nothing is marked as an output, no pass is left out. Constants
+// and shape arithmetic, which compiling computes, are not listed. Errors: as compile and Session::run.
+Result<LayerReport> compare_layers(const std::string& path, std::span<const TensorView> inputs,
+                                   const CompileOptions& compile = {}, const LayerOptions& options = {});
+
 }  // namespace polyphase::api

@@ -218,6 +218,15 @@ struct NamedView {
 
 struct Report;
 
+// A value of the program while a run computes it.
+struct ObservedValue {
+  int value = 0;         // index into EngineInfo::values
+  int step = 0;          // index into EngineInfo::steps: the step that wrote it
+  std::string_view row;  // the kernel that ran; empty: the value is a view, or was put together of windows, and `step`
+                         // is the first that reads it
+  TensorView view;       // valid during the call only; strides of any kind
+};
+
 struct RunOptions {
   const std::atomic<bool>* cancelled = nullptr;  // set to true from elsewhere: the run ends with Error(cancelled)
   std::optional<std::chrono::steady_clock::time_point> deadline;
@@ -226,6 +235,10 @@ struct RunOptions {
   // If set: becomes what Session::explain says for this run's sizes, with the steps whose sizes were born from its
   // data.
   Report* report = nullptr;
+  // If set: called from the thread that runs, for every value when it is complete and before anything overwrites it;
+  // not for constants and the caller's inputs. The plan, the kernels and the results are those of any other run. An
+  // Error ends the run. step_seconds is not added to then.
+  std::function<Result<void>(const ObservedValue&)> observe;
 };
 
 // What one kernel row said to one step.

@@ -40,6 +40,25 @@ Result<Session> Session::create(const Engine& engine, const SessionOptions& opti
 
 namespace {
 
+// Hands what the runtime shows to the caller's function.
+class Observer final : public RunObserver {
+ public:
+  explicit Observer(const RunOptions& options) : options_(options) {}
+  Result<void> see(int value, const polyphase::TensorView& view, int step, const Row* row) override {
+    ObservedValue seen;
+    seen.value = value;
+    seen.step = step;
+    if (row != nullptr) seen.row = row->name;
+    const auto sizes = view.size_span();
+    const auto strides = view.stride_span();
+    seen.view = {view.dtype, {sizes.begin(), sizes.end()}, {strides.begin(), strides.end()}, view.data};
+    return options_.observe(seen);
+  }
+
+ private:
+  const RunOptions& options_;
+};
+
 Result<std::vector<Tensor>> run_views(polyphase::Session& session, std::span<const TensorView> inputs,
                                       std::span<const TensorView> outputs, const RunOptions& options) {
   RunRequest request;
@@ -60,6 +79,8 @@ Result<std::vector<Tensor>> run_views(polyphase::Session& session, std::span<con
   request.cancelled = options.cancelled;
   request.deadline = options.deadline;
   request.step_seconds = options.step_seconds;
+  Observer observer(options);
+  if (options.observe) request.observer = &observer;
   LevelPlans plans;
   if (options.report != nullptr) request.plans = &plans;
   if (options.step_seconds != nullptr) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -155,7 +156,10 @@ Result<std::unique_ptr<Graph>> parse_graph(std::string_view text, const Registry
 Result<void> verify(const Graph& graph);
 // A deep copy (constants shared).
 std::unique_ptr<Graph> clone(const Graph& graph);
-// Runs the graph with the reference loops, part by part, each rounding once. Inputs by position.
-Result<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs);
+// Runs the graph with the reference loops, part by part, each rounding once. Inputs by position. `observe` sees each
+// value as it is computed, those of regions that run too.
+using ValueObserver = std::function<void(const Value&, const Tensor&)>;
+Result<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                                      const ValueObserver& observe = {});
 
 }  // namespace polyphase

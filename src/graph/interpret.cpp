@@ -9,7 +9,7 @@ namespace {
 
 class Interpreter {
  public:
-  explicit Interpreter(DimBindings bindings) : bindings_(std::move(bindings)) {}
+  Interpreter(DimBindings bindings, const ValueObserver& observe) : bindings_(std::move(bindings)), observe_(observe) {}
 
   Result<std::vector<Tensor>> run(const Graph& graph, const std::vector<Tensor>& inputs) {
     if (inputs.size() != graph.inputs().size()) {
@@ -21,6 +21,8 @@ class Interpreter {
     for (const auto& node : graph.nodes()) {
       auto done = run_node(*node);
       if (!done.ok()) return std::move(done).error().at_node(node->name());
+      for (std::size_t i = 0; observe_ && i < node->outputs().size(); ++i)
+        observe_(*node->output(i), values_.at(node->output(i)));
     }
     TRY_VOID(check_all(graph));
     std::vector<Tensor> outputs;
@@ -106,19 +108,21 @@ class Interpreter {
     const Graph& taken = *node.regions()[load_integer(condition, DType::boolean) != 0 ? 0 : 1];
     std::vector<Tensor> captures;
     for (std::size_t i = 1; i < node.inputs().size(); ++i) captures.push_back(values_.at(node.input(i)));
-    TRY(const std::vector<Tensor> results, Interpreter(bindings_).run(taken, captures));
+    TRY(const std::vector<Tensor> results, Interpreter(bindings_, observe_).run(taken, captures));
     for (std::size_t i = 0; i < results.size(); ++i) values_[node.output(i)] = results[i];
     return {};
   }
 
   DimBindings bindings_;
+  const ValueObserver& observe_;
   std::unordered_map<const Value*, Tensor> values_;
 };
 
 }  // namespace
 
-Result<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs) {
-  return Interpreter({}).run(graph, inputs);
+Result<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                                      const ValueObserver& observe) {
+  return Interpreter({}, observe).run(graph, inputs);
 }
 
 }  // namespace polyphase

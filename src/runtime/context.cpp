@@ -78,6 +78,7 @@ Result<std::vector<Tensor>> Context::run(const RunRequest& request, std::shared_
   inputs_.assign(request.inputs.size(), nullptr);
   staged_.assign(request.inputs.size(), Tensor());
   outputs_.assign(ports, Tensor());
+  if (request.observer != nullptr) shown_.assign(session_.program().values.size(), false);
   TRY_VOID(enter(std::move(plan)));
   TRY_VOID(stage_inputs());
   TRY_VOID(run_block(0));
@@ -173,6 +174,10 @@ Result<void> Context::stopped() const {
 Result<void> Context::run_block(std::size_t block) {
   for (const int index : session_.program().blocks[block]) {
     TRY_VOID(stopped());
+    if (request_->observer != nullptr) {
+      TRY_VOID(run_observed(index));
+      continue;
+    }
     if (request_->step_seconds == nullptr) {
       TRY_VOID(run_step(index));
       continue;
@@ -183,6 +188,30 @@ Result<void> Context::run_block(std::size_t block) {
     (*request_->step_seconds)[static_cast<std::size_t>(index)] += taken.count();
   }
   return {};
+}
+
+Result<void> Context::run_observed(int index) {
+  const Step& step = *session_.program().steps[static_cast<std::size_t>(index)].step;
+  for (const int value : step.inputs) {
+    if (value >= 0 && !shown_[static_cast<std::size_t>(value)]) TRY_VOID(show(value, index, false));
+  }
+  TRY_VOID(run_step(index));
+  for (const int value : step.outputs) TRY_VOID(show(value, index, true));
+  return {};
+}
+
+Result<void> Context::show(int value, int index, bool is_result) {
+  shown_[static_cast<std::size_t>(value)] = true;
+  const Program& program = session_.program();
+  const ProgramValue& known = program.values[static_cast<std::size_t>(value)];
+  const Storage root = program.engine->values[static_cast<std::size_t>(known.root)].storage;
+  if (root == Storage::constant || (!is_result && root == Storage::input)) return {};
+  const ProgramStep& step = program.steps[static_cast<std::size_t>(index)];
+  const auto level = static_cast<std::size_t>(step.level);
+  const Row* row = level < plans_.size() ? plans_[level]->steps[static_cast<std::size_t>(index)]->row : nullptr;
+  const TensorView view = view_of(value);
+  if (view.data == nullptr) return {};
+  return request_->observer->see(value, view, index, is_result ? row : nullptr);
 }
 
 Result<void> Context::run_step(int index) {

@@ -22,6 +22,8 @@ class Context {
   Result<void> make_output(std::size_t port);
   Result<void> run_block(std::size_t block);
   Result<void> run_step(int index);
+  Result<void> run_observed(int index);
+  Result<void> show(int value, int index, bool is_result);
   Result<void> run_row(const ProgramStep& step, const StepPlan& plan);
   Result<void> run_bind(const ProgramStep& step);
   Result<void> run_branch(const ProgramStep& step);
@@ -43,6 +45,7 @@ class Context {
   std::vector<const std::byte*> inputs_;  // by port, dense row-major
   std::vector<Tensor> staged_;            // by port; valid where the caller's strides had to be undone
   std::vector<Tensor> outputs_;           // by port; what the steps write
+  std::vector<bool> shown_;               // by value, of an observed run
   std::vector<const std::byte*> input_pointers_;
   std::vector<std::byte*> output_pointers_;
 };

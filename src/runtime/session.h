@@ -20,6 +20,16 @@ namespace polyphase {
 
 class Context;
 
+// Sees the values of a run one by one.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  // `value` is complete now and may be overwritten after the call: it was just written by the flat step `step` on `row`
+  // (null: a step that runs none), or, put together of windows or a view of another, is about to be read by it.
+  // Constants and the caller's inputs are not shown. An Error ends the run.
+  virtual Result<void> see(int value, const TensorView& view, int step, const Row* row) = 0;
+};
+
 // One run. Inputs by port; outputs: given memory where `outputs` holds a view with data, else allocated.
 struct RunRequest {
   std::vector<TensorView> inputs;
@@ -27,7 +37,8 @@ struct RunRequest {
   const std::atomic<bool>* cancelled = nullptr;
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::vector<double>* step_seconds = nullptr;  // by flat step; added to
-  LevelPlans* plans = nullptr;                  // becomes what the run was planned as
+  RunObserver* observer = nullptr;
+  LevelPlans* plans = nullptr;  // becomes what the run was planned as
 };
 
 class Session {
