@@ -32,16 +32,17 @@ bool refuse() {
 
 }  // namespace
 
+// The names that the linker's --wrap asks for.
+// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming)
 extern "C" {
-void* __real_malloc(std::size_t size);                                // NOLINT(bugprone-reserved-identifier)
-void* __real_aligned_alloc(std::size_t alignment, std::size_t size);  // NOLINT(bugprone-reserved-identifier)
-void* __wrap_malloc(std::size_t size) {                               // NOLINT(bugprone-reserved-identifier)
-  return refuse() ? nullptr : __real_malloc(size);
-}
-void* __wrap_aligned_alloc(std::size_t alignment, std::size_t size) {  // NOLINT(bugprone-reserved-identifier)
+void* __real_malloc(std::size_t size);
+void* __real_aligned_alloc(std::size_t alignment, std::size_t size);
+void* __wrap_malloc(std::size_t size) { return refuse() ? nullptr : __real_malloc(size); }
+void* __wrap_aligned_alloc(std::size_t alignment, std::size_t size) {
   return refuse() ? nullptr : __real_aligned_alloc(alignment, size);
 }
 }
+// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)
 
 void* operator new(std::size_t size) {
   void* const memory = refuse() ? nullptr : __real_malloc(size);
