@@ -42,7 +42,28 @@ struct RegionSample {
 RegionSample region_sample(const RegionSettings& settings, const RegionGrid& grid, std::int64_t row,
                            std::int64_t column, std::int64_t i, std::int64_t j);
 
-// What the samples of a cell make of several channels, whose planes are `plane` elements apart.
+// One sample of several channels, whose planes are `plane` elements apart, joined with those before it.
+template <bool takes_max, typename T>
+void join_sample(const RegionSample& sample, bool is_first, const T* first, std::int64_t plane, std::int64_t channels,
+                 double* out) {
+  const T* corner[4];
+  for (int k = 0; k < 4; ++k) corner[k] = first + sample.place[k];
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const std::int64_t at = c * plane;
+    const double a = sample.weight[0] * static_cast<double>(corner[0][at]);
+    const double b = sample.weight[1] * static_cast<double>(corner[1][at]);
+    const double d = sample.weight[2] * static_cast<double>(corner[2][at]);
+    const double e = sample.weight[3] * static_cast<double>(corner[3][at]);
+    if constexpr (takes_max) {
+      const double best = std::max(std::max(a, b), std::max(d, e));
+      out[c] = is_first ? best : std::max(out[c], best);
+    } else {
+      out[c] += (a + b) + (d + e);
+    }
+  }
+}
+
+// What the samples of a cell make of the channels.
 template <typename T>
 void join_samples(const RegionSettings& settings, const RegionGrid& grid, std::int64_t row, std::int64_t column,
                   const T* first, std::int64_t plane, std::int64_t channels, double* out) {
@@ -50,13 +71,10 @@ void join_samples(const RegionSettings& settings, const RegionGrid& grid, std::i
   const std::int64_t count = plane == 0 ? 0 : grid.rows * grid.columns;  // an image without pixels has no samples
   for (std::int64_t at = 0; at < count; ++at) {
     const RegionSample sample = region_sample(settings, grid, row, column, at / grid.columns, at % grid.columns);
-    const T* pixels = first;
-    for (std::int64_t c = 0; c < channels; ++c, pixels += plane) {
-      double part[4];
-      for (int k = 0; k < 4; ++k) part[k] = sample.weight[k] * static_cast<double>(pixels[sample.place[k]]);
-      const double best = std::max(std::max(part[0], part[1]), std::max(part[2], part[3]));
-      const double sum = part[0] + part[1] + part[2] + part[3];
-      out[c] = settings.takes_max ? (at == 0 ? best : std::max(out[c], best)) : out[c] + sum;
+    if (settings.takes_max) {
+      join_sample<true>(sample, at == 0, first, plane, channels, out);
+    } else {
+      join_sample<false>(sample, at == 0, first, plane, channels, out);
     }
   }
   if (settings.takes_max || count == 0) return;

@@ -56,17 +56,27 @@ Plan plan_sums(const PlanRequest& request, const Target&) {
 
 const SumsPlan& sums_of(const Plan& plan) { return *reinterpret_cast<const SumsPlan*>(plan.bytes()); }
 
-template <typename T, typename Sum, bool product>
-void accumulate(const SumsPlan& p, const T* x, T* y, int64_t columns) {
+// A row of known length is one that compilers vectorise.
+template <bool product, bool exclusive, typename T, typename Sum>
+inline void add_row(const T* __restrict x, T* __restrict y, Sum* __restrict sums, int64_t columns) {
+  for (int64_t j = 0; j < columns; ++j) {
+    const auto value = static_cast<Sum>(x[j]);
+    const Sum after = product ? sums[j] * value : sums[j] + value;
+    y[j] = static_cast<T>(exclusive ? sums[j] : after);
+    sums[j] = after;
+  }
+}
+
+template <bool product, bool exclusive, typename T, typename Sum>
+void accumulate(const SumsPlan& p, const T* __restrict x, T* __restrict y, int64_t columns) {
   Sum sums[columns_at_once];
   std::fill_n(sums, columns, product ? Sum{1} : Sum{0});
   for (int64_t i = 0; i < p.count; ++i) {
     const int64_t row = (p.reverse ? p.count - 1 - i : i) * p.inner;
-    for (int64_t j = 0; j < columns; ++j) {
-      const auto value = static_cast<Sum>(x[row + j]);
-      const Sum before = sums[j];
-      sums[j] = product ? before * value : before + value;
-      y[row + j] = static_cast<T>(p.exclusive ? before : sums[j]);
+    if (columns == columns_at_once) {
+      add_row<product, exclusive>(x + row, y + row, sums, columns_at_once);
+    } else {
+      add_row<product, exclusive>(x + row, y + row, sums, columns);
     }
   }
 }
@@ -80,9 +90,10 @@ void run_columns(const SumsPlan& p, const Pointers& pointers, int64_t tile) {
   const T* x = reinterpret_cast<const T*>(pointers.inputs[0]) + at;
   T* y = reinterpret_cast<T*>(pointers.outputs[0]) + at;
   if (p.product) {
-    accumulate<T, Sum, true>(p, x, y, columns);
+    p.exclusive ? accumulate<true, true, T, Sum>(p, x, y, columns) : accumulate<true, false, T, Sum>(p, x, y, columns);
   } else {
-    accumulate<T, Sum, false>(p, x, y, columns);
+    p.exclusive ? accumulate<false, true, T, Sum>(p, x, y, columns)
+                : accumulate<false, false, T, Sum>(p, x, y, columns);
   }
 }
 
