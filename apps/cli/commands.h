@@ -15,6 +15,7 @@ void add_bench(CLI::App& app, Run& run);
 void add_compare(CLI::App& app, Run& run);
 void add_inspect(CLI::App& app, Run& run);
 void add_explain(CLI::App& app, Run& run);
+void add_extract(CLI::App& app, Run& run);
 void add_check(CLI::App& app, Run& run);
 void add_devices(CLI::App& app, Run& run);
 

@@ -68,6 +68,7 @@ int run_command(int argc, char** argv) {
   add_inspect(app, run);
   add_explain(app, run);
   add_check(app, run);
+  add_extract(app, run);
   add_devices(app, run);
   if (argc == 1) {
     say(app.help());
@@ -82,7 +83,7 @@ int run_command(int argc, char** argv) {
     const std::string unknown = unknown_command(app, argc, argv);
     if (!unknown.empty()) {
       say("polyphase: there is no command '" + plain(unknown) +
-          "'. The commands are compile, run, bench, compare, inspect, explain, check and devices.");
+          "'. The commands are compile, run, bench, compare, inspect, explain, check, extract and devices.");
     } else {
       say("polyphase: " + plain(wrong.what()));
     }

@@ -135,4 +135,24 @@ struct LayerReport {
 Result<LayerReport> compare_layers(const std::string& path, std::span<const TensorView> inputs,
                                    const CompileOptions& compile = {}, const LayerOptions& options = {});
 
+// ---------------------------------------------------------------- extract
+
+struct ExtractOptions {
+  std::vector<std::string> from;  // tensors of the model's main graph that become inputs
+  std::vector<std::string> to;    // and those that become outputs
+  // Also compute what flows over the borders, by the interpreter, for the inputs that make_inputs gives.
+  bool with_data = false;
+  std::function<Result<std::vector<Tensor>>(const Engine&)> make_inputs;
+};
+
+struct Extracted {
+  std::string model;  // an ONNX file with its weights inside
+  std::map<std::string, Tensor> inputs;
+  std::map<std::string, Tensor> outputs;
+};
+
+// The part of an ONNX model between some tensors and others, for a bug report. Errors: invalid_argument if a tensor is
+// not there or the part is not closed (it needs what is neither given nor computed); as compile otherwise.
+Result<Extracted> extract(const std::string& path, const ExtractOptions& options, const CompileOptions& compile = {});
+
 }  // namespace polyphase::api
