@@ -102,7 +102,8 @@ TEST(Handles, MeasureEveryStep) {
   const float x[] = {1, 2, 3};
   std::vector<double> seconds;
   const TensorView inputs[] = {view(x, {1, 1, 3}), view(x, {1})};
-  ASSERT_TRUE(session->run(inputs, {.cancelled = nullptr, .deadline = {}, .step_seconds = &seconds}).ok());
+  ASSERT_TRUE(
+      session->run(inputs, {.cancelled = nullptr, .deadline = {}, .step_seconds = &seconds, .observe = {}}).ok());
   EXPECT_EQ(seconds.size(), session->engine().info().steps.size());
   for (const double each : seconds) EXPECT_GT(each, 0);
 }
