@@ -19,6 +19,8 @@ std::vector<OpDef> det_operators();
 std::vector<OpDef> elementwise_binary_operators();
 std::vector<OpDef> elementwise_unary_operators();
 std::vector<OpDef> gather_operators();
+std::vector<OpDef> grid_sample_operators();
+std::vector<OpDef> dft_operators();
 std::vector<OpDef> matmul_operators();
 std::vector<OpDef> nonzero_operators();
 std::vector<OpDef> norm_operators();

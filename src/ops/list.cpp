@@ -22,6 +22,8 @@ std::vector<OpDef> built_in_operators() {
       elementwise_binary_operators,
       elementwise_unary_operators,
       gather_operators,
+      grid_sample_operators,
+      dft_operators,
       matmul_operators,
       nonzero_operators,
       norm_operators,

@@ -5,6 +5,8 @@
 #include "backends/cpu/kernels/conv_gemm_run.h"
 #include "backends/cpu/kernels/conv_pixels_run.h"
 #include "backends/cpu/kernels/elementwise_run.h"
+#include "backends/cpu/kernels/grid_sample_run.h"
+#include "backends/cpu/kernels/fourier_run.h"
 #include "backends/cpu/kernels/matmul_run.h"
 #include "backends/cpu/kernels/normalize_run.h"
 #include "backends/cpu/kernels/number_elements_run.h"
@@ -139,6 +141,16 @@ Fault resample(const Plan& plan, const Pointers& pointers, int, int64_t tile, st
   return nullptr;
 }
 
+Fault grid_sample(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_grid_sample(head_of<GridSamplePlan>(plan), pointers.inputs[0], pointers.inputs[1], pointers.outputs[0], tile);
+  return nullptr;
+}
+
+Fault fourier(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte* scratch) {
+  run_fourier(head_of<FourierPlan>(plan), pointers.inputs[0], pointers.outputs[0], tile, scratch);
+  return nullptr;
+}
+
 }  // namespace
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER
 
@@ -167,6 +179,8 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .softmax = POLYPHASE_ENTRY(softmax),
     .matmul = POLYPHASE_ENTRY(matmul),
     .resample = POLYPHASE_ENTRY(resample),
+    .fourier = POLYPHASE_ENTRY(fourier),
+    .grid_sample = POLYPHASE_ENTRY(grid_sample),
     .fma_loop = POLYPHASE_ENTRY(fma_loop),
     .fma_flops_per_round = POLYPHASE_ENTRY(fma_flops_per_round),
 };

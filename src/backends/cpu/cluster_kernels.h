@@ -42,6 +42,8 @@ struct ClusterKernels {
   RunFunction softmax;
   RunFunction matmul;
   RunFunction resample;
+  RunFunction fourier;
+  RunFunction grid_sample;
   // Multiply-adds on registers alone, and how many operations one round is: what the CPU could do at best.
   float (*fma_loop)(int64_t rounds);
   int fma_flops_per_round;

@@ -31,10 +31,16 @@ struct Converter {
 // The families, one file each.
 std::vector<Converter> activation_converters();
 std::vector<Converter> arithmetic_converters();
+std::vector<Converter> attention_converters();
+std::vector<Converter> composite_converters();
 std::vector<Converter> constant_converters();
 std::vector<Converter> convolution_converters();
 std::vector<Converter> detection_converters();
+std::vector<Converter> einsum_converters();
 std::vector<Converter> gather_converters();
+std::vector<Converter> grid_converters();
+std::vector<Converter> local_norm_converters();
+std::vector<Converter> loss_converters();
 std::vector<Converter> matmul_converters();
 std::vector<Converter> microsoft_converters();
 std::vector<Converter> normalization_converters();
@@ -50,6 +56,7 @@ std::vector<Converter> resize_converters();
 std::vector<Converter> scatter_converters();
 std::vector<Converter> selection_converters();
 std::vector<Converter> shape_converters();
+std::vector<Converter> signal_converters();
 std::vector<Converter> slice_converters();
 std::vector<Converter> softmax_converters();
 

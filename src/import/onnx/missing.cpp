@@ -15,18 +15,6 @@ struct Alternative {
 };
 
 constexpr std::array alternatives = {
-    Alternative{"Attention",
-                "write attention as MatMul, Softmax, MatMul (torch: sdpa with the math kernel, or opset 22 and below)"},
-    Alternative{"AffineGrid", "compute the grid outside of the model and feed it as an input"},
-    Alternative{"DFT", "write the transform as a MatMul with fixed cosine and sine matrices"},
-    Alternative{"STFT", "write it as a Conv with fixed cosine and sine kernels"},
-    Alternative{"DeformConv", "use an ordinary Conv"},
-    Alternative{"Einsum", "write it as Transpose, Reshape and MatMul"},
-    Alternative{"GridSample", "use Resize where the grid is regular"},
-    Alternative{"LpNormalization", "write it as ReduceL2 (or ReduceL1) and Div"},
-    Alternative{"LpPool", "write it as Pow, AveragePool, Mul and Pow"},
-    Alternative{"GlobalLpPool", "write it as ReduceL2 over the spatial axes"},
-    Alternative{"LRN", "write it as Mul, AveragePool over the channels, Pow and Div"},
     Alternative{"Loop", "unroll it: export with a fixed number of iterations, so that no loop is left"},
     Alternative{"Scan", "unroll it: export with a fixed number of iterations, so that no loop is left"},
     Alternative{"SequenceAt", "use Split, with a fixed number of parts"},

@@ -26,6 +26,8 @@ void add_normalize_rows(const ClusterKernels& kernels, RowList& rows);
 void add_recurrence_rows(const ClusterKernels& kernels, RowList& rows);
 void add_reduce_rows(const ClusterKernels& kernels, RowList& rows);
 void add_gather_rows(const ClusterKernels& kernels, RowList& rows);
+void add_grid_sample_rows(const ClusterKernels& kernels, RowList& rows);
+void add_fourier_rows(const ClusterKernels& kernels, RowList& rows);
 void add_matmul_rows(const ClusterKernels& kernels, RowList& rows);
 void add_softmax_rows(const ClusterKernels& kernels, RowList& rows);
 void add_region_rows(const ClusterKernels& kernels, RowList& rows);
