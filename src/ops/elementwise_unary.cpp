@@ -195,6 +195,7 @@ std::vector<OpDef> arithmetic_lines() {
       line(
           "round", "The nearest integer, ties to even.", numbers, [](double x) { return std::nearbyint(x); }, same),
       line("reciprocal", "1 / x.", [](double x) { return 1 / x; }),
+      line("square", "x * x.", [](double x) { return x * x; }),
       line("sqrt", "The square root; NaN below 0.", [](double x) { return std::sqrt(x); }),
       line(
           "clip", "min(max(x, low), high); NaN stays NaN.", numbers,

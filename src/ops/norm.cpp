@@ -87,14 +87,15 @@ std::int64_t product(const TensorView& view, int first, int end) {
   return out;
 }
 
-// Every run of `count` values gets mean 0 and variance 1 (the biased variance, in two passes).
-void normalise(std::vector<double>& values, std::int64_t count, double epsilon) {
+// Every run of `count` values gets mean 0 and variance 1 (the biased variance, in two passes); without the mean taken
+// out the mean of squares 1.
+void normalise(std::vector<double>& values, std::int64_t count, double epsilon, bool centres = true) {
   const auto total = static_cast<std::int64_t>(values.size());
   for (std::int64_t begin = 0; begin < total; begin += count) {
     double* run = values.data() + begin;
     double mean = 0;
     for (std::int64_t i = 0; i < count; ++i) mean += run[i];
-    mean /= static_cast<double>(count);
+    mean = centres ? mean / static_cast<double>(count) : 0;
     double variance = 0;
     for (std::int64_t i = 0; i < count; ++i) variance += (run[i] - mean) * (run[i] - mean);
     const double factor = 1 / std::sqrt(variance / static_cast<double>(count) + epsilon);
@@ -183,7 +184,7 @@ Result<void> reference_layer_norm(const ReferenceContext& context) {
   const auto axis = static_cast<std::size_t>(context.attributes.get<std::int64_t>("axis"));
   const std::int64_t count = product(x, static_cast<int>(axis), x.rank);
   std::vector<double> values = dense_values<double>(x);
-  normalise(values, count, context.attributes.get<double>("epsilon"));
+  normalise(values, count, context.attributes.get<double>("epsilon"), context.attributes.get<bool>("centre"));
   const std::vector<double> scale = spread(context, 1, axis);
   const std::vector<double> bias = spread(context, 2, axis);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -260,7 +261,12 @@ OpDef layer_norm() {
                           {"scale", "broadcasts to the normalised axes, any float dtype; absent means 1", true},
                           {"bias", "broadcasts to the normalised axes, any float dtype; absent means 0", true}},
                .outputs = {{"y", "the type of x"}},
-               .attributes = {{"axis", AttributeKind::integer, "the first normalised axis, 0 to rank - 1"}, epsilon()},
+               .attributes =
+                   {{"axis", AttributeKind::integer, "the first normalised axis, 0 to rank - 1"},
+                    epsilon(),
+                    {"centre", AttributeKind::boolean,
+                     "take the mean out; without it y = x / sqrt(mean of x squared + epsilon) * scale + bias (RMSNorm)",
+                     Attribute(true)}},
                .infer = infer_layer_norm,
                .reference = reference_layer_norm,
                .layout = LayoutRule::per_axis};

@@ -40,6 +40,8 @@ constexpr Pass table[] = {
     {"remove_dead_nodes", remove_dead_nodes, "the weights that were folded into others"},
     {"push_activations_through_concat", push_activations_through_concat,
      "so that they can end what computes the pieces"},
+    {"turn_products_into_squares", turn_products_into_squares,
+     "so that chains run through them; after all that looks for products", true},
     {"fuse_endings", fuse_endings, "after every rewrite that needs to see the single operators"},
     {"fuse_beginnings", fuse_beginnings, "what could not end the node before begins the one behind"},
     {"choose_layouts", choose_layouts, "last: fused nodes are what kernels are asked about"},

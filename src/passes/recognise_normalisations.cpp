@@ -3,6 +3,8 @@
 //   %m = reduce_mean(%x)  %d = sub(%x, %m)  %v = reduce_mean(%d * %d)
 //   %n = div(%d, sqrt(%v + epsilon))        →   %n = layer_norm(%x), or instance_norm(%x)
 //
+//   %n = div(%x, sqrt(reduce_mean(%x * %x) + epsilon))  →  %n = layer_norm(%x) centre=false   (RMSNorm)
+//
 //   %y = add(mul(%n, %scale), %bias)        →   the norm's own scale and bias
 //
 //   reshape(instance_norm(reshape(%x) [N, G, …]))  →  group_norm(%x) groups=G
@@ -88,7 +90,7 @@ Axes counting_axes(const Axes& axes, const Shape& shape) {
   return out;
 }
 
-Value* normalised(Rewrite& rewrite, Value* x, const Axes& axes, double epsilon) {
+Value* normalised(Rewrite& rewrite, Value* x, const Axes& axes, double epsilon, bool centre) {
   const auto rank = static_cast<std::int64_t>(x->type.shape.rank());
   const auto count = static_cast<std::int64_t>(axes.size());
   if (count == 0) return nullptr;
@@ -99,12 +101,28 @@ Value* normalised(Rewrite& rewrite, Value* x, const Axes& axes, double epsilon) 
     Axes back{0, rank - 1};
     for (std::int64_t axis = 1; axis + 1 < rank; ++axis) back.push_back(axis);
     Value* last = rewrite.add("transpose", Attributes({{"order", there}}), {x});
-    Value* norm = rewrite.add("layer_norm", Attributes({{"axis", rank - 1}, {"epsilon", epsilon}}), {last});
+    Value* norm =
+        rewrite.add("layer_norm", Attributes({{"axis", rank - 1}, {"epsilon", epsilon}, {"centre", centre}}), {last});
     return rewrite.add("transpose", Attributes({{"order", back}}), {norm});
   }
   if (axes.back() != rank - 1 || axes.front() != rank - count) return nullptr;
-  if (axes.front() == 2 && count >= 2) return rewrite.add("instance_norm", Attributes({{"epsilon", epsilon}}), {x});
-  return rewrite.add("layer_norm", Attributes({{"axis", axes.front()}, {"epsilon", epsilon}}), {x});
+  if (axes.front() == 2 && count >= 2 && centre)
+    return rewrite.add("instance_norm", Attributes({{"epsilon", epsilon}}), {x});
+  return rewrite.add("layer_norm", Attributes({{"axis", axes.front()}, {"epsilon", epsilon}, {"centre", centre}}), {x});
+}
+
+// The deviation by which x is divided comes from x itself, not from its distance to the mean.
+bool recognise_uncentred(Graph& graph, Node* node) {
+  for (std::size_t side = 0; side < 2; ++side) {
+    const Deviation deviation = divisor_of(*node, side);
+    Value* x = node->input(side);
+    if (deviation.variance == nullptr || base_of_square(deviation.variance->input(0)) != x) continue;
+    const Axes axes = counting_axes(deviation.variance->attributes().get<Axes>("axes"), x->type.shape);
+    Rewrite rewrite(graph, node);
+    Value* norm = normalised(rewrite, x, axes, deviation.epsilon, false);
+    if (norm != nullptr && put(graph, node, norm, rewrite)) return true;
+  }
+  return false;
 }
 
 bool recognise_chain(Graph& graph, Node* node) {
@@ -121,10 +139,10 @@ bool recognise_chain(Graph& graph, Node* node) {
       continue;
     Value* x = mean->input(0);
     Rewrite rewrite(graph, node);
-    Value* norm = normalised(rewrite, x, counting_axes(axes, x->type.shape), deviation.epsilon);
+    Value* norm = normalised(rewrite, x, counting_axes(axes, x->type.shape), deviation.epsilon, true);
     if (norm != nullptr && put(graph, node, norm, rewrite)) return true;
   }
-  return false;
+  return recognise_uncentred(graph, node);
 }
 
 // ---------------------------------------------------------------- scale and bias
@@ -184,10 +202,13 @@ bool join_affine(Graph& graph, Node* node) {
     } else if (layers) {
       const auto axis = static_cast<int>(attributes.get<std::int64_t>("axis"));
       table = whole_table(rewrite, table_along(rewrite, other, image, axis, image.rank()), image, axis);
-      if (table == nullptr && axis == 2 && norm->input(1) == nullptr) {  // per channel: it was an instance norm
+      const bool centred = attributes.get<bool>("centre");
+      if (table == nullptr && axis == 2 && norm->input(1) == nullptr &&
+          centred) {  // per channel: it was an instance norm
         table = per_channel_table(rewrite, other, image);
         op = "instance_norm";
         attributes.erase("axis");
+        attributes.erase("centre");
       }
     } else {
       table = per_channel_table(rewrite, other, image);
@@ -210,7 +231,8 @@ bool join_reshapes(Graph& graph, Node* last) {
   const Value* normed = last->input(0);
   const Node* norm = normed->producer;
   if (norm == nullptr || norm->fused() || !graph.has_one_user(normed)) return false;
-  const bool runs = norm->is("layer_norm") && norm->attributes().get<std::int64_t>("axis") == 2;
+  const bool runs = norm->is("layer_norm") && norm->attributes().get<std::int64_t>("axis") == 2 &&
+                    norm->attributes().get<bool>("centre");
   if (!runs && !norm->is("instance_norm")) return false;
   if (!is_absent_or(norm->input(1), 1) || !is_absent_or(norm->input(2), 0)) return false;
   const Node* first = produced_by(norm->input(0), "reshape");

@@ -38,6 +38,7 @@ TEST(Coverage, TheTableFollowsOnnx) {
     const auto& [domain, op_type] = key;
     EXPECT_LE(converter.min_inputs, converter.max_inputs) << op_type;
     if (!domain.empty()) continue;
+    if (op_type == "SimplifiedLayerNormalization") continue;  // ONNX Runtime writes it in ONNX's domain
     ++count;
     const auto found = defined.find(op_type);
     ASSERT_NE(found, defined.end()) << "ONNX defines no operator " << op_type;

@@ -187,6 +187,12 @@ class RandomUse {
       }
     }
     if (op_.name == "lstm" || op_.name == "gru" || op_.name == "rnn") make_recurrence(dtype);
+    if (op_.name == "grid_sample" && below(4) != 0) make_grid();
+    if (op_.name == "dft" && types_[0]->shape.rank() > 1 && below(4) != 0) {
+      std::vector<Dim> sizes = types_[0]->shape.dims();
+      sizes.back() = 1 + static_cast<std::int64_t>(below(2));
+      types_[0]->shape = Shape(sizes);
+    }
     while (!types_.empty() && !types_.back().has_value()) types_.pop_back();
   }
 
@@ -197,6 +203,20 @@ class RandomUse {
     if (below(2) == 0) types_.resize(2);
     types_[0] = Type{dtype, Shape{size(), size(), directions * rows}};
     types_[1] = Type{dtype, Shape{directions, rows, static_cast<std::int64_t>(common_)}};
+  }
+
+  // An image and as many coordinates per place as it has spatial axes.
+  void make_grid() {
+    const std::size_t spatial = 1 + below(3);
+    std::vector<Dim> image{size(), size()};
+    std::vector<Dim> grid{image[0]};
+    for (std::size_t i = 0; i < spatial; ++i) {
+      image.push_back(size());
+      grid.push_back(size());
+    }
+    grid.push_back(static_cast<std::int64_t>(spatial));
+    types_[0]->shape = Shape(image);
+    types_[1]->shape = Shape(grid);
   }
 
   std::optional<std::vector<Type>> infer(const Attributes& attributes, const std::vector<std::optional<Type>>& types) {

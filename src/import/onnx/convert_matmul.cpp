@@ -1,5 +1,5 @@
 // MatMul and Gemm.
-#include "import/onnx/node_context.h"
+#include "import/onnx/gemm.h"
 
 namespace polyphase {
 namespace {
@@ -13,13 +13,14 @@ Result<Values> convert_matmul(NodeContext& node) {
   return Values{value};
 }
 
-// alpha * A' * B' + beta * C
-Result<Values> convert_gemm(NodeContext& node) {
+}  // namespace
+
+Result<Value*> import_gemm(NodeContext& node) {
   const bool transpose_a = node.flag("transA", false);
   const bool transpose_b = node.flag("transB", false);
   const double alpha = node.real("alpha", 1.0);
   const double beta = node.real("beta", 1.0);
-  if (node.version() < 11 && !node.has(2))
+  if (node.op_type() == "Gemm" && node.version() < 11 && !node.has(2))
     return broken_rule("operand 2 (C) is missing; it is optional from opset 11 on.");
   for (const std::size_t i : {0, 1}) {
     if (node.rank(i) != 2)
@@ -37,7 +38,7 @@ Result<Values> convert_gemm(NodeContext& node) {
   if (alpha != 1.0) {
     TRY(value, node.emit("mul", {}, {value, node.scalar(value->type.dtype, alpha)}));
   }
-  if (!node.has(2) || beta == 0.0) return Values{value};
+  if (!node.has(2) || beta == 0.0) return value;
   Value* c = node.input(2);
   if (beta != 1.0) {
     TRY(c, node.emit("mul", {}, {c, node.scalar(c->type.dtype, beta)}));
@@ -47,7 +48,14 @@ Result<Values> convert_gemm(NodeContext& node) {
   if (sum->type.shape.rank() != 2)
     return broken_rule("operand 2 (C) must broadcast to the product " + shape.text() + ", found " +
                        node.type(2).text() + ".");
-  return Values{sum};
+  return sum;
+}
+
+namespace {
+
+Result<Values> convert_gemm(NodeContext& node) {
+  TRY(Value * value, import_gemm(node));
+  return Values{value};
 }
 
 }  // namespace

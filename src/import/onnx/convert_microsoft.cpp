@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "import/onnx/convolution.h"
+#include "import/onnx/gemm.h"
 #include "import/onnx/node_context.h"
 
 namespace polyphase {
@@ -72,18 +73,43 @@ Result<Value*> with_last_axes_swapped(NodeContext& node, Value* matrix) {
   return node.emit("transpose", Attributes({{"order", std::move(order)}}), {matrix});
 }
 
+// (rows, batches…, columns) → (batches…, rows, columns)
+Result<Value*> with_rows_behind_batches(NodeContext& node, Value* matrices) {
+  const int rank = matrices->type.shape.rank();
+  if (rank < 3) return matrices;
+  Integers order;
+  for (int i = 1; i < rank - 1; ++i) order.push_back(i);
+  order.push_back(0);
+  order.push_back(rank - 1);
+  return node.emit("transpose", Attributes({{"order", std::move(order)}}), {matrices});
+}
+
+// A product of matrices, then an activation.
+Result<Values> convert_fused_gemm(NodeContext& node) {
+  const std::string activation = node.word("activation", "");
+  std::vector<double> parameters;
+  for (const char* name : {"activation_alpha", "activation_beta", "activation_gamma"}) {
+    if (node.has_attribute(name)) parameters.push_back(node.real(name, 0));
+  }
+  TRY(Value * value, import_gemm(node));
+  return single(activated(node, value, activation, parameters));
+}
+
 Result<Values> convert_fused_matmul(NodeContext& node) {
   const double alpha = node.real("alpha", 1.0);
   Value* a = node.input(0);
   Value* b = node.input(1);
+  if (node.flag("transBatchA", false)) {
+    TRY(a, with_rows_behind_batches(node, a));
+  }
+  if (node.flag("transBatchB", false)) {
+    TRY(b, with_rows_behind_batches(node, b));
+  }
   if (node.flag("transA", false)) {
     TRY(a, with_last_axes_swapped(node, a));
   }
   if (node.flag("transB", false)) {
     TRY(b, with_last_axes_swapped(node, b));
-  }
-  if (node.flag("transBatchA", false) || node.flag("transBatchB", false)) {
-    return lacking("transBatchA or transBatchB is set.", "Export without ONNX Runtime's optimiser.");
   }
   TRY(Value * value, node.emit("matmul", {}, {a, b}));
   if (alpha != 1.0) {
@@ -100,6 +126,7 @@ std::vector<Converter> microsoft_converters() {
       {"BiasGelu", {1}, 2, 2, convert_gelu, domain},
       {"FastGelu", {1}, 1, 2, convert_gelu, domain},
       {"FusedConv", {1}, 2, 4, convert_fused_conv, domain},
+      {"FusedGemm", {1}, 2, 3, convert_fused_gemm, domain},
       {"FusedMatMul", {1}, 2, 2, convert_fused_matmul, domain},
       {"Gelu", {1}, 1, 1, convert_gelu, domain},
       {"QuickGelu", {1}, 1, 1, convert_quick_gelu, domain},

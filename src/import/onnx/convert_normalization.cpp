@@ -121,15 +121,8 @@ Result<Values> convert_rms_norm(NodeContext& node) {
   const double epsilon = node.real("epsilon", default_epsilon);
   node.ignore("stash_type");
   TRY(const std::int64_t axis, node.axis(node.integer("axis", -1), node.rank(0)));
-  Integers axes;
-  for (std::int64_t i = axis; i < node.rank(0); ++i) axes.push_back(i);
-  Value* x = node.input(0);
-  TRY(Value * squares, node.emit("mul", {}, {x, x}));
-  TRY(Value * mean, node.emit("reduce_mean", Attributes({{"axes", std::move(axes)}, {"keep", true}}), {squares}));
-  TRY(Value * shifted, node.emit("add", {}, {mean, node.scalar(x->type.dtype, epsilon)}));
-  TRY(Value * root, node.emit("sqrt", {}, {shifted}));
-  TRY(Value * normal, node.emit("div", {}, {x, root}));
-  return single(node.emit("mul", {}, {normal, node.input(1)}));
+  return single(node.emit("layer_norm", Attributes({{"axis", axis}, {"epsilon", epsilon}, {"centre", false}}),
+                          {node.input(0), node.input(1)}));
 }
 
 // (x - mean) / (sqrt(mean(x²) - mean²) + 1e-9), as ONNX's function body has it.

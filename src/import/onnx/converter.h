@@ -43,6 +43,7 @@ std::vector<Converter> local_norm_converters();
 std::vector<Converter> loss_converters();
 std::vector<Converter> matmul_converters();
 std::vector<Converter> microsoft_converters();
+std::vector<Converter> microsoft_norm_converters();
 std::vector<Converter> normalization_converters();
 std::vector<Converter> pad_converters();
 std::vector<Converter> pool_converters();

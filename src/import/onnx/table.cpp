@@ -5,14 +5,15 @@
 namespace polyphase {
 
 ConverterTable::ConverterTable() {
-  for (auto* family : {activation_converters, arithmetic_converters,  attention_converters,     composite_converters,
-                       constant_converters,   convolution_converters, detection_converters,     einsum_converters,
-                       gather_converters,     grid_converters,        local_norm_converters,    loss_converters,
-                       matmul_converters,     microsoft_converters,   normalization_converters, pad_converters,
-                       pool_converters,       quantize_converters,    random_converters,        rearrange_converters,
-                       recurrence_converters, reduce_converters,      reshape_converters,       resize_converters,
-                       scatter_converters,    selection_converters,   shape_converters,         signal_converters,
-                       slice_converters,      softmax_converters}) {
+  for (auto* family :
+       {activation_converters, arithmetic_converters,  attention_converters,      composite_converters,
+        constant_converters,   convolution_converters, detection_converters,      einsum_converters,
+        gather_converters,     grid_converters,        local_norm_converters,     loss_converters,
+        matmul_converters,     microsoft_converters,   microsoft_norm_converters, normalization_converters,
+        pad_converters,        pool_converters,        quantize_converters,       random_converters,
+        rearrange_converters,  recurrence_converters,  reduce_converters,         reshape_converters,
+        resize_converters,     scatter_converters,     selection_converters,      shape_converters,
+        signal_converters,     slice_converters,       softmax_converters}) {
     for (Converter& converter : family()) {
       std::pair<std::string, std::string> key(converter.domain, converter.op_type);
       CHECK(converters_.emplace(std::move(key), std::move(converter)).second, "an operator has two converters");

@@ -159,6 +159,7 @@ POLYPHASE_INLINE VecF ending_value(VecF x, VecF v, VecF alpha, VecF beta) {
   if constexpr (kind == EndingKind::log) return log(x);
   if constexpr (kind == EndingKind::abs) return abs(x);
   if constexpr (kind == EndingKind::negate) return broadcast(-0.0F) - x;
+  if constexpr (kind == EndingKind::square) return x * x;
   if constexpr (kind == EndingKind::square_root) return sqrt(x);
   if constexpr (kind == EndingKind::reciprocal) return broadcast(1.0F) / x;
   if constexpr (kind == EndingKind::floor) return floor(x);
@@ -240,6 +241,7 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
     POLYPHASE_ENDING(log)
     POLYPHASE_ENDING(abs)
     POLYPHASE_ENDING(negate)
+    POLYPHASE_ENDING(square)
     POLYPHASE_ENDING(square_root)
     POLYPHASE_ENDING(reciprocal)
     POLYPHASE_ENDING(floor)

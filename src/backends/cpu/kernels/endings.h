@@ -38,6 +38,7 @@ enum class EndingKind : uint8_t {
   log,
   abs,
   negate,
+  square,
   square_root,
   reciprocal,
   floor,

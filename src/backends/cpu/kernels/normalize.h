@@ -19,6 +19,7 @@ struct NormalizePlan {
   int32_t columns;     // 1: columns, 0: rows
   int32_t scale_mode;  // 0: none, 1: one per channel, 2: one per element of a row (layer_norm)
   int32_t has_bias;
+  int32_t keeps_mean;  // layer_norm without centre: by the mean of squares
   float epsilon;
   int64_t groups;    // rows: number of runs; columns: images
   int64_t length;    // rows: elements of a run; columns: pixels of an image

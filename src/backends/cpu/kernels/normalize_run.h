@@ -75,7 +75,12 @@ inline void run_normalize_row(const NormalizePlan& p, const float* x, const floa
                               int64_t row) {
   x += row * p.length;
   y += row * p.length;
-  const RowScale s = row_scale(row_moments(x, p.length), p.epsilon);
+  Moments moments = row_moments(x, p.length);
+  if (p.keeps_mean != 0) {
+    moments.squares += moments.mean * moments.mean * moments.count;
+    moments.mean = 0;
+  }
+  const RowScale s = row_scale(moments, p.epsilon);
   if (p.scale_mode == 2) {
     const VecF inverse = broadcast(static_cast<float>(s.inverse));
     const VecF mean = broadcast(static_cast<float>(s.mean));

@@ -19,6 +19,7 @@ struct NumberNormalizePlan {
   enum Operand { x, scale, bias, mean, variance, operand_count };
   double epsilon;
   int32_t given_moments;  // batch_norm
+  int32_t keeps_mean;     // layer_norm without centre
   int32_t outer_rank;
   int32_t inner_rank;            // at least 1
   int32_t input[operand_count];  // which of the step's; -1: absent

@@ -90,7 +90,7 @@ inline void run_number_normalize(const NumberNormalizePlan& p, const std::byte* 
     in.load(NumberNormalizePlan::variance, group, 1, &variance);
   } else {
     const auto count = static_cast<double>(p.count);
-    mean = in.sum(group, 0, false) / count;
+    mean = p.keeps_mean != 0 ? 0 : in.sum(group, 0, false) / count;
     variance = in.sum(group, mean, true) / count;
   }
   const double factor = 1 / std::sqrt(variance + p.epsilon);

@@ -49,6 +49,7 @@ constexpr Word unary_words[] = {
     {"softplus", EndingKind::softplus},
     {"softsign", EndingKind::softsign},
     {"sqrt", EndingKind::square_root},
+    {"square", EndingKind::square},
     {"tan", EndingKind::tan},
     {"tanh", EndingKind::tanh},
     {"thresholded_relu", EndingKind::thresholded_relu, "alpha"},

@@ -41,7 +41,7 @@ Plan plan_fourier(const PlanRequest& request, const Target&) {
   const auto last = static_cast<std::size_t>(x.rank - 1);
   FourierPlan head{};
   head.dtype = x.dtype;
-  head.length = integers_of({given.get<Dim>("length")})[0];
+  head.length = y.empty() ? 1 : integers_of({given.get<Dim>("length")})[0];
   head.inverse = given.get<bool>("inverse") ? 1 : 0;
   head.mirrored = head.inverse != 0 && given.get<bool>("onesided") ? 1 : 0;
   head.is_complex = x.sizes[last] == 2 ? 1 : 0;
@@ -62,7 +62,7 @@ Plan plan_fourier(const PlanRequest& request, const Target&) {
   head.tiles = y.empty() ? 0 : ceil_div(head.outer * head.inner, int64_t{fourier_lanes});
   std::vector<double> turns;
   turns.reserve(static_cast<std::size_t>(2 * head.length));
-  for (int64_t i = 0; i < head.length && head.tiles > 0; ++i) {
+  for (int64_t i = 0; i < head.length; ++i) {
     const double angle = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(head.length);
     turns.push_back(std::cos(angle));
     turns.push_back(std::sin(angle));

@@ -65,6 +65,7 @@ Plan plan_rows(const PlanRequest& request, const Target&) {
   NormalizePlan plan = common_plan(request);
   const int64_t count = x.element_count();
   if (is_layer_norm(request.desc)) {
+    plan.keeps_mean = request.desc.attributes().get<bool>("centre") ? 0 : 1;
     plan.length = 1;
     for (auto i = static_cast<std::size_t>(request.desc.attributes().get<int64_t>("axis"));
          i < static_cast<std::size_t>(x.rank); ++i)

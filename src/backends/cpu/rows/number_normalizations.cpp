@@ -87,6 +87,7 @@ Plan plan_number_normalize(const PlanRequest& request, const Target&) {
   }
   Axes axes{plan, request};
   if (is(request.desc, "layer_norm")) {
+    plan.keeps_mean = attributes.get<bool>("centre") ? 0 : 1;
     set_layer_axes(axes, static_cast<int>(attributes.get<int64_t>("axis")));
   } else {
     const bool grouped = is(request.desc, "group_norm");
