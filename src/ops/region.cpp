@@ -26,6 +26,8 @@ Result<std::vector<Type>> infer_regions(const InferContext& context, std::int64_
     return refuse(context, "'height' and 'width' of the result must be from 1 to 65536, found " +
                                std::to_string(height) + " and " + std::to_string(width) + ".");
   }
+  if (!std::isfinite(context.attributes().get<double>("scale")))
+    return refuse(context, "'scale' must be a finite number.");
   return std::vector<Type>{{x.dtype, Shape{rois[0], x.shape[1], Dim(height), Dim(width)}}};
 }
 
