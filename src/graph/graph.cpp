@@ -42,15 +42,15 @@ std::vector<OperandInfo> operands_of(const Part& part, const std::vector<Operand
 Result<std::vector<Type>> infer_parts(const std::vector<Part>& parts, const std::vector<OperandInfo>& inputs,
                                       std::vector<DimCheck>& checks,
                                       const std::vector<std::unique_ptr<Graph>>& regions) {
-  std::vector<std::vector<Type>> region_results;
-  for (const auto& region : regions) {
-    region_results.emplace_back();
-    for (const Value* output : region->outputs()) region_results.back().push_back(output->type);
+  std::vector<RegionTypes> region_types(regions.size());
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    for (const auto& input : regions[i]->inputs()) region_types[i].inputs.push_back(input->type);
+    for (const Value* output : regions[i]->outputs()) region_types[i].results.push_back(output->type);
   }
   std::vector<Type> running;
   for (const Part& part : parts) {
     const std::vector<OperandInfo> infos = operands_of(part, inputs, running);
-    TRY(running, infer_types(*part.op, part.attributes, infos, checks, region_results));
+    TRY(running, infer_types(*part.op, part.attributes, infos, checks, region_types));
   }
   return running;
 }

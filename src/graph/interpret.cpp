@@ -103,14 +103,78 @@ class Interpreter {
   }
 
   Result<void> run_regions(const Node& node) {
-    CHECK(node.is("if"), "loops are unrolled or run by the session");
-    const std::byte* condition = values_.at(node.input(0)).view().data;
-    const Graph& taken = *node.regions()[load_integer(condition, DType::boolean) != 0 ? 0 : 1];
-    std::vector<Tensor> captures;
-    for (std::size_t i = 1; i < node.inputs().size(); ++i) captures.push_back(values_.at(node.input(i)));
-    TRY(const std::vector<Tensor> results, Interpreter(bindings_, observe_).run(taken, captures));
+    TRY(std::vector<Tensor> results, node.is("if") ? run_branch(node) : run_loop(node));
+    const auto& names = node.attributes().get<std::vector<Dim>>("born");
+    const auto& places = node.attributes().get<std::vector<std::int64_t>>("born_at");
+    std::vector<std::int64_t> sizes;
+    for (const Tensor& result : results) {
+      const auto own = result.view().size_span();
+      sizes.insert(sizes.end(), own.begin(), own.end());
+    }
+    for (std::size_t i = 0; i < names.size(); ++i)
+      bindings_[names[i].symbol_name()] = sizes.at(static_cast<std::size_t>(places[i]));
     for (std::size_t i = 0; i < results.size(); ++i) values_[node.output(i)] = results[i];
     return {};
+  }
+
+  bool is_true(const Value* condition) const {
+    return load_integer(values_.at(condition).view().data, DType::boolean) != 0;
+  }
+
+  Result<std::vector<Tensor>> run_branch(const Node& node) {
+    const Graph& taken = *node.regions()[is_true(node.input(0)) ? 0 : 1];
+    std::vector<Tensor> captures;
+    for (std::size_t i = 1; i < node.inputs().size(); ++i) captures.push_back(values_.at(node.input(i)));
+    return Interpreter(bindings_, observe_).run(taken, captures);
+  }
+
+  Result<std::vector<Tensor>> run_loop(const Node& node) {
+    constexpr std::int64_t most_trips = 10'000'000;  // nobody can cancel the interpreter
+    const Graph& body = *node.regions()[0];
+    const auto carried = static_cast<std::size_t>(node.attributes().get<std::int64_t>("carried"));
+    const std::int64_t limit =
+        node.input(0) == nullptr ? INT64_MAX : load_integer(values_.at(node.input(0)).view().data, DType::i64);
+    bool again = node.input(1) == nullptr || is_true(node.input(1));
+    const std::vector<std::int64_t> scalar;
+    std::vector<Tensor> values{Tensor(), Tensor::from_integers(DType::boolean, scalar, std::array{std::int64_t{1}})};
+    for (std::size_t i = 2; i < node.inputs().size(); ++i) values.push_back(values_.at(node.input(i)));
+    std::vector<std::vector<Tensor>> rows(body.outputs().size() - 1 - carried);
+    for (std::int64_t trip = 0; trip < limit && again; ++trip) {
+      if (trip == most_trips) return Error{ErrorCode::unsupported, "the loop ran 10,000,000 trips without ending."};
+      values[0] = Tensor::from_integers(DType::i64, scalar, std::array{trip});
+      TRY(const std::vector<Tensor> results, Interpreter(bindings_, observe_).run(body, values));
+      if (node.input(1) != nullptr) again = load_integer(results[0].view().data, DType::boolean) != 0;
+      for (std::size_t i = 0; i < carried; ++i) values[i + 2] = results[i + 1];
+      for (std::size_t i = 0; i < rows.size(); ++i) rows[i].push_back(results[carried + 1 + i]);
+    }
+    std::vector<Tensor> out(values.begin() + 2, values.begin() + 2 + static_cast<std::ptrdiff_t>(carried));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      TRY(Tensor stacked, stack(rows[i], body.outputs()[carried + 1 + i]->type));
+      out.push_back(std::move(stacked));
+    }
+    return out;
+  }
+
+  // [rows, …]; without rows, sizes that only a row would tell are 0.
+  Result<Tensor> stack(const std::vector<Tensor>& rows, const Type& type) const {
+    std::vector<std::int64_t> sizes{static_cast<std::int64_t>(rows.size())};
+    for (const Dim& dim : type.shape) sizes.push_back(dim.evaluate(bindings_).value_or(0));
+    if (!rows.empty()) {
+      const auto row_sizes = rows[0].view().size_span();
+      std::copy(row_sizes.begin(), row_sizes.end(), sizes.begin() + 1);
+    }
+    TRY(Tensor out, Tensor::allocate(type.dtype, sizes));
+    const TensorDesc row = TensorDesc::row_major(type.dtype, std::span(sizes).subspan(1));
+    const std::size_t row_bytes = static_cast<std::size_t>(row.element_count()) * size_bytes(type.dtype);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].sizes() != rows[0].sizes()) {
+        return Error{ErrorCode::shape_mismatch, "the rows that a loop stacks differ in size: trip 0 gave " +
+                                                    rows[0].type().text() + ", trip " + std::to_string(i) + " " +
+                                                    rows[i].type().text() + "."};
+      }
+      copy_elements(rows[i].view(), TensorView(row, out.view().data + i * row_bytes));
+    }
+    return out;
   }
 
   DimBindings bindings_;

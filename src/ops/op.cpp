@@ -147,10 +147,10 @@ Result<void> check_result(const OpDef& op, const Type& type) {
 
 Result<std::vector<Type>> infer_types(const OpDef& op, const Attributes& attributes,
                                       std::span<const OperandInfo> inputs, std::vector<DimCheck>& checks,
-                                      std::span<const std::vector<Type>> region_results) {
+                                      std::span<const RegionTypes> regions) {
   TRY_VOID(check_operand_count(op, inputs));
   CHECK(op.infer != nullptr);
-  TRY(std::vector<Type> types, op.infer(InferContext(op, attributes, inputs, checks, region_results)));
+  TRY(std::vector<Type> types, op.infer(InferContext(op, attributes, inputs, checks, regions)));
   for (const Type& type : types) TRY_VOID(check_result(op, type));
   return types;
 }

@@ -58,12 +58,18 @@ inline constexpr std::int64_t max_contents = 1024;
 
 struct OpDef;
 
+// What a graph takes and gives that a node owns.
+struct RegionTypes {
+  std::vector<Type> inputs;
+  std::vector<Type> results;
+};
+
 // What a shape rule knows and what it may demand.
 class InferContext {
  public:
   InferContext(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs,
-               std::vector<DimCheck>& checks, std::span<const std::vector<Type>> region_results = {})
-      : op_(op), attributes_(attributes), inputs_(inputs), checks_(checks), region_results_(region_results) {}
+               std::vector<DimCheck>& checks, std::span<const RegionTypes> regions = {})
+      : op_(op), attributes_(attributes), inputs_(inputs), checks_(checks), regions_(regions) {}
 
   const OpDef& op() const { return op_; }
   const Attributes& attributes() const { return attributes_; }
@@ -74,8 +80,8 @@ class InferContext {
     return *inputs_[i].type;
   }
   const Shape& shape(std::size_t i) const { return input(i).shape; }
-  // The result types of each graph the node owns (operators with region_count > 0).
-  std::span<const std::vector<Type>> region_results() const { return region_results_; }
+  // The types of each graph the node owns (operators with region_count > 0).
+  std::span<const RegionTypes> regions() const { return regions_; }
   const std::vector<Dim>* contents(std::size_t i) const { return has_input(i) ? inputs_[i].contents : nullptr; }
 
   Result<void> require(const Dim& left, DimCheck::Relation relation, const Dim& right,
@@ -90,7 +96,7 @@ class InferContext {
   const Attributes& attributes_;
   std::span<const OperandInfo> inputs_;
   std::vector<DimCheck>& checks_;
-  std::span<const std::vector<Type>> region_results_;
+  std::span<const RegionTypes> regions_;
 };
 
 // Concrete operands for the reference loops: constant attributes, views in logical order with any strides. Absent
@@ -149,7 +155,7 @@ struct OpDef {
 // overflowing size. `attributes` must be complete.
 Result<std::vector<Type>> infer_types(const OpDef& op, const Attributes& attributes,
                                       std::span<const OperandInfo> inputs, std::vector<DimCheck>& checks,
-                                      std::span<const std::vector<Type>> region_results = {});
+                                      std::span<const RegionTypes> regions = {});
 // Contents of the (single) result, if they follow from the operands'.
 Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span<const OperandInfo> inputs,
                         const Type& result);

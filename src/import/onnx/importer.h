@@ -40,6 +40,30 @@ struct Capture {
   bool as_input = false;  // else the region makes its own copy: a constant, or sizes
 };
 
+// What Loop and Scan have in common: a body whose inputs from `first_input` on are carried, then slices of other
+// tensors.
+struct LoopParts {
+  struct Slice {
+    Value* of = nullptr;
+    std::int64_t axis = 0;
+    bool reversed = false;
+  };
+  onnx::GraphProto* body = nullptr;
+  bool counts = false;  // the body takes the iteration and the condition first, and gives the condition
+  Values carried;
+  std::vector<Slice> slices;
+  Value* trips = nullptr;      // null: no limit
+  Value* condition = nullptr;  // null: none, and the body's is not read
+};
+
+// Operators that the importer handles itself, since they own graphs or their operands are no tensors.
+bool is_structural(std::string_view op_type);
+
+using Symbols = std::set<std::string, std::less<>>;
+// Sizes that nodes of the graph, and of graphs below it, give names to; added to `known`.
+Symbols symbols_born_in(const Graph& graph, Symbols known);
+bool mentions(const Dim& dim, const Symbols& symbols);
+
 class Importer {
  public:
   Importer(onnx::ModelProto& model, const Registry& registry, const ImportOptions& options,
@@ -78,6 +102,24 @@ class Importer {
                            const std::string& name, Value* condition, Scope& scope);
   Result<std::unique_ptr<Graph>> make_region(onnx::GraphProto& graph, std::string region_name,
                                              const std::vector<Capture>& captures, const Scope& scope, bool& missing);
+  Result<Attributes> name_differing_sizes(const Graph& then_graph, const Graph& else_graph, const std::string& name);
+
+  // loop.cpp, scan.cpp
+  Result<void> loop(onnx::NodeProto& node, const std::string& name, Scope& scope);
+  Result<void> unroll(onnx::NodeProto& node, onnx::GraphProto& body, std::int64_t trips, const std::string& name,
+                      Scope& scope);
+  Result<void> scan(onnx::NodeProto& node, const std::string& name, int version, Scope& scope);
+  Result<Node*> make_loop(LoopParts parts, const std::string& name, Scope& scope, bool& missing);
+  Result<std::unique_ptr<Graph>> make_body(const LoopParts& parts, const std::vector<Type>& types,
+                                           const std::vector<Capture>& captures, const std::string& name,
+                                           const Scope& scope, bool& missing);
+
+  // subgraph.cpp
+  Result<std::vector<Capture>> captures_of(const std::vector<std::string_view>& free, Scope& scope);
+  Result<void> define_captures(const std::vector<Capture>& captures, Scope& inner);
+  Result<void> fill_region(onnx::GraphProto& graph, Scope& inner, bool& missing);
+  // Names the node's results, the first of which is result `first` of `made`.
+  Result<void> define_results(const onnx::NodeProto& node, const Node& made, std::size_t first, Scope& scope);
   void note_missing_below(const onnx::GraphProto& graph, const Body& body);
   Result<std::vector<NamedAttribute>> attributes_of(onnx::NodeProto& node, const Scope& scope) const;
   Result<Values> operands_of(const onnx::NodeProto& node, Scope& scope, bool& missing);
@@ -105,7 +147,8 @@ class Importer {
   std::unordered_map<const Value*, Value*> bound_;
   std::vector<std::string> warnings_;
   std::vector<ImportedTensor> named_;
-  int depth_ = 0;  // bodies inside one another
+  std::vector<std::unique_ptr<Graph>> discarded_;  // tries: others remember values of theirs by address
+  int depth_ = 0;                                  // bodies inside one another
 };
 
 }  // namespace polyphase

@@ -15,8 +15,6 @@ struct Alternative {
 };
 
 constexpr std::array alternatives = {
-    Alternative{"Loop", "unroll it: export with a fixed number of iterations, so that no loop is left"},
-    Alternative{"Scan", "unroll it: export with a fixed number of iterations, so that no loop is left"},
     Alternative{"SequenceAt", "use Split, with a fixed number of parts"},
     Alternative{"SequenceConstruct", "use Concat"},
     Alternative{"SplitToSequence", "use Split, with a fixed number of parts"},

@@ -150,9 +150,11 @@ Result<void> Importer::translate_node(onnx::NodeProto& node, Scope& scope, std::
   }
   if (opset == scope.body->opsets->end() && domain.empty())
     return located(broken_rule("the opset of this node's domain is not imported."), 0);
-  if (domain.empty() && node.op_type() == "If") {
+  if (domain.empty() && is_structural(node.op_type())) {
     const int depth = depth_;
-    auto done = branch(node, name, scope);
+    auto done = node.op_type() == "If"     ? branch(node, name, scope)
+                : node.op_type() == "Loop" ? loop(node, name, scope)
+                                           : scan(node, name, static_cast<int>(domain_version), scope);
     depth_ = depth;
     if (!done.ok()) return refuse(node, located(std::move(done).error(), 0), scope);
     return {};
