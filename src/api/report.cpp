@@ -83,10 +83,11 @@ Report report_of(const polyphase::Session& session, const LevelPlans& plans) {
   Report out;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const auto level = static_cast<std::size_t>(program.steps[i].level);
-    const StepPlan* plan = level < plans.size() ? plans[level]->steps[i].get() : nullptr;
+    const StepPlan* plan = level < plans.size() && plans[level] != nullptr ? plans[level]->steps[i].get() : nullptr;
     out.steps.push_back(plan != nullptr ? report_step(program, i, *plan) : report_unknown(program, i));
   }
   for (const auto& plan : plans) {
+    if (plan == nullptr) continue;
     for (const PlacedRoot& root : plan->arena_roots) {
       const auto value = static_cast<std::size_t>(root.value);
       const auto sizes = plan->places[value].desc.size_span();

@@ -14,6 +14,8 @@ Result<void> check_values(const Engine& engine);
 // Blocks and steps: every index in range, every value written once and before it is read, nothing of the caller's
 // overwritten.
 Result<void> check_order(const Engine& engine);
+// Blocks take and give what the steps that run them say.
+Result<void> check_control(const Engine& engine);
 // Results' types follow from the parts and the operands' types; adds the checks that only sizes can decide.
 Result<void> check_shapes(Engine& engine);
 

@@ -250,6 +250,19 @@ bool Graph::is_output(const Value* value) const {
   return std::find(outputs_.begin(), outputs_.end(), value) != outputs_.end();
 }
 
+void Graph::collect_born(std::set<std::string, std::less<>>& into) const {
+  for (const auto& node : nodes_) {
+    for (const std::string_view attribute : {"symbols", "entering", "born"}) {
+      if (!node->anchors("bind") && node->regions().empty()) continue;
+      if (!node->attributes().has(attribute)) continue;
+      for (const Dim& dim : node->attributes().get<std::vector<Dim>>(attribute)) {
+        if (dim.is_symbol()) into.insert(dim.symbol_name());
+      }
+    }
+    for (const auto& region : node->regions()) region->collect_born(into);
+  }
+}
+
 void Graph::collect_symbols(std::map<std::string, DimRange, std::less<>>& into) const {
   const auto from_shape = [&](const Shape& shape) {
     for (const Dim& dim : shape) dim.collect_symbols(into);

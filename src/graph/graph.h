@@ -8,6 +8,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -124,6 +125,8 @@ class Graph {
   void rename(Value* value, std::string_view wish);
 
   void collect_symbols(std::map<std::string, DimRange, std::less<>>& into) const;
+  // Symbols that nodes here and in regions give names to (bind, if, loop): sizes born from data.
+  void collect_born(std::set<std::string, std::less<>>& into) const;
 
  private:
   Result<void> infer_node(Node* node);

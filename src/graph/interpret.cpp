@@ -132,18 +132,20 @@ class Interpreter {
     constexpr std::int64_t most_trips = 10'000'000;  // nobody can cancel the interpreter
     const Graph& body = *node.regions()[0];
     const auto carried = static_cast<std::size_t>(node.attributes().get<std::int64_t>("carried"));
-    const std::int64_t limit =
-        node.input(0) == nullptr ? INT64_MAX : load_integer(values_.at(node.input(0)).view().data, DType::i64);
-    bool again = node.input(1) == nullptr || is_true(node.input(1));
+    const std::int64_t limit = node.anchor_input(0) == nullptr
+                                   ? INT64_MAX
+                                   : load_integer(values_.at(node.anchor_input(0)).view().data, DType::i64);
+    bool again = node.anchor_input(1) == nullptr || is_true(node.anchor_input(1));
     const std::vector<std::int64_t> scalar;
     std::vector<Tensor> values{Tensor(), Tensor::from_integers(DType::boolean, scalar, std::array{std::int64_t{1}})};
-    for (std::size_t i = 2; i < node.inputs().size(); ++i) values.push_back(values_.at(node.input(i)));
+    for (std::size_t i = 2; i < node.anchor_part().operands.size(); ++i)
+      values.push_back(values_.at(node.anchor_input(i)));
     std::vector<std::vector<Tensor>> rows(body.outputs().size() - 1 - carried);
     for (std::int64_t trip = 0; trip < limit && again; ++trip) {
       if (trip == most_trips) return Error{ErrorCode::unsupported, "the loop ran 10,000,000 trips without ending."};
       values[0] = Tensor::from_integers(DType::i64, scalar, std::array{trip});
       TRY(const std::vector<Tensor> results, Interpreter(bindings_, observe_).run(body, values));
-      if (node.input(1) != nullptr) again = load_integer(results[0].view().data, DType::boolean) != 0;
+      if (node.anchor_input(1) != nullptr) again = load_integer(results[0].view().data, DType::boolean) != 0;
       for (std::size_t i = 0; i < carried; ++i) values[i + 2] = results[i + 1];
       for (std::size_t i = 0; i < rows.size(); ++i) rows[i].push_back(results[carried + 1 + i]);
     }

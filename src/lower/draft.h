@@ -26,6 +26,7 @@ struct DraftValue {
   std::vector<int> children;
   int writer = -1;           // the step that gives it; -1: an input, a constant, or written through windows
   std::vector<int> readers;  // steps; once per step
+  bool kept = false;         // a loop's body reads it again at every trip: never overwritten
   bool pinned = false;       // its place is given (graph outputs, branch results): only others can move into it
 };
 
@@ -49,7 +50,8 @@ struct DraftStep {
 };
 
 struct DraftBlock {
-  std::vector<int> steps;  // in order
+  std::vector<int> steps;   // in order
+  std::vector<int> inputs;  // loop: iteration, condition, carried values
   std::vector<int> outputs;
 };
 
@@ -95,7 +97,8 @@ struct Draft {
   void remark(const DraftStep& step, std::string_view what);
 };
 
-// Numbers values and steps. `likely` completes `draft.likely`. Errors: unsupported (a loop).
+// Numbers values and steps. `likely` completes `draft.likely`. Errors: unsupported (a size born in a region is used
+// outside of it).
 Result<Draft> make_draft(const Graph& graph, const Target& target, const DimBindings& likely);
 // Rows for every step; new steps where one is split or copies are needed. Errors: unsupported.
 Result<void> settle(Draft& draft);

@@ -18,6 +18,10 @@ class Emitter {
     for (const EnginePort& port : draft_.inputs) TRY_VOID(add_port(port, engine_.inputs));
     engine_.blocks.resize(draft_.blocks.size());
     for (std::size_t block = 0; block < draft_.blocks.size(); ++block) {
+      for (const int input : draft_.blocks[block].inputs) {
+        TRY(const int value, number(input));
+        engine_.blocks[block].inputs.push_back(value);
+      }
       for (const int id : draft_.blocks[block].steps) TRY_VOID(add_step(draft_.step(id), block));
       for (const int output : draft_.blocks[block].outputs) {
         TRY(const int value, number(output));

@@ -21,7 +21,7 @@ struct LowerOptions {
   DimBindings likely;  // sizes that kernels are chosen for where they are symbolic; missing ones are guessed
 };
 
-// Errors: unsupported (an operator without kernel or reference loops, a loop), out_of_memory.
+// Errors: unsupported (an operator without kernel or reference loops), out_of_memory.
 Result<Engine> lower(const Graph& graph, const Target& target, const LowerOptions& options = {});
 
 // A step that lower would write, and what was decided about it.

@@ -107,23 +107,72 @@ class Drafter {
       draft_.add_step(std::move(step));
       return {};
     }
-    if (!node.is("if")) {
-      return Error{ErrorCode::unsupported, "operator " + node.op().name + " is not run.",
-                   "Export the model with the loop unrolled."}
-          .at_node(node.name());
-    }
-    step.kind = StepKind::branch;
+    TRY_VOID(check_births(node));
+    step.kind = node.is("if") ? StepKind::branch : StepKind::loop;
     const int id = draft_.add_step(std::move(step));
     for (const int result : draft_.step(id).outputs) draft_.value(result).pinned = true;
-    for (const auto& region : node.regions()) TRY_VOID(add_region(node, id, *region));
+    if (node.is("loop")) return add_body(node, id, *node.regions()[0]);
+    for (const auto& region : node.regions()) TRY_VOID(add_branch(node, id, *region));
     return {};
   }
 
-  // Captured values are read where they are; results are written into the branch's own.
-  Result<void> add_region(const Node& node, int branch, const Graph& region) {
-    const int block = static_cast<int>(draft_.blocks.size());
+  // Sizes born in a region end with it.
+  Result<void> check_births(const Node& node) {
+    for (const std::string_view attribute : {"born", "entering"}) {
+      if (!node.attributes().has(attribute)) continue;
+      for (const Dim& symbol : node.attributes().get<std::vector<Dim>>(attribute))
+        draft_.born.insert(symbol.symbol_name());
+    }
+    std::set<std::string, std::less<>> inside;
+    for (const auto& region : node.regions()) region->collect_born(inside);
+    for (const auto& output : node.outputs()) {
+      for (const std::string& name : symbols_of(output->type)) {
+        if (inside.count(name) == 0) continue;
+        return Error{ErrorCode::unsupported,
+                     "the size " + name + " of result '" + output->name + "' is known only inside the node's graphs.",
+                     "Give it a name of its own in the attribute 'born'."}
+            .at_node(node.name());
+      }
+    }
+    return {};
+  }
+
+  static std::set<std::string, std::less<>> symbols_of(const Type& type) {
+    std::map<std::string, DimRange, std::less<>> used;
+    for (const Dim& dim : type.shape) dim.collect_symbols(used);
+    std::set<std::string, std::less<>> out;
+    for (const auto& [name, range] : used) out.insert(name);
+    return out;
+  }
+
+  // Whether the result has its place before the node has run.
+  static bool is_sized_before(const Node& node, const Type& result) {
+    const auto used = symbols_of(result);
+    const auto& born = node.attributes().get<std::vector<Dim>>("born");
+    return std::none_of(born.begin(), born.end(), [&](const Dim& dim) { return used.count(dim.symbol_name()) != 0; });
+  }
+
+  int begin_block(int runner) {
     draft_.blocks.emplace_back();
-    draft_.step(branch).blocks.push_back(block);
+    const int block = static_cast<int>(draft_.blocks.size()) - 1;
+    draft_.step(runner).blocks.push_back(block);
+    return block;
+  }
+
+  // The region's value in a place of its own, which is the block's output.
+  void add_block_output(const Node& node, int block, const Value& output, const Layout& layout, int result) {
+    const int inside = draft_.add_value(output.name + ".result", output.type, layout);
+    draft_.value(inside).pinned = true;
+    if (result >= 0) draft_.put_into(inside, result, {});
+    const int copy = draft_.add_copy(number(&output), inside, block, -1, node.name());
+    draft_.step(copy).is_view = true;
+    draft_.blocks[static_cast<std::size_t>(block)].outputs.push_back(inside);
+  }
+
+  // Captured values are read where they are; results are written into the branch's own, or where their sizes are born
+  // with them, copied there afterwards.
+  Result<void> add_branch(const Node& node, int branch, const Graph& region) {
+    const int block = begin_block(branch);
     for (std::size_t i = 0; i < region.inputs().size(); ++i) {
       const int captured = number(node.input(i + 1));
       CHECK(captured >= 0, "a region's input is an operand of its node");
@@ -133,14 +182,44 @@ class Drafter {
     draft_.checks.insert(draft_.checks.end(), region.checks().begin(), region.checks().end());
     for (std::size_t i = 0; i < region.outputs().size(); ++i) {
       const int result = draft_.step(branch).outputs.at(i);
-      const Value& output = *region.outputs()[i];
-      const int inside = draft_.add_value(output.name + ".result", output.type, draft_.value(result).layout);
-      draft_.value(inside).pinned = true;
-      draft_.put_into(inside, result, {});
-      const int copy = draft_.add_copy(number(&output), inside, block, -1, node.name());
-      draft_.step(copy).is_view = true;
-      draft_.blocks[static_cast<std::size_t>(block)].outputs.push_back(inside);
+      const bool direct = is_sized_before(node, draft_.value(result).type);
+      add_block_output(node, block, *region.outputs()[i], direct ? draft_.value(result).layout : Layout(),
+                       direct ? result : -1);
     }
+    return {};
+  }
+
+  // A carried value whose sizes stay is read in the node's result itself, and what the body makes of it is copied there
+  // after each trip. Others enter each trip in a place of their own.
+  Result<void> add_body(const Node& node, int loop, const Graph& region) {
+    const int block = begin_block(loop);
+    const auto carried = static_cast<std::size_t>(node.attributes().get<std::int64_t>("carried"));
+    std::vector<Layout> layouts(region.outputs().size());
+    for (std::size_t i = 0; i < region.inputs().size(); ++i) {
+      const Value& input = *region.inputs()[i];
+      if (i >= carried + 2) {
+        const int captured = number(node.anchor_input(i));
+        CHECK(captured >= 0, "a region's input is an operand of its node");
+        draft_.value(captured).kept = true;
+        numbers_[&input] = captured;
+        continue;
+      }
+      const int inside = draft_.add_value(input.name, input.type, {});
+      draft_.value(inside).pinned = true;
+      if (i >= 2) {
+        const int result = draft_.step(loop).outputs.at(i - 2);
+        if (draft_.value(result).type == input.type && is_sized_before(node, input.type)) {
+          draft_.value(inside).layout = layouts[i - 1] = draft_.value(result).layout;
+          draft_.put_into(inside, result, {});
+        }
+      }
+      draft_.blocks[static_cast<std::size_t>(block)].inputs.push_back(inside);
+      numbers_[&input] = inside;
+    }
+    TRY_VOID(add_nodes(region, block));
+    draft_.checks.insert(draft_.checks.end(), region.checks().begin(), region.checks().end());
+    for (std::size_t i = 0; i < region.outputs().size(); ++i)
+      add_block_output(node, block, *region.outputs()[i], layouts[i], -1);
     return {};
   }
 
@@ -153,7 +232,7 @@ void remove_unread(Draft& draft) {
   const std::vector<int> order = draft.order();
   for (auto id = order.rbegin(); id != order.rend(); ++id) {
     const DraftStep& step = draft.step(*id);
-    if (step.kind == StepKind::bind || step.kind == StepKind::branch) continue;
+    if (step.kind == StepKind::bind || step.kind == StepKind::branch || step.kind == StepKind::loop) continue;
     const bool read = std::any_of(step.outputs.begin(), step.outputs.end(), [&](int output) {
       const DraftValue& value = draft.value(output);
       return !value.readers.empty() || value.pinned;

@@ -337,7 +337,7 @@ class Placer {
     const int here = position_[static_cast<std::size_t>(id)];
     for (const int member : draft_.tree_of(root)) {
       const DraftValue& value = draft_.value(member);
-      if (value.pinned) return false;
+      if (value.pinned || value.kept) return false;
       if (value.writer >= 0 && position_[static_cast<std::size_t>(value.writer)] >= here) return false;
       for (const int reader : value.readers) {
         if (position_[static_cast<std::size_t>(reader)] > here || (reader == id && member != input)) return false;

@@ -4,10 +4,12 @@
 //   %b = abs(%x)            →           return %b
 //   return %b
 //
-// A node that gives names to sizes (bind) stays as long as one of its names is written anywhere else.
+// A node that gives names to sizes (bind, an if or loop with sizes born in it) stays as long as one of its names is
+// written anywhere else.
 #include <set>
 
 #include "passes/passes.h"
+#include "passes/rewrite.h"
 
 namespace polyphase {
 namespace {
@@ -55,7 +57,7 @@ bool sweep(Graph& graph) {
     }
     const std::size_t before = needed.size();
     for (const auto& node : graph.nodes()) {
-      if (node->anchors("bind") && names_needed_size(*node, written)) need(node.get());
+      if (gives_names(*node) && names_needed_size(*node, written)) need(node.get());
     }
     follow();
     grew = needed.size() != before;

@@ -70,6 +70,11 @@ Node* produced_for_one(const Graph& graph, const Value* value, std::string_view 
   return node != nullptr && graph.has_one_user(value) ? node : nullptr;
 }
 
+bool gives_names(const Node& node) {
+  if (node.anchors("bind")) return true;
+  return !node.regions().empty() && !node.attributes().get<std::vector<Dim>>("born").empty();
+}
+
 void erase_unused(Graph& graph, Node* node) {
   std::vector<Node*> pending{node};
   while (!pending.empty()) {
@@ -78,7 +83,7 @@ void erase_unused(Graph& graph, Node* node) {
     const bool used = std::any_of(next->outputs().begin(), next->outputs().end(), [&](const auto& output) {
       return !output->users.empty() || graph.is_output(output.get());
     });
-    if (used || next->anchors("bind")) continue;
+    if (used || gives_names(*next)) continue;
     for (Value* input : next->inputs()) {
       if (input == nullptr || input->producer == nullptr) continue;
       if (std::find(pending.begin(), pending.end(), input->producer) == pending.end())

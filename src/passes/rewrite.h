@@ -36,6 +36,9 @@ Node* produced_by(const Value* value, std::string_view op_name);
 // The same, if nobody else uses the value, so that the producer may be changed or vanish.
 Node* produced_for_one(const Graph& graph, const Value* value, std::string_view op_name);
 
+// Gives names to sizes that only a run tells: a bind, or an if or loop with sizes born in it.
+bool gives_names(const Node& node);
+
 // Erases the node if nothing uses its results, and then its operands' producers in the same way. A node that gives
 // names to sizes stays.
 void erase_unused(Graph& graph, Node* node);

@@ -73,7 +73,7 @@ std::byte* Context::data_of(int value) const {
 
 Result<std::vector<Tensor>> Context::run(const RunRequest& request, std::shared_ptr<const LevelPlan> plan) {
   request_ = &request;
-  plans_.clear();
+  plans_.assign(static_cast<std::size_t>(session_.program().levels()), nullptr);
   const std::size_t ports = session_.program().engine->outputs.size();
   inputs_.assign(request.inputs.size(), nullptr);
   staged_.assign(request.inputs.size(), Tensor());
@@ -98,7 +98,8 @@ Result<void> Context::enter(std::shared_ptr<const LevelPlan> plan) {
   const auto level = static_cast<std::size_t>(plan->level);
   if (arenas_.size() <= level) arenas_.resize(level + 1);
   std::uint64_t total = plan->arena_bytes;
-  for (const auto& lower : plans_) total += lower->arena_bytes;
+  plans_[level] = nullptr;
+  for (const auto& lower : plans_) total += lower == nullptr ? 0 : lower->arena_bytes;
   if (total > session_.options_.memory_limit_bytes) {
     return Error{ErrorCode::out_of_memory,
                  "the intermediate values need " + std::to_string(total) + " bytes; the limit is " +
@@ -107,7 +108,7 @@ Result<void> Context::enter(std::shared_ptr<const LevelPlan> plan) {
   }
   TRY_VOID(arenas_[level].hold(plan->arena_bytes, "the arena of intermediate values"));
   TRY_VOID(scratch_.hold(plan->scratch_bytes, "the scratch memory of kernels"));
-  plans_.push_back(std::move(plan));
+  plans_[level] = std::move(plan);
   const Engine& engine = *session_.program().engine;
   for (std::size_t port = 0; port < engine.outputs.size(); ++port) {
     const auto value = static_cast<std::size_t>(engine.outputs[port].value);
@@ -216,7 +217,7 @@ Result<void> Context::show(int value, int index, bool is_result) {
 
 Result<void> Context::run_step(int index) {
   const ProgramStep& step = session_.program().steps[static_cast<std::size_t>(index)];
-  if (static_cast<std::size_t>(step.level) >= plans_.size()) {
+  if (plans_[static_cast<std::size_t>(step.level)] == nullptr) {
     return Error{ErrorCode::invalid_model, "a size is used before the step that gives it."}.at_node(step.desc.name);
   }
   switch (step.step->kind) {
@@ -228,9 +229,9 @@ Result<void> Context::run_step(int index) {
     case StepKind::branch:
       return run_branch(step);
     case StepKind::loop:
-      break;
+      return run_loop(step);
   }
-  return Error{ErrorCode::unsupported, "loops are not run."}.at_node(step.desc.name);
+  return {};
 }
 
 Result<void> Context::run_row(const ProgramStep& step, const StepPlan& plan) {
@@ -282,53 +283,6 @@ Error Context::fault_of(const ProgramStep& step, const StepPlan& plan, const cha
     if (!again.ok()) return std::move(again).error().at_node(step.desc.name);
   }
   return Error{ErrorCode::invalid_argument, std::string(fault) + "."}.at_node(step.desc.name);
-}
-
-// ---------------------------------------------------------------- sizes born at run time, branches
-
-Result<void> Context::run_bind(const ProgramStep& step) {
-  const Program& program = session_.program();
-  const TensorView from = view_of(step.step->inputs.at(0));
-  const auto count = static_cast<std::int64_t>(step.step->symbols.size());
-  std::vector<std::int64_t> elements;
-  for_each_index<1>(from.size_span(), {from.strides.data()}, [&](const std::array<std::int64_t, 1>& at) {
-    elements.push_back(load_integer(from.data + at[0] * static_cast<std::int64_t>(size_bytes(from.dtype)), from.dtype));
-  });
-  if (static_cast<std::int64_t>(elements.size()) != count) {
-    return Error{ErrorCode::shape_mismatch, std::to_string(count) + " sizes are read from data that holds " +
-                                                std::to_string(elements.size()) + " numbers."}
-        .at_node(step.desc.name);
-  }
-  DimBindings bindings = plans_.back()->bindings;
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    const std::string& name = step.step->symbols[i];
-    const auto range = program.ranges.find(name);
-    const Dim symbol = Dim::symbol(name, range == program.ranges.end() ? DimRange{} : range->second);
-    auto bound = bind_shape(Shape{symbol}, std::array{elements[i]}, "the size read from data", bindings);
-    if (!bound.ok()) return std::move(bound).error().at_node(step.desc.name);
-  }
-  if (!step.step->outputs.empty()) {
-    const TensorView to = view_of(step.step->outputs[0]);
-    std::size_t next = 0;
-    for_each_index<1>(to.size_span(), {to.strides.data()}, [&](const std::array<std::int64_t, 1>& at) {
-      store_integer(to.data + at[0] * static_cast<std::int64_t>(size_bytes(to.dtype)), to.dtype, elements[next++]);
-    });
-  }
-  std::vector<std::int64_t> sizes;
-  const std::size_t level = plans_.size();
-  for (std::size_t i = 0; i < program.symbols_known.at(level); ++i) {
-    const auto found = bindings.find(program.symbols[i]);
-    CHECK(found != bindings.end(), "each level adds the symbols of one bind step");
-    sizes.push_back(found->second);
-  }
-  TRY(auto plan, session_.plan(plans_, std::move(sizes)));
-  return enter(std::move(plan));
-}
-
-Result<void> Context::run_branch(const ProgramStep& step) {
-  const TensorView condition = view_of(step.step->inputs.at(0));
-  const bool taken = load_integer(condition.data, condition.dtype) != 0;
-  return run_block(static_cast<std::size_t>(step.step->blocks.at(taken ? 0 : 1)));
 }
 
 }  // namespace polyphase

@@ -27,6 +27,10 @@ class Context {
   Result<void> run_row(const ProgramStep& step, const StepPlan& plan);
   Result<void> run_bind(const ProgramStep& step);
   Result<void> run_branch(const ProgramStep& step);
+  Result<void> run_loop(const ProgramStep& step);
+  // Opens the level with these sizes, and with those of the level around it.
+  Result<void> give(int level, const DimBindings& sizes);
+  Result<void> bind_size(const Dim& symbol, std::int64_t size, DimBindings& sizes) const;
   Result<void> stopped() const;
   Error fault_of(const ProgramStep& step, const StepPlan& plan, const char* fault);
   void hand_out();
@@ -34,6 +38,9 @@ class Context {
   const Place& place_of(int value) const;
   std::byte* data_of(int value) const;
   TensorView view_of(int value) const { return {place_of(value).desc, data_of(value)}; }
+
+  friend class LoopRun;
+  std::uint64_t memory_limit_bytes() const { return session_.options_.memory_limit_bytes; }
 
   Session& session_;
   ThreadPool::Desk* desk_;

@@ -16,10 +16,11 @@ constexpr std::int64_t max_bytes = std::int64_t{1} << 46;
 
 class Planner {
  public:
-  Planner(const Program& program, const LevelPlans& lower, std::vector<std::int64_t> sizes)
+  Planner(const Program& program, int level, const LevelPlans& lower, std::vector<std::int64_t> sizes)
       : program_(program), lower_(lower), out_(std::make_shared<LevelPlan>()) {
-    out_->level = static_cast<int>(lower.size());
-    for (std::size_t i = 0; i < sizes.size(); ++i) out_->bindings.emplace(program.symbols[i], sizes[i]);
+    out_->level = level;
+    const auto& symbols = program.tree[static_cast<std::size_t>(level)].symbols;
+    for (std::size_t i = 0; i < sizes.size(); ++i) out_->bindings.emplace(symbols[i], sizes[i]);
     out_->sizes = std::move(sizes);
   }
 
@@ -130,9 +131,9 @@ class Planner {
     const ProgramStep& step = program_.steps[index];
     out_->steps[index] = std::make_unique<StepPlan>();
     StepPlan& plan = *out_->steps[index];
+    if (step.rows.empty()) return {};
     for (const int value : step.step->inputs) plan.inputs.push_back(operand(value));
     for (const int value : step.step->outputs) plan.outputs.push_back(operand(value));
-    if (step.rows.empty()) return {};
     if (std::all_of(plan.outputs.begin(), plan.outputs.end(), [](const TensorDesc& d) { return d.empty(); })) return {};
     auto desc = evaluate(step.desc, out_->bindings);
     if (!desc.has_value()) {
@@ -207,9 +208,9 @@ class Planner {
 
 }  // namespace
 
-Result<std::shared_ptr<const LevelPlan>> plan_level(const Program& program, const LevelPlans& lower,
+Result<std::shared_ptr<const LevelPlan>> plan_level(const Program& program, int level, const LevelPlans& lower,
                                                     std::vector<std::int64_t> sizes, std::uint64_t limit_bytes) {
-  return Planner(program, lower, std::move(sizes)).plan(limit_bytes);
+  return Planner(program, level, lower, std::move(sizes)).plan(limit_bytes);
 }
 
 }  // namespace polyphase

@@ -49,12 +49,12 @@ struct LevelPlan {
   std::size_t scratch_bytes = 0;  // the most that a worker needs
 };
 
-// The plans of a run so far: [i] is of level i.
+// The plans of a run so far: [i] is of level i; null: not known yet.
 using LevelPlans = std::vector<std::shared_ptr<const LevelPlan>>;
 
-// Plans level lower.size() for these sizes. Errors: shape_mismatch (a check fails, or a size is negative or too large),
-// out_of_memory (the arena is beyond `limit_bytes`).
-Result<std::shared_ptr<const LevelPlan>> plan_level(const Program& program, const LevelPlans& lower,
+// Plans `level` for these sizes, which all that it sees has been planned for in `lower`. Errors: shape_mismatch (a
+// check fails, or a size is negative or too large), out_of_memory (the arena is beyond `limit_bytes`).
+Result<std::shared_ptr<const LevelPlan>> plan_level(const Program& program, int level, const LevelPlans& lower,
                                                     std::vector<std::int64_t> sizes, std::uint64_t limit_bytes);
 
 }  // namespace polyphase

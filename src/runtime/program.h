@@ -1,9 +1,11 @@
 // Program: an engine made ready for one device: rows found, weights packed where they were kept raw, aliases resolved,
 // and for every size the moment from which it is known.
 //
-// Levels: sizes that follow from the inputs' shapes are of level 0; the i-th bind step (in order of steps) gives birth
-// to the symbols of level i + 1. A value or step has the level of its youngest symbol. Each level is planned on its
-// own, when its symbols are known, and has an arena of its own.
+// Levels: sizes that follow from the inputs' shapes are of level 0. What gives birth to symbols opens a level below the
+// one that is open: a bind step, a branch or loop whose results have sizes of their own (when it has run), each trip of
+// a loop whose carried values change their sizes. A level that a block opens closes with the block; so levels are a
+// tree. A value or step has the level of its youngest symbol. Each level is planned on its own, when its symbols are
+// known, again and again in a loop, and has an arena of its own.
 #pragma once
 
 #include <climits>
@@ -26,6 +28,14 @@ struct ProgramStep {
   std::vector<int> packed_operands;      // indices into desc.inputs that lie in the pack
   std::shared_ptr<const Buffer> packed;  // null: nothing is packed, or at every run
   int level = 0;
+  int scope = 0;    // the level that is open when the step begins
+  int enters = -1;  // loop: the level that each trip opens; -1: none
+  int gives = -1;   // bind, branch, loop: the level that is open after the step; -1: `scope` still
+};
+
+struct ProgramLevel {
+  int parent = -1;
+  std::vector<std::string> symbols;  // all that are known here, the parent's first
 };
 
 struct ProgramValue {
@@ -45,15 +55,18 @@ struct Program {
   std::vector<ProgramStep> steps;        // all blocks: nested blocks follow the step that runs them
   std::vector<std::vector<int>> blocks;  // steps of each block of the engine
   std::vector<ProgramValue> values;      // by engine value
-  // Symbols in order of birth, and how many are known at each level.
-  std::vector<std::string> symbols;
-  std::vector<std::size_t> symbols_known;
+  std::vector<ProgramLevel> tree;        // parents before children
   std::map<std::string, DimRange, std::less<>> ranges;
   std::vector<std::vector<DimCheck>> checks;  // by level
   std::uint64_t constant_bytes = 0;
   std::uint64_t packs = 0;  // weights packed while loading
 
-  int levels() const { return static_cast<int>(symbols_known.size()); }
+  int levels() const { return static_cast<int>(tree.size()); }
+  // Whether what is of `level` is known where `scope` is open.
+  bool sees(int scope, int level) const {
+    while (scope > level) scope = tree[static_cast<std::size_t>(scope)].parent;
+    return scope == level;
+  }
 };
 
 // Whether a view with these sizes and strides, `offset` elements into memory of `elements`, stays inside it. Error:

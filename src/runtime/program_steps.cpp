@@ -64,15 +64,19 @@ class Steps {
     }
     for (const auto& [name, range] : used) {
       const auto found = level_of_symbol_.find(name);
-      // A bind names the symbols that it gives birth to; they are no demand of its own.
-      if (from.kind == StepKind::bind) continue;
+      // What gives birth to symbols names them; they are no demand of its own.
+      if (from.kind == StepKind::bind || !from.blocks.empty()) continue;
       if (found == level_of_symbol_.end()) return damaged_engine("no input and no step gives the size " + name);
+      if (!program_.sees(step.scope, found->second))
+        return damaged_engine("step '" + from.name + "' uses the size " + name + " before it is known");
       step.level = std::max(step.level, found->second);
     }
     for (const int value : from.inputs) {
       if (value >= 0) step.level = std::max(step.level, place_of(value).level);
     }
-    for (const int value : from.outputs) step.level = std::max(step.level, place_of(value).level);
+    for (const int value : from.outputs) {
+      if (from.blocks.empty()) step.level = std::max(step.level, place_of(value).level);
+    }
     return {};
   }
 

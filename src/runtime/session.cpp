@@ -35,26 +35,25 @@ Result<std::vector<std::int64_t>> Session::bind_inputs(
     TRY_VOID(check_shape(shape_of(i), input_sizes[i], "input '" + engine.inputs[i].name + "'", bindings));
   }
   std::vector<std::int64_t> sizes;
-  for (std::size_t i = 0; i < program_->symbols_known.front(); ++i)
-    sizes.push_back(bindings.find(program_->symbols[i])->second);
+  for (const std::string& symbol : program_->tree.front().symbols) sizes.push_back(bindings.find(symbol)->second);
   return sizes;
 }
 
-Result<std::shared_ptr<const LevelPlan>> Session::plan(const LevelPlans& lower, std::vector<std::int64_t> sizes) {
-  const int level = static_cast<int>(lower.size());
+Result<std::shared_ptr<const LevelPlan>> Session::plan(int level, const LevelPlans& lower,
+                                                       std::vector<std::int64_t> sizes) {
   if (auto known = cache_.find(level, sizes)) {
     plan_hits_.fetch_add(1);
     return known;
   }
   plans_.fetch_add(1);
-  TRY(auto made, plan_level(*program_, lower, std::move(sizes), options_.memory_limit_bytes));
+  TRY(auto made, plan_level(*program_, level, lower, std::move(sizes), options_.memory_limit_bytes));
   cache_.add(made);
   return made;
 }
 
 Result<std::shared_ptr<const LevelPlan>> Session::plan_for(const std::vector<std::vector<std::int64_t>>& input_sizes) {
   TRY(auto sizes, bind_inputs(input_sizes));
-  return plan({}, std::move(sizes));
+  return plan(0, {}, std::move(sizes));
 }
 
 std::unique_ptr<Context> Session::borrow() {
@@ -91,7 +90,7 @@ Result<std::vector<Tensor>> Session::run(const RunRequest& request) {
                                                   " outputs, found memory for " +
                                                   std::to_string(request.outputs.size()) + "."};
   }
-  TRY(auto level, plan({}, std::move(symbols)));
+  TRY(auto level, plan(0, {}, std::move(symbols)));
   auto context = borrow();
   auto outputs = context->run(request, std::move(level));
   give_back(std::move(context));

@@ -70,8 +70,8 @@ class Session {
 
  private:
   friend class Context;
-  // Finds or makes the plan of level lower.size() for these sizes of all symbols known then.
-  Result<std::shared_ptr<const LevelPlan>> plan(const LevelPlans& lower, std::vector<std::int64_t> sizes);
+  // Finds or makes the plan of the level for these sizes of all symbols known then.
+  Result<std::shared_ptr<const LevelPlan>> plan(int level, const LevelPlans& lower, std::vector<std::int64_t> sizes);
   Result<std::vector<std::int64_t>> bind_inputs(const std::vector<std::vector<std::int64_t>>& input_sizes) const;
   std::unique_ptr<Context> borrow();
   void give_back(std::unique_ptr<Context> context);

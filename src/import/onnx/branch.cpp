@@ -85,7 +85,9 @@ Result<Attributes> Importer::name_differing_sizes(const Graph& then_graph, const
   std::vector<Dim> born;
   std::vector<std::int64_t> born_at;
   std::int64_t axes = 0;
-  const Symbols inside = symbols_born_in(then_graph, symbols_born_in(else_graph, {}));
+  Symbols inside;
+  then_graph.collect_born(inside);
+  else_graph.collect_born(inside);
   for (std::size_t i = 0; i < then_graph.outputs().size(); ++i) {
     const Type& a = then_graph.outputs()[i]->type;
     const Type& b = else_graph.outputs()[i]->type;

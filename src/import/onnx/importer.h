@@ -60,8 +60,6 @@ struct LoopParts {
 bool is_structural(std::string_view op_type);
 
 using Symbols = std::set<std::string, std::less<>>;
-// Sizes that nodes of the graph, and of graphs below it, give names to; added to `known`.
-Symbols symbols_born_in(const Graph& graph, Symbols known);
 bool mentions(const Dim& dim, const Symbols& symbols);
 
 class Importer {

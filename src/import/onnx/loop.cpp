@@ -300,7 +300,8 @@ Result<Node*> Importer::make_loop(LoopParts parts, const std::string& name, Scop
   for (const Type& type : types) {
     for (const Dim& dim : type.shape) give_name(std::find(entering.begin(), entering.end(), dim) != entering.end());
   }
-  Symbols inside = symbols_born_in(*regions[0], {});
+  Symbols inside;
+  regions[0]->collect_born(inside);
   for (const Dim& dim : entering) inside.insert(dim.symbol_name());
   const bool counted = parts.trips != nullptr && parts.condition == nullptr && parts.trips->contents.has_value();
   for (std::size_t i = types.size() + 1; i < regions[0]->outputs().size(); ++i) {

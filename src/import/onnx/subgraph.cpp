@@ -14,19 +14,6 @@ namespace polyphase {
 
 bool is_structural(std::string_view op_type) { return op_type == "If" || op_type == "Loop" || op_type == "Scan"; }
 
-Symbols symbols_born_in(const Graph& graph, Symbols known) {
-  const auto add = [&](const Node& node, std::string_view attribute) {
-    for (const Dim& dim : node.attributes().get<std::vector<Dim>>(attribute)) known.insert(dim.symbol_name());
-  };
-  for (const auto& node : graph.nodes()) {
-    if (node->anchors("bind")) add(*node, "symbols");
-    if (node->anchors("loop")) add(*node, "entering");
-    if (!node->regions().empty()) add(*node, "born");
-    for (const auto& region : node->regions()) known = symbols_born_in(*region, std::move(known));
-  }
-  return known;
-}
-
 bool mentions(const Dim& dim, const Symbols& symbols) {
   std::map<std::string, DimRange, std::less<>> used;
   dim.collect_symbols(used);
