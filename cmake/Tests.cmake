@@ -3,8 +3,12 @@
 # One entry per program: starting a program per case costs more than most cases do. LABELS threads: the test runs several
 # threads, so ThreadSanitizer watches it too (target polyphase_thread_tests builds just those). NEEDS_CPU flag: skipped on a CPU whose
 # /proc/cpuinfo lacks that flag.
+#
+# LABELS meaning: the test asks what something means, never how fast or by which kernel; `make test` runs it under the sanitizers
+# alone, and builds target polyphase_optimised_tests (the others, and what the Python tests call) in release.
 find_package(GTest REQUIRED)
 add_custom_target(polyphase_thread_tests)
+add_custom_target(polyphase_optimised_tests)
 
 function(polyphase_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT;NEEDS_CPU" "SOURCES;ROOMS;LIBS;LABELS")
@@ -32,6 +36,9 @@ function(polyphase_test)
   endif()
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(polyphase_thread_tests ${target})
+  endif()
+  if(NOT "meaning" IN_LIST arg_LABELS)
+    add_dependencies(polyphase_optimised_tests ${target})
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
