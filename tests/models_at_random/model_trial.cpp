@@ -171,7 +171,7 @@ void print_operators() {
   for (const auto& [key, converter] : table.all()) {
     std::cout << (key.first.empty() ? "" : key.first + ".") << key.second << "\n";
   }
-  std::cout << "If\n";
+  for (const char* control : {"If", "Loop", "Scan"}) std::cout << control << "\n";
 }
 
 }  // namespace

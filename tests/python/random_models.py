@@ -756,7 +756,7 @@ def attention(m: Maker) -> None:
     if not x.fixed(3):
         raise Refused
     small = m.raw("Tanh", [x.name])[0]
-    m.keep(m.raw("Attention", [small, small, small], is_causal=m.between(0, 1))[0], x.shape, x, 1, exact=False)
+    m.keep(m.raw("Attention", [small, small, small], is_causal=m.between(0, 1), scale=0.5)[0], x.shape, x, 1, exact=False)
 
 
 @rule
