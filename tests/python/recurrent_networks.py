@@ -76,3 +76,57 @@ def elman() -> Family:
 
 
 RECURRENT = {"seanet": seanet, "gru_tagger": gru_tagger, "elman": elman}
+
+
+# --- Loops that the exporters keep: scripted ones become Loop, the higher-order operators Loop and Scan.
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 6)
+
+    def forward(self, x, n: int):
+        y = x
+        for _ in range(n):
+            y = torch.tanh(self.linear(y)) + x
+        return y
+
+
+class Until(nn.Module):
+    def forward(self, x):
+        while bool(x.abs().sum() < 100.0):
+            x = x * 1.5
+        return x
+
+
+class Growing(nn.Module):
+    def forward(self, x):
+        y = x[:1]
+        for i in range(x.size(0)):
+            y = torch.cat([y, torch.tanh(x[i : i + 1] * y.sum())], 0)
+        return y
+
+
+class WhileLoop(nn.Module):
+    def forward(self, x):
+        from torch._higher_order_ops.while_loop import while_loop
+
+        return while_loop(lambda i, y: i < 20, lambda i, y: (i + 1, torch.sin(y) + 0.1), (torch.tensor(0), x))[1]
+
+
+class Scanned(nn.Module):
+    def forward(self, x):
+        from torch._higher_order_ops.scan import scan
+
+        def step(h, entry):
+            h = torch.tanh(h + entry)
+            return h, h * 2
+
+        return scan(step, torch.zeros(4), x)[1]
+
+
+SCRIPTED = {
+    "counted": (Counted, [(noise(3, 6), 3), (noise(2, 6), 0), (noise(5, 6), 30)]),
+    "until": (Until, [(noise(3, 6),), (noise(5, 6) * 50,)]),
+    "growing": (Growing, [(noise(3, 6),), (noise(6, 6),), (noise(1, 6),)]),
+}
+TRACED = {"while_loop": (WhileLoop, noise(3, 6)), "scan": (Scanned, noise(7, 4))}
