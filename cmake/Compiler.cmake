@@ -18,6 +18,9 @@ endif()
 # Dev compiles fast and keeps assertions; the kernels are optimised in every build type (IsaObjects.cmake).
 set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -D_GLIBCXX_ASSERTIONS")
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS")
+if(POLYPHASE_SANITIZE MATCHES "thread")
+  string(REPLACE "-O1" "-O0" CMAKE_CXX_FLAGS_SANITIZE "${CMAKE_CXX_FLAGS_SANITIZE}")  # races show without optimisation
+endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG -ffunction-sections -fdata-sections")  # for --gc-sections (Libraries.cmake)
 
 add_library(polyphase_flags INTERFACE)

@@ -1,9 +1,10 @@
-# polyphase_room(NAME n SOURCES ... ROOMS ... LIBS ...): the static library polyphase_<n> of one room of src/.
+# polyphase_room(NAME n SOURCES ... ROOMS ... LIBS ... [GLUE]): the static library polyphase_<n> of one room of src/.
 #
 # SOURCES is an explicit, sorted list (none: a room of headers). ROOMS are the rooms that the table in ARCHITECTURE.md lets
-# it include, so what is included wrongly also fails to link. LIBS are other people's libraries, for its own .cpp files.
+# it include, so what is included wrongly also fails to link. LIBS are other people's libraries, for its own .cpp files. GLUE: it has
+# no loops over elements worth optimising under a sanitizer.
 function(polyphase_room)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;ROOMS;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "GLUE" "NAME" "SOURCES;ROOMS;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME)
     message(FATAL_ERROR "polyphase_room(NAME n SOURCES ... ROOMS ... LIBS ...): cannot read '${ARGV}'")
   endif()
@@ -19,7 +20,11 @@ function(polyphase_room)
   if(arg_SOURCES)
     add_library(${target} STATIC ${arg_SOURCES})
     target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
-    target_link_libraries(${target} PUBLIC ${rooms} PRIVATE polyphase_flags ${arg_LIBS})
+    set(flags polyphase_flags)
+    if(arg_GLUE)
+      set(flags polyphase_glue_flags)
+    endif()
+    target_link_libraries(${target} PUBLIC ${rooms} PRIVATE ${flags} ${arg_LIBS})
   else()
     add_library(${target} INTERFACE)
     target_include_directories(${target} INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
