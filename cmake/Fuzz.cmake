@@ -21,7 +21,9 @@ function(polyphase_fuzz)
   add_dependencies(polyphase_fuzzers ${target})
   set(found ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME})
   set(seconds 3)
-  if(POLYPHASE_FUZZ)
+  if(NOT POLYPHASE_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)  # libFuzzer wants something to be covered
+  else()
     set(seconds "\${POLYPHASE_FUZZ_SECONDS:-$([ \"$POLYPHASE_FULL\" = 1 ] && echo 600 || echo 10)}")
   endif()
   add_test(NAME ${target} COMMAND sh -c

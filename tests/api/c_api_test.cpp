@@ -239,12 +239,9 @@ TEST_F(CApi, BytesOfAnEngineAreAnEngine) {
 }
 
 TEST_F(CApi, CompilesWithOptions) {
-  const polyphase_shape_option shape{"input", "1x1xHxW"};
   const polyphase_dim_option dim{"W", 12, 12};
   polyphase_compile_options options{};
   options.struct_size = sizeof(options);
-  options.shapes = &shape;
-  options.shape_count = 1;
   options.dims = &dim;
   options.dim_count = 1;
   const std::string model = POLYPHASE_SOURCE_DIR "/models/fsrcnn_x3/fsrcnn_x3.onnx";
@@ -255,12 +252,15 @@ TEST_F(CApi, CompilesWithOptions) {
   ASSERT_EQ(POLYPHASE_OK, polyphase_engine_input(engine, 0, &port, nullptr));
   const polyphase_shape_option named{port.name, "1x1xHxW"};
   options.shapes = &named;
+  options.shape_count = 1;
   polyphase_engine* fixed = nullptr;
   ASSERT_EQ(POLYPHASE_OK, polyphase_compile(model.c_str(), &options, &fixed, &error)) << polyphase_error_text(error);
   ASSERT_EQ(POLYPHASE_OK, polyphase_engine_input(fixed, 0, &port, nullptr));
   EXPECT_STREQ("12", port.sizes[3]);
   polyphase_engine_free(fixed);
   polyphase_engine_free(engine);
+  options = {};
+  options.struct_size = sizeof(options);
   options.target = "abacus";
   EXPECT_EQ(POLYPHASE_INVALID_ARGUMENT, polyphase_compile(model.c_str(), &options, &engine, &error));
   EXPECT_STREQ("there is no target 'abacus'.", polyphase_error_message(error));
