@@ -28,6 +28,8 @@
 extern "C" {
 #endif
 
+// NOLINTBEGIN(readability-identifier-naming): names as C writes them
+
 #define POLYPHASE_ABI_VERSION 0
 
 const char* polyphase_version(void);  // of the library that runs, "0.1.0"
@@ -213,6 +215,8 @@ polyphase_status polyphase_session_output_sizes(polyphase_session* session, size
                                                 const struct DLManagedTensorVersioned* const* inputs,
                                                 size_t output_index, int32_t* rank, int64_t* sizes,
                                                 polyphase_error** error);
+
+// NOLINTEND(readability-identifier-naming)
 
 #ifdef __cplusplus
 }

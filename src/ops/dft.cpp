@@ -17,7 +17,9 @@ Result<std::vector<Type>> infer_dft(const InferContext& context) {
   const Attributes& given = context.attributes();
   const Dim& length = given.get<Dim>("length");
   const Dim& parts = x[x.rank() - 1];
-  if (axis == x.rank() - 1 || !(parts == 1 || parts == 2)) {
+  const bool is_real = parts == 1;
+  const bool is_complex = parts == 2;
+  if (axis == x.rank() - 1 || !(is_real || is_complex)) {
     return refuse(
         context,
         "the last axis must hold 1 (real) or 2 (complex) numbers and not be the axis of the transform, found " +
