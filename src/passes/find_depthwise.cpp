@@ -13,7 +13,7 @@ namespace {
 
 bool split(Graph& graph, Node* node) {
   const Tensor* weights = constant_of(node->input(1));
-  Window window(*node);
+  ConvolutionWindow window(*node);
   if (weights == nullptr || window.groups != 1) return false;
   const std::vector<std::int64_t> sizes = weights->sizes();
   const std::int64_t channels = sizes[0];

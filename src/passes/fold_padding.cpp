@@ -59,7 +59,7 @@ bool add_to(Dims& own, const Dims& pad) {
 bool into_convolution(Graph& graph, Node* node, const Node& pad) {
   const auto padding = spatial_padding(pad, 0);
   if (!padding.has_value()) return false;
-  Window window(*node);
+  ConvolutionWindow window(*node);
   if (node->is("conv")) {
     if (!add_to(window.pre, padding->pre) || !add_to(window.post, padding->post)) return false;
   } else {
@@ -99,7 +99,7 @@ bool behind_transposed_convolution(Graph& graph, Node* pad) {
   Node* node = produced_for_one(graph, pad->input(0), "conv_transpose");
   const auto padding = node == nullptr ? std::nullopt : spatial_padding(*pad, 0);
   if (!padding.has_value()) return false;
-  Window window(*node);
+  ConvolutionWindow window(*node);
   const auto subtract = [&](Dims& crop, const Dims& added) {
     for (std::size_t i = 0; i < crop.size(); ++i) {
       const bool only_crops = is_negative_or_zero(added[i]);

@@ -78,7 +78,7 @@ bool fold(Graph& graph, Node* slice) {
   const std::vector<Link> chain = chain_above(graph, slice->input(0), *cut);
   if (chain.empty()) return false;
   const Node& convolution = *chain.back().node;
-  Window window(convolution);
+  ConvolutionWindow window(convolution);
   const auto& start = slice->attributes().get<std::vector<Dim>>("start");
   const auto& size = slice->attributes().get<std::vector<Dim>>("size");
   for (std::size_t i = 0; i < window.pre.size(); ++i) {

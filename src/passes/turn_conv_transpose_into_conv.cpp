@@ -13,7 +13,7 @@ namespace {
 
 bool turn(Graph& graph, Node* node) {
   Value* weights = node->input(1);
-  Window window(*node);
+  ConvolutionWindow window(*node);
   if (!window.has_stride_one() || !is_constant(weights)) return false;
   const Shape& shape = weights->type.shape;
   for (std::size_t i = 0; i < window.pre.size(); ++i) {

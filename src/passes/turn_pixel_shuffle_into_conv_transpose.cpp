@@ -38,7 +38,7 @@ Value* bias_per_channel(Rewrite& rewrite, Value* bias, std::int64_t area, bool c
 bool turn(Graph& graph, Node* shuffle) {
   const Node* convolution = produced_for_one(graph, shuffle->input(0), "conv");
   if (convolution == nullptr || !is_constant(convolution->input(1))) return false;
-  Window window(*convolution);
+  ConvolutionWindow window(*convolution);
   const auto is_one = [](std::int64_t value) { return value == 1; };
   if (!window.has_stride_one() || window.groups != 1 ||
       !std::all_of(window.dilation.begin(), window.dilation.end(), is_one)) {

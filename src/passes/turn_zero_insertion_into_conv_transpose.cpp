@@ -75,7 +75,7 @@ bool never_crops(const Dims& dims) {
 
 // One tap of 1 per channel: what name_insertion writes, or a model itself.
 bool inserts_zeros(const Node& node) {
-  const Window window(node);
+  const ConvolutionWindow window(node);
   const Value* weights = node.input(1);
   const Shape& shape = weights->type.shape;
   if (node.input(2) != nullptr || !(shape[0] == window.groups) || !never_crops(window.pre) || !never_crops(window.post))
@@ -88,8 +88,8 @@ bool inserts_zeros(const Node& node) {
 bool join(Graph& graph, Node* convolution) {
   const Node* insertion = produced_for_one(graph, convolution->input(0), "conv_transpose");
   if (insertion == nullptr || !inserts_zeros(*insertion) || !is_constant(convolution->input(1))) return false;
-  const Window inserted(*insertion);
-  Window window(*convolution);
+  const ConvolutionWindow inserted(*insertion);
+  ConvolutionWindow window(*convolution);
   if (!window.has_stride_one()) return false;
   Value* weights = convolution->input(1);
   for (std::size_t i = 0; i < window.pre.size(); ++i) {

@@ -38,18 +38,18 @@ Value* flip_taps(Rewrite& rewrite, Value* weights, int first_axis) {
   return rewrite.add("slice", Attributes({{"start", start}, {"size", shape.dims()}, {"step", step}}), {weights});
 }
 
-Window::Window(const Node& node)
+ConvolutionWindow::ConvolutionWindow(const Node& node)
     : stride(node.attributes().get<std::vector<std::int64_t>>("stride")),
       dilation(node.attributes().get<std::vector<std::int64_t>>("dilation")),
       groups(node.attributes().get<std::int64_t>("groups")),
       pre(node.attributes().get<std::vector<Dim>>("pre")),
       post(node.attributes().get<std::vector<Dim>>("post")) {}
 
-Attributes Window::attributes() const {
+Attributes ConvolutionWindow::attributes() const {
   return Attributes({{"stride", stride}, {"dilation", dilation}, {"groups", groups}, {"pre", pre}, {"post", post}});
 }
 
-bool Window::has_stride_one() const {
+bool ConvolutionWindow::has_stride_one() const {
   return std::all_of(stride.begin(), stride.end(), [](std::int64_t step) { return step == 1; });
 }
 

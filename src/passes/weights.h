@@ -12,8 +12,8 @@ Value* swap_channels(Rewrite& rewrite, Value* weights, std::int64_t groups);
 Value* flip_taps(Rewrite& rewrite, Value* weights, int first_axis);
 
 // The attributes that conv and conv_transpose share.
-struct Window {
-  explicit Window(const Node& node);
+struct ConvolutionWindow {
+  explicit ConvolutionWindow(const Node& node);
   Attributes attributes() const;
   bool has_stride_one() const;
 
