@@ -187,7 +187,7 @@ class LoopRule {
       }
       TRY(Dim dim, expect_equal(context_, first.shape[axis], place, in.shape[axis], place + " in the body"));
       TRY_VOID(expect_equal(context_, in.shape[axis], place, next.shape[axis], place + " after a trip"));
-      result.shape.push_back(born != nullptr ? *born : std::move(dim));
+      result.shape.push_back(born != nullptr ? *born : dim);
     }
     out_.push_back(std::move(result));
     return {};
