@@ -94,6 +94,7 @@ class OrderChecker {
     for (const int value : item.inputs) {
       if (value != -1) TRY_VOID(read(value, who));
     }
+    TRY_VOID(parts(item, who));
     const bool runs_row = item.kind == StepKind::kernel || item.kind == StepKind::copy;
     if (runs_row) TRY_VOID(kernel(item, who));
     if (!runs_row && (item.packed != -1 || item.pack_at_run || !item.rows.empty())) {
@@ -122,6 +123,18 @@ class OrderChecker {
     return {};
   }
 
+  // Of steps of every kind: shapes are inferred from what parts name.
+  static Result<void> parts(const Step& item, const std::string& who) {
+    for (std::size_t i = 0; i < item.parts.size(); ++i) {
+      for (const int operand : item.parts[i].operands) {
+        const bool known = (operand >= 0 && static_cast<std::size_t>(operand) < item.inputs.size()) ||
+                           operand == Part::absent || (operand == Part::running && i > 0);
+        if (!known) return refuse_engine(who + " has a part with operand " + std::to_string(operand) + ".");
+      }
+    }
+    return {};
+  }
+
   Result<void> kernel(const Step& item, const std::string& who) {
     if (item.parts.empty() || item.anchor >= item.parts.size())
       return refuse_engine(who + " has no anchor among its parts.");
@@ -129,13 +142,6 @@ class OrderChecker {
       return refuse_engine(who + " names " + std::to_string(item.rows.size()) + " kernels.");
     for (const std::string& row : item.rows) {
       if (!is_plain(row)) return refuse_engine(who + " names a kernel that is no plain word.");
-    }
-    for (std::size_t i = 0; i < item.parts.size(); ++i) {
-      for (const int operand : item.parts[i].operands) {
-        const bool known = (operand >= 0 && static_cast<std::size_t>(operand) < item.inputs.size()) ||
-                           operand == Part::absent || (operand == Part::running && i > 0);
-        if (!known) return refuse_engine(who + " has a part with operand " + std::to_string(operand) + ".");
-      }
     }
     // Rows look for the tensor that enters the chain here.
     const std::vector<int>& first = item.parts.front().operands;
