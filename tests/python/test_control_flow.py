@@ -11,19 +11,7 @@ import torch
 
 from export import EXPORTERS, export_onnx
 from recurrent_networks import RECURRENT, SCRIPTED, TRACED
-from test_families import rms
-
-
-def check_numbers(polyphase, engine, session, module64, inputs, folder, record):
-    with torch.no_grad():
-        right = module64(*[value.double() for value in inputs.values()]).numpy()
-    arrays = {name: value.numpy() for name, value in inputs.items()}
-    ours = polyphase.run_arrays(engine, arrays, folder)["out"]
-    theirs = session.run(None, arrays)[0]
-    assert ours.shape == right.shape
-    scale, error, ort_error = rms(right), rms(ours - right), rms(theirs - right)
-    record(f"{error / scale:.2e} of the RMS, ONNX Runtime {ort_error / scale:.2e}")
-    assert error <= max(2 * ort_error, 3e-7 * scale), f"RMS error {error:.3e} of {scale:.3e}; ONNX Runtime has {ort_error:.3e}"
+from test_families import check_numbers
 
 
 @pytest.mark.parametrize("exporter", EXPORTERS)

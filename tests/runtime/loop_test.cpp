@@ -4,53 +4,11 @@
 
 #include <thread>
 
-#include "graph/graph.h"
-#include "lower/lower.h"
 #include "passes/random_data.h"
-#include "runtime/session.h"
-#include "runtime/test_rows.h"
+#include "runtime/test_network.h"
 
 namespace polyphase {
 namespace {
-
-const Registry& registry() {
-  static const Registry built_in = Registry::built_in();
-  return built_in;
-}
-
-const Catalogue& kernels() {
-  static const Catalogue catalogue(test_rows(), registry());
-  return catalogue;
-}
-
-struct Network {
-  std::unique_ptr<Graph> graph;
-  std::unique_ptr<Session> session;
-};
-
-Network make(std::string_view text, Session::Options options = {}) {
-  Network out;
-  auto graph = parse_graph(text, registry());
-  EXPECT_TRUE(graph.ok()) << (graph.ok() ? "" : graph.error().text());
-  out.graph = clone(**graph);
-  const auto verified = verify(*out.graph);
-  EXPECT_TRUE(verified.ok()) << (verified.ok() ? "" : verified.error().text());
-  EXPECT_EQ(print(*parse_graph(print(*out.graph), registry()).value()), print(*out.graph));
-  Target target;
-  target.catalogue = &kernels();
-  auto engine = lower(*out.graph, target);
-  EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().text());
-  auto program = make_program(std::make_shared<const Engine>(std::move(engine).value()), target);
-  EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.error().text());
-  out.session = std::make_unique<Session>(std::move(program).value(), options);
-  return out;
-}
-
-RunRequest request_of(const std::vector<Tensor>& inputs) {
-  RunRequest request;
-  for (const Tensor& input : inputs) request.inputs.push_back(input.view());
-  return request;
-}
 
 Tensor number(std::int64_t value) {
   return Tensor::from_integers(DType::i64, std::vector<std::int64_t>{}, std::array{value});
