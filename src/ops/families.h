@@ -8,6 +8,7 @@
 namespace polyphase {
 
 std::vector<OpDef> arg_operators();
+std::vector<OpDef> attention_operators();
 std::vector<OpDef> concat_operators();
 std::vector<OpDef> constant_operators();
 std::vector<OpDef> control_operators();

@@ -11,6 +11,7 @@ std::vector<OpDef> built_in_operators() {
   using Family = std::vector<OpDef> (*)();
   constexpr Family families[] = {
       arg_operators,
+      attention_operators,
       concat_operators,
       constant_operators,
       control_operators,

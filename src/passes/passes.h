@@ -20,6 +20,7 @@ bool fuse_endings(Graph& graph, const Target& target);
 bool merge_equal_nodes(Graph& graph, const Target& target);
 bool push_activations_through_concat(Graph& graph, const Target& target);
 bool recognise_activations(Graph& graph, const Target& target);
+bool recognise_attention(Graph& graph, const Target& target);
 bool recognise_depth_to_space(Graph& graph, const Target& target);
 bool recognise_normalisations(Graph& graph, const Target& target);
 bool remove_dead_nodes(Graph& graph, const Target& target);

@@ -22,6 +22,8 @@ constexpr Pass table[] = {
     {"recognise_normalisations", recognise_normalisations, "before its scales and shifts are taken for something else",
      true},
     {"recognise_activations", recognise_activations, "before elementwise chains fuse", true},
+    {"recognise_attention", recognise_attention,
+     "before its masks and scales are taken for something else; in the model's own precision", true},
     {"recognise_depth_to_space", recognise_depth_to_space, "before its moves are taken for layout work"},
     {"choose_precision", choose_precision, "what folds into weights folds into f32 ones, and is never rounded"},
     {"fold_constants", fold_constants, "the casts of weights", true},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <unordered_map>
 
 namespace polyphase {
@@ -114,7 +115,8 @@ class Grower {
         &Grower::unary,     &Grower::with_constant, &Grower::with_constant, &Grower::with_other, &Grower::with_other,
         &Grower::pad,       &Grower::slice,         &Grower::slice,         &Grower::concat,     &Grower::reshape,
         &Grower::transpose, &Grower::pool,          &Grower::shuffle,       &Grower::reduce,     &Grower::choose,
-        &Grower::resize,    &Grower::insert_zeros,  &Grower::cast_twice,    &Grower::gate,       &Grower::branch};
+        &Grower::resize,    &Grower::insert_zeros,  &Grower::cast_twice,    &Grower::gate,       &Grower::branch,
+        &Grower::attend};
     (this->*steps[pick(std::size(steps))])();
   }
 
@@ -417,6 +419,26 @@ class Grower {
     Value* sum = graph_->must_add("add", {}, {variance, constant({}, 1, 1)}, "v");
     Value* root = graph_->must_add("sqrt", {}, {sum}, "v");
     keep(add("div", {}, {difference, root}, 100));
+  }
+
+  // Rows of x look at each other; scaled before or behind the product, masked or not.
+  void attend() {
+    Value* x = recent();
+    if (exact_ || !is_image(x)) return;
+    const auto last = static_cast<std::int64_t>(x->type.shape.rank() - 1);
+    Integers order(static_cast<std::size_t>(last + 1));
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    Value* small = graph_->must_add("sigmoid", {}, {x}, "v");
+    Value* scale = graph_->must_add(
+        "constant", Attributes({{"value", Tensor::from_values(dtype_, {}, std::array{fraction_})}}), {}, "v");
+    Value* query = pick(2) == 0 ? graph_->must_add("mul", {}, {small, scale}, "v") : small;
+    Value* key = graph_->must_add("transpose", Attributes({{"order", order}}), {small}, "v");
+    Value* scores = graph_->must_add("matmul", {}, {query, key}, "v");
+    if (query == small) scores = graph_->must_add("div", {}, {scores, constant({}, 2, 4)}, "v");
+    if (pick(2) == 0) scores = graph_->must_add("add", {}, {constant({}, -2, 2), scores}, "v");
+    Value* weights = graph_->must_add("softmax", Attributes({{"axis", last}}), {scores}, "v");
+    keep(add("matmul", {}, {weights, x}, bound_.at(x)));
   }
 
   Random random_;

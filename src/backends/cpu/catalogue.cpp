@@ -17,7 +17,7 @@ class ClusterRows {
         add_gather_rows,         add_lookup_rows,         add_scatter_rows,
         add_selection_rows,      add_running_sum_rows,    add_region_rows,
         add_pool_place_rows,     add_number_element_rows, add_number_normalize_rows,
-        add_number_product_rows, add_block_rows,
+        add_number_product_rows, add_attention_rows,      add_block_rows,
     };
     for (const auto family : families) family(kernels_of(cluster), rows_);
     for (const Row& row : rows_) pointers_.push_back(&row);

@@ -1,6 +1,7 @@
 // Fills in the table of one cluster; compiled once per cluster.
 #include "backends/cpu/cluster_kernels.h"
 
+#include "backends/cpu/kernels/attention_run.h"
 #include "backends/cpu/kernels/conv_depthwise_run.h"
 #include "backends/cpu/kernels/conv_gemm_run.h"
 #include "backends/cpu/kernels/conv_pixels_run.h"
@@ -136,6 +137,14 @@ Fault matmul(const Plan& plan, const Pointers& pointers, int, int64_t tile, std:
   return nullptr;
 }
 
+Fault attention(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte* scratch) {
+  const auto& p = head_of<AttentionPlan>(plan);
+  const float* bias = p.has_bias != 0 ? input(pointers, 3) : nullptr;
+  run_attention(p, input(pointers, 0), input(pointers, 1), input(pointers, 2), bias, output(pointers), tile,
+                reinterpret_cast<float*>(scratch));
+  return nullptr;
+}
+
 Fault resample(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   run_resample(head_of<ResamplePlan>(plan), input(pointers, 0), output(pointers), tile);
   return nullptr;
@@ -178,6 +187,7 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .number_reduce = POLYPHASE_ENTRY(number_reduce),
     .softmax = POLYPHASE_ENTRY(softmax),
     .matmul = POLYPHASE_ENTRY(matmul),
+    .attention = POLYPHASE_ENTRY(attention),
     .resample = POLYPHASE_ENTRY(resample),
     .fourier = POLYPHASE_ENTRY(fourier),
     .grid_sample = POLYPHASE_ENTRY(grid_sample),

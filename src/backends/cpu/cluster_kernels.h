@@ -41,6 +41,7 @@ struct ClusterKernels {
   RunFunction number_reduce;
   RunFunction softmax;
   RunFunction matmul;
+  RunFunction attention;
   RunFunction resample;
   RunFunction fourier;
   RunFunction grid_sample;

@@ -12,6 +12,7 @@ namespace polyphase::cpu {
 // Rows are pointed at for the life of the program: a deque never moves them.
 using RowList = std::deque<Row>;
 
+void add_attention_rows(const ClusterKernels& kernels, RowList& rows);
 void add_block_rows(const ClusterKernels& kernels, RowList& rows);
 void add_conv_rows(const ClusterKernels& kernels, RowList& rows);
 void add_move_rows(const ClusterKernels& kernels, RowList& rows);

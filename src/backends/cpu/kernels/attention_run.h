@@ -1,0 +1,278 @@
+// Runs one tile of attention: some queries of one head against all keys.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "backends/cpu/kernels/attention.h"
+#include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/vec.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+// Rows of one register tile, two vectors wide; the last rows go in groups of a third.
+inline constexpr int attention_rows = vec_width == 16 ? 12 : 6;
+inline constexpr int attention_columns = 2 * vec_width;
+
+// ---------------------------------------------------------------- products
+
+struct AttentionProduct {
+  const float* a;
+  int64_t a_pitch;
+  const float* b;  // panels of columns: [inner][panel width]
+  int64_t inner;
+  float* y;
+  int64_t y_pitch;
+  const float* factors;  // y = y * factor + a · b, one for each row; null: y = a · b
+};
+
+template <int rows, int vectors>
+inline void multiply_panel(const AttentionProduct& p, int64_t row, int64_t column) {
+  const float* a = p.a + row * p.a_pitch;
+  const float* b = p.b + column * p.inner;
+  float* y = p.y + row * p.y_pitch + column;
+  VecF sums[rows][vectors];
+  for (auto& sum : sums) {
+    for (VecF& lanes : sum) lanes = broadcast(0.0F);
+  }
+  for (int64_t k = 0; k < p.inner; ++k) {
+    VecF columns[vectors];
+    for (int j = 0; j < vectors; ++j) columns[j] = load(b + (k * vectors + j) * vec_width);
+    for (int i = 0; i < rows; ++i) {
+      const VecF factor = broadcast(a[i * p.a_pitch + k]);
+      for (int j = 0; j < vectors; ++j) sums[i][j] = fma(factor, columns[j], sums[i][j]);
+    }
+  }
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < vectors; ++j) {
+      float* to = y + i * p.y_pitch + j * vec_width;
+      store(to, p.factors == nullptr ? sums[i][j] : fma(load(to), broadcast(p.factors[row + i]), sums[i][j]));
+    }
+  }
+}
+
+template <int vectors>
+inline void multiply_rows_of_panel(const AttentionProduct& p, int64_t rows, int64_t column) {
+  constexpr int third = attention_rows / 3;
+  for (int64_t row = 0; row < rows; row += attention_rows) {
+    if (rows - row > 2 * third) {
+      multiply_panel<attention_rows, vectors>(p, row, column);
+    } else if (rows - row > third) {
+      multiply_panel<2 * third, vectors>(p, row, column);
+    } else {
+      multiply_panel<third, vectors>(p, row, column);
+    }
+  }
+}
+
+// The last panel is one vector wide where that is enough.
+inline void multiply(const AttentionProduct& p, int64_t rows, int64_t columns) {
+  for (int64_t column = 0; column < columns; column += attention_columns) {
+    if (columns - column > vec_width) {
+      multiply_rows_of_panel<2>(p, rows, column);
+    } else {
+      multiply_rows_of_panel<1>(p, rows, column);
+    }
+  }
+}
+
+// Element (k, j) of `from` lies at k * inner_step + j * column_step. Panels are filled up with zeros.
+struct AttentionOperand {
+  const float* from;
+  int64_t inner;
+  int64_t inner_step;
+  int64_t columns;
+  int64_t column_step;
+};
+
+// One vector of columns, `count` of them real, `pitch` elements from row to row of the panel.
+inline void pack_vector(const AttentionOperand& o, int64_t column, float* panel, int64_t pitch) {
+  const int count = static_cast<int>(std::min<int64_t>(vec_width, o.columns - column));
+  const float* from = o.from + column * o.column_step;
+  if (o.column_step == 1) {
+    for (int64_t k = 0; k < o.inner; ++k) store(panel + k * pitch, load_first(from + k * o.inner_step, count));
+    return;
+  }
+  if (o.inner_step == 1) {
+    for (int64_t k = 0; k < o.inner; k += vec_width) {
+      const int n = static_cast<int>(std::min<int64_t>(vec_width, o.inner - k));
+      VecF lanes[vec_width];
+      for (int j = 0; j < vec_width; ++j)
+        lanes[j] = j < count ? load_first(from + j * o.column_step + k, n) : broadcast(0.0F);
+      transpose_lanes(lanes);
+      for (int i = 0; i < n; ++i) store(panel + (k + i) * pitch, lanes[i]);
+    }
+    return;
+  }
+  for (int64_t k = 0; k < o.inner; ++k) {
+    for (int j = 0; j < vec_width; ++j)
+      panel[k * pitch + j] = j < count ? from[k * o.inner_step + j * o.column_step] : 0.0F;
+  }
+}
+
+inline void pack_panels(const AttentionOperand& o, float* to) {
+  for (int64_t column = 0; column < o.columns; column += attention_columns) {
+    float* panel = to + column * o.inner;
+    const bool wide = o.columns - column > vec_width;
+    pack_vector(o, column, panel, wide ? attention_columns : vec_width);
+    if (wide) pack_vector(o, column + vec_width, panel + vec_width, attention_columns);
+  }
+}
+
+// ---------------------------------------------------------------- weights
+
+// exp(x) for x <= 0, 0 where the result would be subnormal. NaN stays NaN.
+POLYPHASE_INLINE VecF exp_of_nonpositive(VecF x) {
+  const VecF lowest = broadcast(-87.0F);
+  const VecF bounded = max(lowest, x);
+  const VecF n = round_nearest(bounded * broadcast(1.44269504F));
+  VecF r = fma(n, broadcast(-0.693359375F), bounded);
+  r = fma(n, broadcast(2.12194440e-4F), r);
+  constexpr float tail[] = {0.5F, 0.16666574F, 0.04166686F, 0.00836373F, 0.00139015F};
+  const VecF e = fma(r * r, polynomial(r, tail), r) + broadcast(1.0F);
+  return select(less(x, lowest), broadcast(0.0F), e * power_of_two(to_int(n)));
+}
+
+// Where the tile's queries lie and what hides keys from them.
+struct AttentionRows {
+  const float* bias;  // of the tile's first query, or null
+  int64_t first_query;
+  int64_t rows;
+};
+
+// Adds the bias to the scores of one row, hides what lies beyond `visible` keys, and gives the largest score.
+inline float finish_scores(const AttentionPlan& p, float* scores, const float* bias, int64_t visible, int64_t padded) {
+  const VecF hidden = broadcast(-std::numeric_limits<float>::infinity());
+  VecF largest = hidden;
+  const int64_t step = p.bias[3];
+  const VecF same = bias == nullptr || step != 0 ? broadcast(0.0F) : broadcast(*bias);
+  for (int64_t j = 0; j < padded; j += vec_width) {
+    VecF x = load(scores + j);
+    const int n = static_cast<int>(std::clamp<int64_t>(visible - j, 0, vec_width));
+    if (bias != nullptr && step == 1) {
+      x = x + load_first(bias + j, n);
+    } else if (bias != nullptr && step == 0) {
+      x = x + same;
+    } else if (bias != nullptr) {
+      for (int64_t lane = 0; lane < n; ++lane) scores[j + lane] += bias[(j + lane) * step];
+      x = load(scores + j);
+    }
+    if (n < vec_width) x = select(less(to_float(iota()), broadcast(static_cast<float>(n))), x, hidden);
+    if (n < vec_width || bias != nullptr) store(scores + j, x);
+    largest = max(x, largest);
+  }
+  return max_lane(largest);
+}
+
+// Scores of one block become weights; m, l and the factor of each row follow.
+inline void weigh_block(const AttentionPlan& p, const AttentionRows& at, int64_t first_key, int64_t count,
+                        float* scratch) {
+  const int64_t padded = (count + vec_width - 1) / vec_width * vec_width;
+  float* m = scratch + p.state_at;
+  float* l = m + p.rows;
+  float* factors = l + p.rows;
+  for (int64_t i = 0; i < at.rows; ++i) {
+    float* scores = scratch + p.score_at + i * p.score_pitch;
+    const float* bias = at.bias == nullptr ? nullptr : at.bias + i * p.bias[2] + first_key * p.bias[3];
+    const int64_t visible = p.causal != 0 ? std::min(count, at.first_query + i + 1 - first_key) : count;
+    const float before = m[i];
+    m[i] = std::max(before, finish_scores(p, scores, bias, visible, padded));
+    const float top = m[i] == -std::numeric_limits<float>::infinity() ? 0.0F : m[i];
+    VecF total = broadcast(0.0F);
+    for (int64_t j = 0; j < padded; j += vec_width) {
+      const VecF e = exp_of_nonpositive(load(scores + j) - broadcast(top));
+      store(scores + j, e);
+      total = total + e;
+    }
+    float lanes[vec_width];
+    store(lanes, exp_of_nonpositive(broadcast(before - top)));
+    factors[i] = lanes[0];
+    l[i] = l[i] * factors[i] + sum(total);
+  }
+}
+
+// ---------------------------------------------------------------- a tile
+
+inline void load_queries(const AttentionPlan& p, const float* q, int64_t rows, float* to) {
+  const VecF scale = broadcast(p.scale);
+  for (int64_t i = 0; i < p.rows; ++i) {
+    float* row = to + i * p.q_pitch;
+    const float* from = q + i * p.q[2];
+    if (i >= rows) {
+      std::fill(row, row + p.width, 0.0F);
+    } else if (p.q[3] == 1) {
+      for (int64_t c = 0; c < p.width; c += vec_width)
+        store(row + c, load_first(from + c, static_cast<int>(std::min<int64_t>(vec_width, p.width - c))) * scale);
+    } else {
+      for (int64_t c = 0; c < p.width; ++c) row[c] = from[c * p.q[3]] * p.scale;
+    }
+  }
+}
+
+inline void store_results(const AttentionPlan& p, const float* scratch, int64_t rows, float* y) {
+  const float* l = scratch + p.state_at + p.rows;
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* from = scratch + p.o_at + i * p.o_pitch;
+    float* to = y + i * p.y[2];
+    const bool zeros = p.keys == 0 || (p.guarded != 0 && !(l[i] > 0.0F));
+    const VecF sum = broadcast(l[i]);
+    for (int64_t c = 0; c < p.value_width; c += vec_width) {
+      const int n = static_cast<int>(std::min<int64_t>(vec_width, p.value_width - c));
+      const VecF result = zeros ? broadcast(0.0F) : load(from + c) / sum;
+      if (p.y[3] == 1) {
+        store_first(to + c, result, n);
+        continue;
+      }
+      float lanes[vec_width];
+      store(lanes, result);
+      for (int lane = 0; lane < n; ++lane) to[(c + lane) * p.y[3]] = lanes[lane];
+    }
+  }
+}
+
+// scores = q · kᵀ of one block; long heads in pieces.
+inline void score_block(const AttentionPlan& p, const float* k, int64_t count, int64_t rows, float* scratch) {
+  const float* ones = scratch + p.state_at + 3 * p.rows;
+  for (int64_t c = 0; c == 0 || c < p.width; c += AttentionPlan::inner_block) {
+    const int64_t inner = std::min(AttentionPlan::inner_block, p.width - c);
+    pack_panels({k + c * p.k[3], inner, p.k[3], count, p.k[2]}, scratch + p.k_at);
+    multiply(
+        {scratch + c, p.q_pitch, scratch + p.k_at, inner, scratch + p.score_at, p.score_pitch, c == 0 ? nullptr : ones},
+        rows, count);
+  }
+}
+
+inline void run_attention(const AttentionPlan& p, const float* q, const float* k, const float* v, const float* bias,
+                          float* y, int64_t tile, float* scratch) {
+  const int64_t first = tile % p.query_tiles * p.tile_queries;
+  const int64_t head = tile / p.query_tiles % p.heads;
+  const int64_t batch = tile / p.query_tiles / p.heads;
+  const int64_t shared = head / p.heads_per_key;
+  const int64_t rows = std::min(p.tile_queries, p.queries - first);
+  q += batch * p.q[0] + head * p.q[1] + first * p.q[2];
+  k += batch * p.k[0] + shared * p.k[1];
+  v += batch * p.v[0] + shared * p.v[1];
+  y += batch * p.y[0] + head * p.y[1] + first * p.y[2];
+  if (bias != nullptr) bias += batch * p.bias[0] + head * p.bias[1] + first * p.bias[2];
+  const AttentionRows at = {bias, first, rows};
+  float* m = scratch + p.state_at;
+  std::fill(m, m + p.rows, -std::numeric_limits<float>::infinity());
+  std::fill(m + p.rows, m + 2 * p.rows, 0.0F);
+  std::fill(m + 2 * p.rows, m + 4 * p.rows, 1.0F);  // the factors, and the ones of score_block
+  load_queries(p, q, rows, scratch);
+  const int64_t keys = p.causal != 0 ? std::min(p.keys, first + rows) : p.keys;
+  for (int64_t key = 0; key < keys; key += p.block_keys) {
+    const int64_t count = std::min(p.block_keys, keys - key);
+    score_block(p, k + key * p.k[2], count, rows, scratch);
+    weigh_block(p, at, key, count, scratch);
+    pack_panels({v + key * p.v[2], count, p.v[2], p.value_width, p.v[3]}, scratch + p.v_at);
+    multiply({scratch + p.score_at, p.score_pitch, scratch + p.v_at, count, scratch + p.o_at, p.o_pitch,
+              key == 0 ? nullptr : m + 2 * p.rows},
+             rows, p.value_width);
+  }
+  store_results(p, scratch, rows, y);
+}
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -1,0 +1,145 @@
+"""What exporters decompose is recognised: attention as PyTorch's exporters write it runs as one step, without its matrix of scores."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from conftest import wants_full
+from export import EXPORTERS, export_onnx
+from networks import Family
+from test_families import check_numbers
+
+
+def split(x: torch.Tensor, heads: int) -> torch.Tensor:
+    return x.view(x.shape[0], -1, heads, x.shape[2] // heads).transpose(1, 2)
+
+
+class Packed(nn.Module):
+    """Q, K and V of one product, through PyTorch's own attention; with a mask, or causal."""
+
+    def __init__(self, mask: str = "none"):
+        super().__init__()
+        self.qkv, self.out, self.mask = nn.Linear(32, 96), nn.Linear(32, 32), mask
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(x.shape[0], -1, 3, 4, 8).permute(2, 0, 3, 1, 4)
+        hidden = {"none": None, "causal": None, "bool": x[:, None, None, :, 0] > -2.0, "float": x[:, None, :, :1] * x[:, None, None, :, 0]}[self.mask]
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=hidden, is_causal=self.mask == "causal")
+        return self.out(y.transpose(1, 2).reshape(x.shape[0], -1, 32))
+
+
+class MultiHead(nn.Module):
+    """nn.MultiheadAttention, with or without the weights that nobody reads."""
+
+    def __init__(self, need_weights: bool):
+        super().__init__()
+        self.attention, self.need_weights = nn.MultiheadAttention(32, 4, batch_first=True), need_weights
+
+    def forward(self, x):
+        return self.attention(x, x, x, need_weights=self.need_weights)[0]
+
+
+class ByHand(nn.Module):
+    """Quotient, selecting mask and softmax, written out."""
+
+    def forward(self, x):
+        q = split(x, 4)
+        scores = (q @ q.transpose(-1, -2)) / 8**0.5
+        scores = scores.masked_fill(x[:, None, None, :, 0] > 2.5, float("-inf"))
+        return (torch.softmax(scores, -1) @ q).transpose(1, 2).flatten(2)
+
+
+class Batched(nn.Module):
+    """Heads put into the batch; scores take the mask apart from it."""
+
+    def forward(self, x):
+        batch, length = x.shape[0], x.shape[1]
+        q = split(x, 4).reshape(batch * 4, -1, 8)
+        scores = torch.bmm(q * 8**-0.5, q.transpose(1, 2)).view(batch, 4, length, length)
+        scores = (scores + x[:, None, None, :, 1]).view(batch * 4, length, length)
+        y = torch.bmm(F.dropout(torch.softmax(scores, -1), training=False), q)
+        return y.view(batch, 4, length, 8).transpose(1, 2).reshape(batch, length, 32)
+
+
+class Pixels(nn.Module):
+    """The block in the middle of an image decoder: one head over all pixels, values before the weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Conv2d(16, 16, 1) for _ in range(3))
+
+    def forward(self, x):
+        n, c, h, w = x.shape
+        q = self.q(x).reshape(n, c, h * w).permute(0, 2, 1)
+        weights = torch.softmax(torch.bmm(q, self.k(x).reshape(n, c, h * w)) * c**-0.5, dim=2)
+        return x + torch.bmm(self.v(x).reshape(n, c, h * w), weights.permute(0, 2, 1)).reshape(n, c, h, w)
+
+
+FORMS = {
+    "packed": Packed,
+    "bool": lambda: Packed("bool"),
+    "float": lambda: Packed("float"),
+    "causal": lambda: Packed("causal"),
+    "multi_head": lambda: MultiHead(False),
+    "multi_head_weights": lambda: MultiHead(True),
+    "by_hand": ByHand,
+    "batched": Batched,
+    "pixels": Pixels,
+}
+
+
+def family_of(form: str) -> Family:
+    torch.manual_seed(5)
+    image = form == "pixels"
+    inputs, others = ((2, 16, 9, 11), (1, 16, 7, 5)) if image else ((2, 37, 32), (3, 150, 32))
+    axes = {2: "h", 3: "w"} if image else {1: "length"}
+    return Family(FORMS[form]().eval(), {"x": torch.randn(inputs)}, {"x": {0: "n", **axes}}, {"x": torch.randn(others)})
+
+
+def pytest_generate_tests(metafunc):
+    if "case" in metafunc.fixturenames:
+        cases = [(form, exporter, dynamic) for form in FORMS for exporter in EXPORTERS for dynamic in (False, True)]
+        if not wants_full(metafunc.config):
+            cases = random.Random(metafunc.config.getoption("--slice-seed")).sample(cases, 8)
+        metafunc.parametrize("case", cases, ids=["-".join([f, e, "dynamic" if d else "static"]) for f, e, d in cases])
+
+
+@pytest.fixture(autouse=True)
+def written_out():
+    """Without PyTorch's fused attention of eager mode, which its older exporter does not know."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    yield
+    torch.backends.mha.set_fastpath_enabled(before)
+
+
+def test_attention(case, polyphase, tmp_path, record_property):
+    form, exporter, dynamic = case
+    family = family_of(form)
+    model = export_onnx(family, tmp_path / "model.onnx", exporter, dynamic)
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    polyphase("compile", model, "-o", tmp_path / "model.ppe")
+    steps = json.loads(polyphase("inspect", tmp_path / "model.ppe", "--json").stdout)["steps"]
+    operations = [step["operation"] for step in steps]
+    assert operations.count("attention") == 1 and not any("softmax" in each for each in operations), operations
+    assert not [step["node"] for step in steps if step["reference"]]
+    module64 = family_of(form).module.double()
+    for inputs in (family.inputs, family.other_inputs) if dynamic else (family.inputs,):
+        check_numbers(polyphase, tmp_path / "model.ppe", session, module64, inputs, tmp_path, lambda text: record_property("error", text))
+
+
+def test_scores_are_never_whole(polyphase, tmp_path):
+    """4096 places of one head: their scores alone would be 64 MiB."""
+    family = Family(ByHand(), {"x": torch.randn(1, 1024, 32)}, {}, {})
+    model = export_onnx(family, tmp_path / "model.onnx", "torchscript", False)
+    report = json.loads(polyphase("inspect", model, "--json").stdout)
+    largest = max(int(np.prod([int(size) for size in value["sizes"]])) for value in report["values"])
+    assert largest <= 4 * 1024 * 32, f"a value of {largest} elements: 4 heads of scores would be {4 * 1024 * 1024}"
