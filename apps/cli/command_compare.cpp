@@ -133,7 +133,9 @@ Result<bool> compare(const CompareFlags& flags) {
   IO_TRY_VOID(refuse_sizes_of_engine(network, flags.network));
   IO_TRY(const Inputs inputs, read_inputs(network.engine, flags.inputs));
   IO_TRY(const std::vector<io::NamedTensor> expected, io::read_npz(flags.expected));
-  if (expected.empty()) return Error{ErrorCode::invalid_argument, "'" + flags.expected + "' holds no arrays."};
+  if (expected.empty())
+    return Error{ErrorCode::invalid_argument, "'" + flags.expected + "' holds no arrays.",
+                 "Give an .npz archive with an array per output."};
   const std::vector<api::Port>& ports = network.engine.outputs();
   for (const io::NamedTensor& item : expected) {
     if (port_index(ports, item.name) >= 0) continue;

@@ -63,7 +63,7 @@ Result<io::ImageOptions> image_options(const InputFlags& flags) {
   options.mean = flags.mean;
   options.deviation = flags.deviation;
   if (std::find(flags.deviation.begin(), flags.deviation.end(), 0.0) != flags.deviation.end())
-    return refuse("--std is 0.");
+    return refuse("--std is 0.", "Values are divided by it: give numbers above 0.");
   if (!flags.channels.empty()) {
     IO_TRY(options.channels, io::channels_from_word(flags.channels));
   }
@@ -239,10 +239,6 @@ Result<void> write_file(const api::Tensor& tensor, const std::string& path, cons
 
 Error Inputs::explain(Error error) const {
   if (error.code != ErrorCode::shape_mismatch || !error.node.empty()) return error;
-  if (error.hint.empty()) {
-    error.hint =
-        "`polyphase inspect` lists the sizes that the network takes; --shape and --dim of compile choose others.";
-  }
   return std::move(error).within("inputs from " + join(files, ", "));
 }
 

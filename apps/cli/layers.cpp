@@ -196,7 +196,9 @@ Result<bool> compare_layers(const NetworkFlags& network, const InputFlags& input
   options.keep_expected = !flags.write_golden.empty();
   if (flags.reference != "interpreter") {
     IO_TRY(const std::vector<io::NamedTensor> golden, io::read_npz(flags.reference));
-    if (golden.empty()) return Error{ErrorCode::invalid_argument, "'" + flags.reference + "' holds no arrays."};
+    if (golden.empty())
+      return Error{ErrorCode::invalid_argument, "'" + flags.reference + "' holds no arrays.",
+                   "Give an .npz archive with an array per tensor of the model."};
     for (const io::NamedTensor& item : golden) options.golden[item.name] = item.tensor;
   }
   const Inputs* read = nullptr;

@@ -60,7 +60,8 @@ bool flush_results() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
   if (errno == EPIPE || reader_left) return true;
-  report_error({ErrorCode::io, "the results could not be written to stdout."});
+  report_error({ErrorCode::io, "the results could not be written to stdout.",
+                "Free space on the disk, or send stdout elsewhere."});
   return false;
 }
 

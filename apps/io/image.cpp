@@ -79,7 +79,8 @@ Result<Channels> channels_from_word(const std::string& word) {
   if (word == "bgr") return Channels::bgr;
   if (word == "grey" || word == "gray") return Channels::grey;
   if (word == "rgba") return Channels::rgba;
-  return Error{ErrorCode::invalid_argument, "--channels is '" + word + "', expected rgb, bgr, grey or rgba."};
+  return Error{ErrorCode::invalid_argument, "--channels is '" + word + "', expected rgb, bgr, grey or rgba.",
+               "For example --channels rgb."};
 }
 
 Result<api::Tensor> tensor_from_image(const Image& image, const ImageSlot& slot, const ImageOptions& options,

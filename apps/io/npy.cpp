@@ -243,10 +243,14 @@ Result<api::Tensor> read_npy(const ByteSource& source, std::uint64_t size_bytes,
 Result<api::Tensor> read_npy_file(const std::string& path) {
   IO_TRY_VOID(expect_file(path));
   const File file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr) return Error{ErrorCode::io, "cannot open '" + path + "': " + std::strerror(errno) + "."};
-  if (std::fseek(file.get(), 0, SEEK_END) != 0) return Error{ErrorCode::io, "'" + path + "' is not a regular file."};
+  if (file == nullptr)
+    return Error{ErrorCode::io, "cannot open '" + path + "': " + std::strerror(errno) + ".",
+                 "Check that the path is right and that you may read it."};
+  if (std::fseek(file.get(), 0, SEEK_END) != 0)
+    return Error{ErrorCode::io, "'" + path + "' is not a regular file.", "Give the path of a file."};
   const long end = std::ftell(file.get());
-  if (end < 0 || end == LONG_MAX) return Error{ErrorCode::io, "'" + path + "' is not a regular file."};
+  if (end < 0 || end == LONG_MAX)
+    return Error{ErrorCode::io, "'" + path + "' is not a regular file.", "Give the path of a file."};
   std::rewind(file.get());
   const ByteSource source = [&](std::span<std::byte> bytes) -> Result<void> {
     if (std::fread(bytes.data(), 1, bytes.size(), file.get()) != bytes.size()) {

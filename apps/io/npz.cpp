@@ -34,7 +34,8 @@ std::string words_of(int code) {
 }
 
 Error cannot(const std::string& what, const std::string& path, const std::string& why) {
-  return {ErrorCode::io, "cannot " + what + " '" + path + "': " + why + "."};
+  return {ErrorCode::io, "cannot " + what + " '" + path + "': " + why + ".",
+          "Check that the path is right, that you may use it, and that the disk has space."};
 }
 
 Result<NamedTensor> read_member(zip_t* archive, zip_uint64_t index, const std::string& path) {
@@ -46,8 +47,10 @@ Result<NamedTensor> read_member(zip_t* archive, zip_uint64_t index, const std::s
   std::string name = status.name;
   const std::string shown = path + ":" + name;
   if ((status.valid & ZIP_STAT_COMP_SIZE) != 0 && status.size / max_inflation > status.comp_size) {
-    return Error{ErrorCode::corrupt, "'" + shown + "' claims " + std::to_string(status.size) + " bytes out of " +
-                                         std::to_string(status.comp_size) + "."};
+    return Error{ErrorCode::corrupt,
+                 "'" + shown + "' claims " + std::to_string(status.size) + " bytes out of " +
+                     std::to_string(status.comp_size) + ".",
+                 "The archive is damaged: write it again with numpy.savez."};
   }
   const std::unique_ptr<zip_file_t, Discard> member(zip_fopen_index(archive, index, 0));
   if (member == nullptr) return cannot("read", shown, zip_strerror(archive));
@@ -82,18 +85,22 @@ Result<void> add_member(zip_t* archive, const std::string& name, const NpyImage&
   // One piece of memory that libzip frees: header and elements.
   const std::size_t count = image.elements.size_bytes();
   auto* bytes = static_cast<char*>(std::malloc(image.header.size() + count));
-  if (bytes == nullptr) return Error{ErrorCode::out_of_memory, "no memory for the bytes of '" + name + "'."};
+  if (bytes == nullptr)
+    return Error{ErrorCode::out_of_memory, "no memory for the bytes of '" + name + "'.",
+                 "Use a machine with more memory."};
   std::copy(image.header.begin(), image.header.end(), bytes);
   if (count > 0) std::memcpy(bytes + image.header.size(), image.elements.data(), count);
   zip_source_t* const source = zip_source_buffer(archive, bytes, image.header.size() + count, 1);
   if (source == nullptr) {
     std::free(bytes);
-    return Error{ErrorCode::out_of_memory, zip_strerror(archive)};
+    return Error{ErrorCode::out_of_memory, "cannot store '" + name + "': " + zip_strerror(archive) + ".",
+                 "Use a machine with more memory."};
   }
   const zip_int64_t index = zip_file_add(archive, (name + std::string(extension)).c_str(), source, ZIP_FL_ENC_UTF_8);
   if (index < 0) {
     zip_source_free(source);
-    return Error{ErrorCode::invalid_argument, "cannot store '" + name + "': " + zip_strerror(archive) + "."};
+    return Error{ErrorCode::invalid_argument, "cannot store '" + name + "': " + zip_strerror(archive) + ".",
+                 "Give the output another name, or write it as .npy."};
   }
   const auto at = static_cast<zip_uint64_t>(index);
   zip_set_file_compression(archive, at, ZIP_CM_STORE, 0);
@@ -114,7 +121,8 @@ Result<std::vector<NamedTensor>> read_npz(const std::string& path) {
   }
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
   if (count > max_members)
-    return Error{ErrorCode::corrupt, "'" + path + "' has " + std::to_string(count) + " members."};
+    return Error{ErrorCode::corrupt, "'" + path + "' has " + std::to_string(count) + " members.",
+                 "Write the arrays into several archives."};
   std::vector<NamedTensor> tensors;
   std::set<std::string> names;
   for (zip_int64_t i = 0; i < count; ++i) {
@@ -122,7 +130,8 @@ Result<std::vector<NamedTensor>> read_npz(const std::string& path) {
     if (!is_array(zip_get_name(archive.get(), index, 0))) continue;
     IO_TRY(NamedTensor tensor, read_member(archive.get(), index, path));
     if (!names.insert(tensor.name).second) {
-      return Error{ErrorCode::corrupt, "'" + path + "' holds the name '" + tensor.name + "' twice."};
+      return Error{ErrorCode::corrupt, "'" + path + "' holds the name '" + tensor.name + "' twice.",
+                   "Write it again with numpy.savez, each name once."};
     }
     tensors.push_back(std::move(tensor));
   }
@@ -130,7 +139,9 @@ Result<std::vector<NamedTensor>> read_npz(const std::string& path) {
 }
 
 Result<void> write_npz(const std::string& path, std::span<const NamedTensor> tensors) {
-  if (tensors.empty()) return Error{ErrorCode::invalid_argument, "there is nothing to write to '" + path + "'."};
+  if (tensors.empty())
+    return Error{ErrorCode::invalid_argument, "there is nothing to write to '" + path + "'.",
+                 "Give at least one tensor."};
   IO_TRY(NewFile file, NewFile::create(path));
   if (!file.is_plain()) {
     return Error{ErrorCode::io, "cannot write '" + path + "': it is a device or a pipe.",

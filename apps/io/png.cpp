@@ -105,18 +105,24 @@ struct Writer {
 Result<Image> read_png(const std::string& path) {
   IO_TRY_VOID(expect_file(path));
   const File file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr) return Error{ErrorCode::io, "cannot open '" + path + "': " + std::strerror(errno) + "."};
+  if (file == nullptr)
+    return Error{ErrorCode::io, "cannot open '" + path + "': " + std::strerror(errno) + ".",
+                 "Check that the path is right and that you may read it."};
   Words words;
   const auto refuse = [&] {
-    return Error{ErrorCode::corrupt, "'" + path + "' is not a sound PNG image: " + words.text + "."};
+    return Error{ErrorCode::corrupt, "'" + path + "' is not a sound PNG image: " + words.text + ".",
+                 "Copy it again, or save it again from an image editor."};
   };
   Reader reader(&words);
-  if (reader.info == nullptr) return Error{ErrorCode::out_of_memory, "no memory to read '" + path + "'."};
+  if (reader.info == nullptr)
+    return Error{ErrorCode::out_of_memory, "no memory to read '" + path + "'.", "Use a machine with more memory."};
   PngHeader head;
   if (!read_head(reader.png, reader.info, file.get(), &head)) return refuse();
   if (std::uint64_t{head.width} * head.height > max_pixels) {
-    return Error{ErrorCode::unsupported, "'" + path + "' has " + std::to_string(head.width) + " x " +
-                                             std::to_string(head.height) + " pixels, more than 2^28."};
+    return Error{ErrorCode::unsupported,
+                 "'" + path + "' has " + std::to_string(head.width) + " x " + std::to_string(head.height) +
+                     " pixels, more than 2^28.",
+                 "Cut the image into parts."};
   }
   const std::size_t row_samples = std::size_t{head.width} * static_cast<std::size_t>(head.channels);
   const std::size_t row_bytes = row_samples * static_cast<std::size_t>(head.bits / 8);
@@ -144,11 +150,13 @@ Result<void> write_png(const std::string& path, const Image& image) {
   if (file == nullptr) return write_error(path, errno);
   Words words;
   Writer writer(&words);
-  if (writer.info == nullptr) return Error{ErrorCode::out_of_memory, "no memory to write '" + path + "'."};
+  if (writer.info == nullptr)
+    return Error{ErrorCode::out_of_memory, "no memory to write '" + path + "'.", "Use a machine with more memory."};
   const PngHeader head{static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height), image.channels,
                        8};
   if (!write_all(writer.png, writer.info, file.get(), &head, rows.data())) {
-    return Error{ErrorCode::io, "cannot write '" + path + "': " + words.text + "."};
+    return Error{ErrorCode::io, "cannot write '" + path + "': " + words.text + ".",
+                 "Free space on the disk, or write elsewhere."};
   }
   if (std::fclose(file.release()) != 0) return write_error(path, errno);
   return target.publish();

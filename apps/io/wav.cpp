@@ -28,7 +28,9 @@ Result<Sound> read_wav(const std::string& path, int rank) {
   IO_TRY_VOID(expect_file(path));
   SF_INFO info{};
   const SoundFile file(sf_open(path.c_str(), SFM_READ, &info));
-  if (file == nullptr) return Error{ErrorCode::corrupt, "cannot read '" + path + "': " + sf_strerror(nullptr)};
+  if (file == nullptr)
+    return Error{ErrorCode::corrupt, "cannot read '" + path + "': " + sf_strerror(nullptr),
+                 "Check the path; write the sound as WAV, or give the tensor as .npy."};
   if (info.channels < 1 || info.channels > max_channels || rank < 1 || rank > 3 || (rank == 1 && info.channels != 1)) {
     return Error{ErrorCode::invalid_argument,
                  "'" + path + "' has " + std::to_string(info.channels) +
@@ -73,7 +75,9 @@ Result<void> write_wav(const std::string& path, const api::Tensor& tensor, int s
   info.format = SF_FORMAT_WAV | SF_FORMAT_PCM_16;
   IO_TRY(NewFile target, NewFile::create(path));
   SoundFile file(sf_open(target.path().c_str(), SFM_WRITE, &info));
-  if (file == nullptr) return Error{ErrorCode::io, "cannot write '" + path + "': " + sf_strerror(nullptr)};
+  if (file == nullptr)
+    return Error{ErrorCode::io, "cannot write '" + path + "': " + sf_strerror(nullptr),
+                 "Choose a folder that exists and can be written."};
   const auto channels = static_cast<std::size_t>(sizes[0]);
   const auto length = static_cast<std::size_t>(sizes[1]);
   std::vector<short> frames(channels * length);
@@ -88,7 +92,8 @@ Result<void> write_wav(const std::string& path, const api::Tensor& tensor, int s
   }
   const auto written = sf_writef_short(file.get(), frames.data(), static_cast<sf_count_t>(length));
   if (written != static_cast<sf_count_t>(length) || sf_close(file.release()) != 0) {
-    return Error{ErrorCode::io, "cannot write '" + path + "': the disk may be full."};
+    return Error{ErrorCode::io, "cannot write '" + path + "': the disk may be full.",
+                 "Free space on the disk, or write elsewhere."};
   }
   return target.publish();
 }

@@ -20,7 +20,8 @@ Result<std::vector<std::int64_t>> numbers_of(const std::vector<std::string>& siz
     const auto read = std::from_chars(size.data(), size.data() + size.size(), number);
     if (read.ec != std::errc() || read.ptr != size.data() + size.size()) {
       return Error{ErrorCode::invalid_argument,
-                   "the sizes to tune for, '" + std::string(text) + "', hold '" + size + "'; expected a number."};
+                   "the sizes to tune for, '" + std::string(text) + "', hold '" + size + "'; expected a number.",
+                   "Shapes to tune for are numbers, as in 1x3x512x512."};
     }
     out.push_back(number);
   }

@@ -68,9 +68,10 @@ polyphase_status give_port(const polyphase_engine* engine, bool input, std::size
     if (out == nullptr) return null_argument("out");
     const std::vector<Port>& ports = input ? engine->engine.inputs() : engine->engine.outputs();
     if (index >= ports.size()) {
-      return Error{ErrorCode::invalid_argument, "there is no " + std::string(input ? "input " : "output ") +
-                                                    std::to_string(index) + "; the engine has " +
-                                                    std::to_string(ports.size()) + "."};
+      return Error{ErrorCode::invalid_argument,
+                   "there is no " + std::string(input ? "input " : "output ") + std::to_string(index) +
+                       "; the engine has " + std::to_string(ports.size()) + ".",
+                   "Ports are counted from 0; ask for their number first."};
     }
     const Port& port = ports[index];
     *out = {port.name.c_str(), static_cast<polyphase_dtype>(port.dtype), static_cast<std::int32_t>(port.sizes.size()),

@@ -41,7 +41,8 @@ polyphase_status report(Error error, polyphase_error** out) noexcept;
 polyphase_status report_current_exception(polyphase_error** out) noexcept;
 
 inline Error null_argument(const char* name) {
-  return {ErrorCode::invalid_argument, std::string("the argument '") + name + "' is NULL."};
+  return {ErrorCode::invalid_argument, std::string("the argument '") + name + "' is NULL.",
+          "Give the address of what it stands for."};
 }
 
 // Calls f, which gives a Result<void>. Nothing leaves but a status.

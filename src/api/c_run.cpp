@@ -16,8 +16,10 @@ Result<RunOptions> run_options_of(const polyphase_run_options* given) {
   RunOptions out;
   if (options.cancel != nullptr) out.cancelled = &options.cancel->requested;
   if (std::isnan(options.timeout_seconds) || options.timeout_seconds < 0) {
-    return Error{ErrorCode::invalid_argument, "the timeout is " + std::to_string(options.timeout_seconds) +
-                                                  " seconds; expected 0 for none, or more."};
+    return Error{
+        ErrorCode::invalid_argument,
+        "the timeout is " + std::to_string(options.timeout_seconds) + " seconds; expected 0 for none, or more.",
+        "Set timeout_seconds to 0 or more."};
   }
   if (options.timeout_seconds > 0) {
     const std::chrono::duration<double> span(std::min(options.timeout_seconds, longest_timeout_seconds));
@@ -45,16 +47,21 @@ Result<Views> views_of(std::size_t count, const DLManagedTensorVersioned* const*
 Result<void> expect_count(const polyphase_session& session, std::size_t count) {
   const std::size_t expected = session.session.engine().outputs().size();
   if (count == expected) return {};
-  return Error{ErrorCode::invalid_argument, "the model gives " + std::to_string(expected) +
-                                                " outputs, found room for " + std::to_string(count) + "."};
+  return Error{
+      ErrorCode::invalid_argument,
+      "the model gives " + std::to_string(expected) + " outputs, found room for " + std::to_string(count) + ".",
+      "Give one place for each output of the engine."};
 }
 
 Result<TensorView> described(polyphase_dtype dtype, std::int32_t rank, const std::int64_t* sizes) {
   if (dtype < 0 || dtype >= dtype_count)
-    return Error{ErrorCode::invalid_argument, "there is no dtype " + std::to_string(dtype) + "."};
+    return Error{ErrorCode::invalid_argument, "there is no dtype " + std::to_string(dtype) + ".",
+                 "Use a value of polyphase_dtype."};
   if (rank < 0 || rank > max_rank) {
-    return Error{ErrorCode::invalid_argument, "the rank is " + std::to_string(rank) + "; ranks from 0 to " +
-                                                  std::to_string(max_rank) + " are taken."};
+    return Error{
+        ErrorCode::invalid_argument,
+        "the rank is " + std::to_string(rank) + "; ranks from 0 to " + std::to_string(max_rank) + " are taken.",
+        "Reshape the tensor."};
   }
   if (rank > 0 && sizes == nullptr) return null_argument("sizes");
   TensorView out;
@@ -123,8 +130,10 @@ polyphase_status polyphase_session_create(const polyphase_engine* engine, const 
     if (out == nullptr) return null_argument("out");
     TRY(const polyphase_session_options given, options_of(options));
     if (given.threads < 0) {
-      return Error{ErrorCode::invalid_argument, "the session shall have " + std::to_string(given.threads) +
-                                                    " threads; expected 0 for one per core, or more."};
+      return Error{
+          ErrorCode::invalid_argument,
+          "the session shall have " + std::to_string(given.threads) + " threads; expected 0 for one per core, or more.",
+          "Set threads to 0 or more."};
     }
     TRY(Session session, Session::create(engine->engine, {given.threads, given.memory_limit_bytes}));
     *out = new polyphase_session{std::move(session)};
@@ -171,7 +180,8 @@ polyphase_status polyphase_session_run_into(polyphase_session* session, size_t i
     TRY(const Views places, views_of(output_count, outputs, "outputs", true));
     for (std::size_t i = 0; i < output_count; ++i) {
       if ((outputs[i]->flags & DLPACK_FLAG_BITMASK_READ_ONLY) == 0) continue;
-      return Error{ErrorCode::invalid_argument, "outputs[" + std::to_string(i) + "] is marked as read-only."};
+      return Error{ErrorCode::invalid_argument, "outputs[" + std::to_string(i) + "] is marked as read-only.",
+                   "Give memory that may be written."};
     }
     return session->session.run_into(views, places, inner);
   });
@@ -189,8 +199,10 @@ polyphase_status polyphase_session_output_sizes(polyphase_session* session, size
     for (const TensorView& view : views) given.push_back(view.sizes);
     TRY(const auto found, session->session.output_sizes(given));
     if (output_index >= found.size()) {
-      return Error{ErrorCode::invalid_argument, "there is no output " + std::to_string(output_index) +
-                                                    "; the engine has " + std::to_string(found.size()) + "."};
+      return Error{ErrorCode::invalid_argument,
+                   "there is no output " + std::to_string(output_index) + "; the engine has " +
+                       std::to_string(found.size()) + ".",
+                   "Outputs are counted from 0; ask for their number first."};
     }
     const auto& of = found[output_index];
     *rank = of.has_value() ? static_cast<std::int32_t>(of->size()) : -1;

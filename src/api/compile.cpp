@@ -30,8 +30,10 @@ Result<ImportOptions> import_options_of(const CompileOptions& options) {
   ImportOptions out;
   for (const auto& [name, range] : options.dims) {
     if (range.low < 0 || range.low > range.high) {
-      return Error{ErrorCode::invalid_argument, "the range of size '" + name + "', " + std::to_string(range.low) +
-                                                    ".." + std::to_string(range.high) + ", holds no size."};
+      return Error{ErrorCode::invalid_argument,
+                   "the range of size '" + name + "', " + std::to_string(range.low) + ".." +
+                       std::to_string(range.high) + ", holds no size.",
+                   "Give low and high with 0 <= low <= high."};
     }
     out.dims[name] = {range.low, range.high};
   }

@@ -74,7 +74,8 @@ Result<TensorView> dlpack_shape(const DLManagedTensorVersioned& tensor) {
   const DLTensor& inner = tensor.dl_tensor;
   if (tensor.version.major != 1) {
     return Error{ErrorCode::unsupported,
-                 "the DLPack tensor is of version " + std::to_string(tensor.version.major) + "; expected 1."};
+                 "the DLPack tensor is of version " + std::to_string(tensor.version.major) + "; expected 1.",
+                 "Make it with a library that writes DLPack 1."};
   }
   if (inner.device.device_type != kDLCPU && inner.device.device_type != kDLCUDAHost) {
     return Error{ErrorCode::invalid_argument,
@@ -83,8 +84,10 @@ Result<TensorView> dlpack_shape(const DLManagedTensorVersioned& tensor) {
                  "Copy it to the CPU first."};
   }
   if (inner.ndim < 0 || inner.ndim > max_rank || (inner.ndim > 0 && inner.shape == nullptr)) {
-    return Error{ErrorCode::invalid_argument, "the DLPack tensor has rank " + std::to_string(inner.ndim) +
-                                                  "; ranks from 0 to " + std::to_string(max_rank) + " are taken."};
+    return Error{ErrorCode::invalid_argument,
+                 "the DLPack tensor has rank " + std::to_string(inner.ndim) + "; ranks from 0 to " +
+                     std::to_string(max_rank) + " are taken.",
+                 "Reshape the tensor."};
   }
   TensorView out;
   TRY(out.dtype, dtype_of(tensor));
@@ -105,7 +108,9 @@ Result<TensorView> view_of_dlpack(const DLManagedTensorVersioned& tensor) {
 }
 
 Result<Tensor> Tensor::from_dlpack(DLManagedTensorVersioned* tensor) {
-  if (tensor == nullptr) return Error{ErrorCode::invalid_argument, "the DLPack tensor is null."};
+  if (tensor == nullptr)
+    return Error{ErrorCode::invalid_argument, "the DLPack tensor is null.",
+                 "Give the address of a DLManagedTensorVersioned."};
   return without_throwing([&]() -> Result<Tensor> {
     std::shared_ptr<void> owner(tensor, [](void* held) {
       auto* const given = static_cast<DLManagedTensorVersioned*>(held);

@@ -14,7 +14,7 @@ Error no_more_memory() {
     return {ErrorCode::out_of_memory, "the system has no more memory.",
             "Use a smaller model or smaller inputs, or a machine with more memory."};
   } catch (const std::bad_alloc&) {
-    return {ErrorCode::out_of_memory, "out of memory."};
+    return {ErrorCode::out_of_memory, "out of memory.", "Use less of it."};
   }
 }
 

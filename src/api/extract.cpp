@@ -104,7 +104,8 @@ Result<Extracted> extract(const std::string& path, const ExtractOptions& options
     return Error{ErrorCode::invalid_argument, "a part begins at one tensor at least and ends at one.",
                  "Name them with --from and --to."};
   if (options.with_data && !options.make_inputs)
-    return Error{ErrorCode::invalid_argument, "with_data needs make_inputs, which gives the model's inputs."};
+    return Error{ErrorCode::invalid_argument, "with_data needs make_inputs, which gives the model's inputs.",
+                 "Set make_inputs."};
   return without_throwing([&] { return extract_part(path, options, compile); });
 }
 

@@ -87,8 +87,10 @@ Result<std::vector<Tensor>> run_views(polyphase::Session& session, std::span<con
     const std::size_t steps = session.program().steps.size();
     if (options.step_seconds->empty()) options.step_seconds->resize(steps, 0.0);
     if (options.step_seconds->size() != steps) {
-      return Error{ErrorCode::invalid_argument, "step_seconds holds " + std::to_string(options.step_seconds->size()) +
-                                                    " numbers; the engine has " + std::to_string(steps) + " steps."};
+      return Error{ErrorCode::invalid_argument,
+                   "step_seconds holds " + std::to_string(options.step_seconds->size()) + " numbers; the engine has " +
+                       std::to_string(steps) + " steps.",
+                   "Give it one place per step."};
     }
   }
   TRY(auto results, session.run(request));
@@ -121,12 +123,16 @@ Result<std::vector<Tensor>> Session::run_named(std::span<const NamedView> inputs
         return Error{ErrorCode::invalid_argument, "there is no input '" + input.name + "'.",
                      "The model's inputs are: " + known + "."};
       }
-      if (given[at]) return Error{ErrorCode::invalid_argument, "input '" + input.name + "' is given twice."};
+      if (given[at])
+        return Error{ErrorCode::invalid_argument, "input '" + input.name + "' is given twice.",
+                     "Give each input once."};
       given[at] = true;
       ordered[at] = input.view;
     }
     for (std::size_t i = 0; i < ports.size(); ++i) {
-      if (!given[i]) return Error{ErrorCode::invalid_argument, "input '" + ports[i].name + "' is missing."};
+      if (!given[i])
+        return Error{ErrorCode::invalid_argument, "input '" + ports[i].name + "' is missing.",
+                     "Give every input of the engine."};
     }
     return run_views(Access::session_of(*this), ordered, {}, options);
   });
@@ -137,9 +143,10 @@ Result<void> Session::run_into(std::span<const TensorView> inputs, std::span<con
   return without_throwing([&]() -> Result<void> {
     const std::size_t expected = engine().outputs().size();
     if (outputs.size() != expected) {
-      return Error{ErrorCode::invalid_argument, "the model gives " + std::to_string(expected) +
-                                                    " outputs, found memory for " + std::to_string(outputs.size()) +
-                                                    "."};
+      return Error{ErrorCode::invalid_argument,
+                   "the model gives " + std::to_string(expected) + " outputs, found memory for " +
+                       std::to_string(outputs.size()) + ".",
+                   "Give memory for every output, or for none with run()."};
     }
     TRY(const auto done, run_views(Access::session_of(*this), inputs, outputs, options));
     static_cast<void>(done);

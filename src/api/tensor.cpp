@@ -78,21 +78,26 @@ std::size_t Tensor::size_bytes() const {
 
 Result<polyphase::TensorView> inner_view(const TensorView& given, const std::string& what) {
   if (given.sizes.size() > max_rank) {
-    return Error{ErrorCode::invalid_argument, what + " has rank " + std::to_string(given.sizes.size()) +
-                                                  "; the highest is " + std::to_string(max_rank) + "."};
+    return Error{
+        ErrorCode::invalid_argument,
+        what + " has rank " + std::to_string(given.sizes.size()) + "; the highest is " + std::to_string(max_rank) + ".",
+        "Reshape the tensor."};
   }
   if (static_cast<int>(given.dtype) >= dtype_count)
-    return Error{ErrorCode::invalid_argument, what + " has an unknown dtype."};
+    return Error{ErrorCode::invalid_argument, what + " has an unknown dtype.", "Use a value of DType."};
   std::int64_t bytes = static_cast<std::int64_t>(size_bytes(given.dtype));
   for (const std::int64_t size : given.sizes) {
     if (size < 0 || __builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) {
       return Error{ErrorCode::invalid_argument,
-                   what + " has the size " + std::to_string(size) + ", negative or too large."};
+                   what + " has the size " + std::to_string(size) + ", negative or too large.",
+                   "Sizes are 0 or more, and all bytes count below 2^63."};
     }
   }
   if (!given.strides.empty() && given.strides.size() != given.sizes.size()) {
-    return Error{ErrorCode::invalid_argument, what + " has " + std::to_string(given.strides.size()) + " strides for " +
-                                                  std::to_string(given.sizes.size()) + " axes."};
+    return Error{ErrorCode::invalid_argument,
+                 what + " has " + std::to_string(given.strides.size()) + " strides for " +
+                     std::to_string(given.sizes.size()) + " axes.",
+                 "Give one stride per axis, counted in elements, or none for a dense tensor."};
   }
   polyphase::TensorView out(TensorDesc::row_major(given.dtype, given.sizes), static_cast<std::byte*>(given.data));
   if (!given.strides.empty()) {
@@ -102,13 +107,15 @@ Result<polyphase::TensorView> inner_view(const TensorView& given, const std::str
       std::int64_t span = 0;
       if (stride == INT64_MIN || __builtin_mul_overflow(std::abs(stride), given.sizes[i], &span) ||
           __builtin_add_overflow(reach, span, &reach)) {
-        return Error{ErrorCode::invalid_argument, what + " has the stride " + std::to_string(stride) + ", too large."};
+        return Error{ErrorCode::invalid_argument, what + " has the stride " + std::to_string(stride) + ", too large.",
+                     "Strides are counted in elements, not in bytes."};
       }
     }
     std::copy(given.strides.begin(), given.strides.end(), out.strides.begin());
   }
   if (out.data == nullptr && !out.empty())
-    return Error{ErrorCode::invalid_argument, what + " has no memory: its data is null."};
+    return Error{ErrorCode::invalid_argument, what + " has no memory: its data is null.",
+                 "Set data to the first element."};
   return out;
 }
 

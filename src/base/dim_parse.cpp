@@ -18,7 +18,8 @@ class DimParser {
     skip_space();
     if (at_ != text_.size()) return refuse("an operator or the end");
     if (dim.overflowed())
-      return Error{ErrorCode::invalid_argument, "size expression '" + shown() + "' leaves 64-bit arithmetic."};
+      return Error{ErrorCode::invalid_argument, "size expression '" + shown() + "' leaves 64-bit arithmetic.",
+                   "Use smaller numbers."};
     return dim;
   }
 

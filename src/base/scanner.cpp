@@ -148,8 +148,10 @@ Error Scanner::refuse(std::string_view expected) const {
   std::string found = at_ < text_.size() ? "'" + std::string(text_.substr(at_, 20)) + "'" : "the end";
   if (const std::size_t newline = found.find('\n'); newline != std::string::npos)
     found = found.substr(0, newline) + "'";
-  return {ErrorCode::invalid_argument, "line " + std::to_string(line) + ", column " + std::to_string(column) +
-                                           ": expected " + std::string(expected) + ", found " + found + "."};
+  return {ErrorCode::invalid_argument,
+          "line " + std::to_string(line) + ", column " + std::to_string(column) + ": expected " +
+              std::string(expected) + ", found " + found + ".",
+          "The text form is what --print-after prints; docs/operators.md has each operator's attributes."};
 }
 
 std::string quote(std::string_view text) {

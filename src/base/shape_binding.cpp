@@ -12,8 +12,10 @@ std::string sizes_text(std::span<const std::int64_t> sizes) {
 
 Error mismatch(const Shape& declared, std::span<const std::int64_t> sizes, std::string_view what,
                const std::string& why) {
-  return {ErrorCode::shape_mismatch, std::string(what) + " has the shape " + sizes_text(sizes) + "; expected " +
-                                         declared.text() + ": " + why + "."};
+  return {
+      ErrorCode::shape_mismatch,
+      std::string(what) + " has the shape " + sizes_text(sizes) + "; expected " + declared.text() + ": " + why + ".",
+      "`polyphase inspect` lists the sizes that the network takes; --shape and --dim of compile choose others."};
 }
 
 }  // namespace

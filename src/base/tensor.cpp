@@ -99,16 +99,21 @@ std::shared_ptr<Buffer> Buffer::borrow(std::shared_ptr<const void> owner, const 
 
 Result<Tensor> Tensor::allocate(DType dtype, std::span<const std::int64_t> sizes) {
   if (sizes.size() > max_rank) {
-    return Error{ErrorCode::unsupported, "a tensor of rank " + std::to_string(sizes.size()) +
-                                             " is beyond the highest rank, " + std::to_string(max_rank) + "."};
+    return Error{ErrorCode::unsupported,
+                 "a tensor of rank " + std::to_string(sizes.size()) + " is beyond the highest rank, " +
+                     std::to_string(max_rank) + ".",
+                 "Join axes of the tensor."};
   }
   std::int64_t bytes = static_cast<std::int64_t>(polyphase::size_bytes(dtype));
   std::int64_t count = 1;
   for (const std::int64_t size : sizes) {
-    if (size < 0) return Error{ErrorCode::invalid_argument, "a tensor size is negative: " + std::to_string(size) + "."};
+    if (size < 0)
+      return Error{ErrorCode::invalid_argument, "a tensor size is negative: " + std::to_string(size) + ".",
+                   "Sizes are 0 or more."};
     if (__builtin_mul_overflow(count, size, &count) ||
         __builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) {
-      return Error{ErrorCode::out_of_memory, "a tensor's size in bytes leaves 64-bit arithmetic."};
+      return Error{ErrorCode::out_of_memory, "a tensor's size in bytes leaves 64-bit arithmetic.",
+                   "Use smaller inputs."};
     }
   }
   return allocate(TensorDesc::row_major(dtype, sizes));

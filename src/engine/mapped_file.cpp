@@ -15,7 +15,8 @@ Result<std::shared_ptr<Buffer>> map_file(const std::string& path) {
   // Non-blocking: a pipe without a writer is refused below instead of waited for.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {
-    return Error{ErrorCode::io, "cannot open '" + path + "': " + std::strerror(errno) + "."};
+    return Error{ErrorCode::io, "cannot open '" + path + "': " + std::strerror(errno) + ".",
+                 "Check that the path is right and that you may read it."};
   }
   struct stat status {};
   const bool known = ::fstat(file, &status) == 0;
@@ -34,8 +35,9 @@ Result<std::shared_ptr<Buffer>> map_file(const std::string& path) {
   const int reason = errno;
   ::close(file);  // the mapping keeps the file
   if (start == MAP_FAILED) {
-    return Error{ErrorCode::io, "cannot map '" + path + "' (" + std::to_string(size_bytes) +
-                                    " bytes): " + std::strerror(reason) + "."};
+    return Error{ErrorCode::io,
+                 "cannot map '" + path + "' (" + std::to_string(size_bytes) + " bytes): " + std::strerror(reason) + ".",
+                 "Close other programs, or copy the file to a local disk."};
   }
   ::madvise(start, size_bytes, MADV_WILLNEED);
   const std::shared_ptr<const void> owner(

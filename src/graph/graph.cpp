@@ -98,7 +98,9 @@ void Graph::set_output(std::size_t i, Value* value) { outputs_.at(i) = value; }
 Result<Node*> Graph::add(std::string_view op_name, Attributes attributes, std::vector<Value*> inputs,
                          std::string_view node_name, Node* before, std::vector<std::unique_ptr<Graph>> regions) {
   const OpDef* op = registry_->find(op_name);
-  if (op == nullptr) return Error{ErrorCode::unsupported, "there is no operator '" + std::string(op_name) + "'."};
+  if (op == nullptr)
+    return Error{ErrorCode::unsupported, "there is no operator '" + std::string(op_name) + "'.",
+                 "docs/operators.md lists the operators."};
   auto completed = op->complete(std::move(attributes));
   if (!completed.ok()) return std::move(completed).error().at_node(node_name);
   Part part{op, std::move(completed).value(), {}};
@@ -111,8 +113,10 @@ Result<Node*> Graph::add_parts(std::vector<Part> parts, std::size_t anchor, std:
                                std::string_view node_name, Node* before, std::vector<std::unique_ptr<Graph>> regions) {
   const OpDef& op = *parts.at(anchor).op;
   if (static_cast<int>(regions.size()) != op.region_count) {
-    return Error{ErrorCode::invalid_model, "operator " + op.name + " owns " + std::to_string(op.region_count) +
-                                               " graphs, found " + std::to_string(regions.size()) + "."}
+    return Error{ErrorCode::invalid_model,
+                 "operator " + op.name + " owns " + std::to_string(op.region_count) + " graphs, found " +
+                     std::to_string(regions.size()) + ".",
+                 "docs/operators.md says what the operator takes."}
         .at_node(node_name);
   }
   std::vector<DimCheck> checks = checks_;

@@ -13,9 +13,10 @@ class Interpreter {
 
   Result<std::vector<Tensor>> run(const Graph& graph, const std::vector<Tensor>& inputs) {
     if (inputs.size() != graph.inputs().size()) {
-      return Error{ErrorCode::invalid_argument, "graph '" + graph.name + "' takes " +
-                                                    std::to_string(graph.inputs().size()) + " inputs, found " +
-                                                    std::to_string(inputs.size()) + "."};
+      return Error{ErrorCode::invalid_argument,
+                   "graph '" + graph.name + "' takes " + std::to_string(graph.inputs().size()) + " inputs, found " +
+                       std::to_string(inputs.size()) + ".",
+                   "Give every input once."};
     }
     TRY_VOID(bind_inputs(graph, inputs));
     for (const auto& node : graph.nodes()) {
@@ -36,8 +37,10 @@ class Interpreter {
       const Value& input = *graph.inputs()[i];
       const std::string what = "input '" + input.name + "'";
       if (inputs[i].dtype() != input.type.dtype) {
-        return Error{ErrorCode::invalid_argument, what + " is " + std::string(name_of(inputs[i].dtype())) +
-                                                      "; expected " + std::string(name_of(input.type.dtype)) + "."};
+        return Error{ErrorCode::invalid_argument,
+                     what + " is " + std::string(name_of(inputs[i].dtype())) + "; expected " +
+                         std::string(name_of(input.type.dtype)) + ".",
+                     "Give a tensor of that dtype."};
       }
       TRY_VOID(bind_shape(input.type.shape, inputs[i].sizes(), what, bindings_));
       values_[&input] = inputs[i];
@@ -58,9 +61,10 @@ class Interpreter {
       const auto left = check.left.evaluate(bindings_);
       const auto right = check.right.evaluate(bindings_);
       if (!left.has_value() || !right.has_value() || holds(check.relation, *left, *right)) continue;
-      return Error{ErrorCode::shape_mismatch, check.why + " Found " + check.left.text() + " = " +
-                                                  std::to_string(*left) + " and " + check.right.text() + " = " +
-                                                  std::to_string(*right) + "."};
+      return Error{ErrorCode::shape_mismatch,
+                   check.why + " Found " + check.left.text() + " = " + std::to_string(*left) + " and " +
+                       check.right.text() + " = " + std::to_string(*right) + ".",
+                   "Give inputs whose sizes fit together."};
     }
     return {};
   }
@@ -72,8 +76,10 @@ class Interpreter {
       if (part.op->name == "bind") TRY_VOID(bind(part, values_.at(node.input(0))));
       const auto attributes = part.attributes.evaluate(bindings_);
       if (!attributes.has_value()) {
-        return Error{ErrorCode::shape_mismatch, "a size of " + part.op->name + " cannot be known from the inputs: " +
-                                                    print_attributes(part.attributes) + "."};
+        return Error{ErrorCode::shape_mismatch,
+                     "a size of " + part.op->name +
+                         " cannot be known from the inputs: " + print_attributes(part.attributes) + ".",
+                     "Bind the size to an input or to data."};
       }
       std::vector<Tensor> operands;
       for (const int operand : part.operands) {
@@ -142,7 +148,9 @@ class Interpreter {
       values.push_back(values_.at(node.anchor_input(i)));
     std::vector<std::vector<Tensor>> rows(body.outputs().size() - 1 - carried);
     for (std::int64_t trip = 0; trip < limit && again; ++trip) {
-      if (trip == most_trips) return Error{ErrorCode::unsupported, "the loop ran 10,000,000 trips without ending."};
+      if (trip == most_trips)
+        return Error{ErrorCode::unsupported, "the loop ran 10,000,000 trips without ending.",
+                     "Give the loop a trip count or a condition that ends it."};
       values[0] = Tensor::from_integers(DType::i64, scalar, std::array{trip});
       TRY(const std::vector<Tensor> results, Interpreter(bindings_, observe_).run(body, values));
       if (node.anchor_input(1) != nullptr) again = load_integer(results[0].view().data, DType::boolean) != 0;
@@ -170,9 +178,10 @@ class Interpreter {
     const std::size_t row_bytes = static_cast<std::size_t>(row.element_count()) * size_bytes(type.dtype);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].sizes() != rows[0].sizes()) {
-        return Error{ErrorCode::shape_mismatch, "the rows that a loop stacks differ in size: trip 0 gave " +
-                                                    rows[0].type().text() + ", trip " + std::to_string(i) + " " +
-                                                    rows[i].type().text() + "."};
+        return Error{ErrorCode::shape_mismatch,
+                     "the rows that a loop stacks differ in size: trip 0 gave " + rows[0].type().text() + ", trip " +
+                         std::to_string(i) + " " + rows[i].type().text() + ".",
+                     "Make every trip give a result of one size (Pad)."};
       }
       copy_elements(rows[i].view(), TensorView(row, out.view().data + i * row_bytes));
     }

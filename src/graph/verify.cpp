@@ -7,9 +7,12 @@
 namespace polyphase {
 namespace {
 
-Error broken(const Node& node, const std::string& what) {
-  return Error{ErrorCode::invalid_model, what, "This graph breaks the rules of the IR.", node.name()};
+Error unsound(const std::string& what, const std::string& node = "") {
+  return Error{ErrorCode::invalid_model, what, "This graph breaks the rules of the IR: build graphs with Graph::add.",
+               node};
 }
+
+Error broken(const Node& node, const std::string& what) { return unsound(what, node.name()); }
 
 class Verifier {
  public:
@@ -17,31 +20,27 @@ class Verifier {
 
   Result<void> run() {
     for (const auto& input : graph_.inputs()) {
-      if (input->producer != nullptr)
-        return Error{ErrorCode::invalid_model, "graph input '" + input->name + "' has a producer."};
+      if (input->producer != nullptr) return unsound("graph input '" + input->name + "' has a producer.");
       TRY_VOID(define(*input, "a graph input"));
     }
     for (const auto& node : graph_.nodes()) TRY_VOID(verify_node(*node));
     for (const Value* output : graph_.outputs()) {
       if (defined_.count(output) == 0)
-        return Error{ErrorCode::invalid_model,
-                     "output '" + output->name + "' is not a value of graph '" + graph_.name + "'."};
+        return unsound("output '" + output->name + "' is not a value of graph '" + graph_.name + "'.");
     }
     std::set<std::string> names;
     for (const std::string& name : graph_.output_names()) {
-      if (!names.insert(name).second) return Error{ErrorCode::invalid_model, "two outputs are named '" + name + "'."};
+      if (!names.insert(name).second) return unsound("two outputs are named '" + name + "'.");
     }
     return verify_users();
   }
 
  private:
   Result<void> define(const Value& value, const std::string& where) {
-    if (!names_.insert(value.name).second)
-      return Error{ErrorCode::invalid_model, "two values are named '" + value.name + "' (" + where + ")."};
+    if (!names_.insert(value.name).second) return unsound("two values are named '" + value.name + "' (" + where + ").");
     if (value.layout.is_set() && value.layout.rank() != value.type.shape.rank()) {
-      return Error{ErrorCode::invalid_model, "value '" + value.name + "' of rank " +
-                                                 std::to_string(value.type.shape.rank()) + " has the layout " +
-                                                 value.layout.text() + "."};
+      return unsound("value '" + value.name + "' of rank " + std::to_string(value.type.shape.rank()) +
+                     " has the layout " + value.layout.text() + ".");
     }
     defined_.insert(&value);
     return {};
@@ -105,7 +104,7 @@ class Verifier {
     for (const Value* value : defined_) {
       for (const Node* user : value->users) {
         if (std::find(user->inputs().begin(), user->inputs().end(), value) == user->inputs().end()) {
-          return Error{ErrorCode::invalid_model, "value '" + value->name + "' lists a user that does not use it."};
+          return unsound("value '" + value->name + "' lists a user that does not use it.");
         }
       }
     }

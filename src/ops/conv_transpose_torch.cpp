@@ -7,7 +7,9 @@
 namespace polyphase {
 namespace {
 
-Error refuse(const std::string& words) { return {ErrorCode::invalid_model, words}; }
+Error refuse(const std::string& words) {
+  return {ErrorCode::invalid_model, words, "(PyTorch refuses the same: change the call of conv_transpose.)"};
+}
 
 // A list of one entry counts for every axis.
 template <typename T>

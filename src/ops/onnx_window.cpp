@@ -74,7 +74,8 @@ Result<WindowForm> read_onnx_window(const OnnxWindowSettings& given, std::vector
   if (spatial < 1 || spatial > 3) {
     return Error{ErrorCode::unsupported,
                  given.op + ": the input must be (N, C, one to three spatial axes), rank 3 to 5, found " +
-                     given.input.text() + "."};
+                     given.input.text() + ".",
+                 "Join axes, so that at most three spatial ones are left."};
   }
   if (given.kernel.size() != static_cast<std::size_t>(spatial)) {
     return refuse(given, "the kernel must have one size per spatial axis (" + std::to_string(spatial) + "), found " +

@@ -71,27 +71,32 @@ Result<Attributes> OpDef::complete(Attributes given) const {
   for (const auto& [given_name, value] : given.values()) {
     const AttributeSpec* spec = find_attribute(given_name);
     if (spec == nullptr) {
-      return Error{ErrorCode::invalid_argument, "operator " + name + " has no attribute '" + given_name + "'."};
+      return Error{ErrorCode::invalid_argument, "operator " + name + " has no attribute '" + given_name + "'.",
+                   "docs/operators.md lists the attributes of each operator."};
     }
     if (kind_of(value) != spec->kind) {
-      return Error{ErrorCode::invalid_argument, "attribute '" + given_name + "' of operator " + name +
-                                                    " must be of kind " + std::string(name_of(spec->kind)) +
-                                                    ", found " + std::string(name_of(kind_of(value))) + "."};
+      return Error{ErrorCode::invalid_argument,
+                   "attribute '" + given_name + "' of operator " + name + " must be of kind " +
+                       std::string(name_of(spec->kind)) + ", found " + std::string(name_of(kind_of(value))) + ".",
+                   "docs/operators.md lists the attributes of each operator."};
     }
     if (spec->kind == AttributeKind::word) {
       const std::string& word = std::get<std::string>(value);
       if (!spec->words.empty() && std::find(spec->words.begin(), spec->words.end(), word) == spec->words.end()) {
         std::string known;
         for (const std::string& allowed : spec->words) known += (known.empty() ? "" : ", ") + allowed;
-        return Error{ErrorCode::invalid_argument, "attribute '" + given_name + "' of operator " + name + " is '" +
-                                                      word.substr(0, 60) + "'; it must be one of: " + known + "."};
+        return Error{ErrorCode::invalid_argument,
+                     "attribute '" + given_name + "' of operator " + name + " is '" + word.substr(0, 60) +
+                         "'; it must be one of: " + known + ".",
+                     "Use one of these words."};
       }
     }
   }
   for (const AttributeSpec& spec : attributes) {
     if (given.has(spec.name)) continue;
     if (!spec.default_value.has_value()) {
-      return Error{ErrorCode::invalid_argument, "operator " + name + " needs the attribute '" + spec.name + "'."};
+      return Error{ErrorCode::invalid_argument, "operator " + name + " needs the attribute '" + spec.name + "'.",
+                   "docs/operators.md lists the attributes of each operator."};
     }
     given.set(spec.name, *spec.default_value);
   }
@@ -122,13 +127,15 @@ Result<void> check_operand_count(const OpDef& op, std::span<const OperandInfo> i
 
 Result<void> check_result(const OpDef& op, const Type& type) {
   if (type.shape.rank() > max_rank) {
-    return Error{ErrorCode::unsupported, "operator " + op.name + " would give a tensor of rank " +
-                                             std::to_string(type.shape.rank()) + "; the highest rank is " +
-                                             std::to_string(max_rank) + "."};
+    return Error{ErrorCode::unsupported,
+                 "operator " + op.name + " would give a tensor of rank " + std::to_string(type.shape.rank()) +
+                     "; the highest rank is " + std::to_string(max_rank) + ".",
+                 "Use fewer axes."};
   }
   for (const Dim& dim : type.shape) {
     if (dim.overflowed()) {
-      return Error{ErrorCode::invalid_model, "operator " + op.name + " would give a size beyond 64-bit arithmetic."};
+      return Error{ErrorCode::invalid_model, "operator " + op.name + " would give a size beyond 64-bit arithmetic.",
+                   "Use smaller sizes."};
     }
     if (dim.range().high < 0) {
       return Error{ErrorCode::invalid_model,
@@ -138,9 +145,20 @@ Result<void> check_result(const OpDef& op, const Type& type) {
   const Dim bytes = type.shape.element_count() * Dim(static_cast<std::int64_t>(size_bytes(type.dtype)));
   if (bytes.overflowed() || bytes.range().low > (std::int64_t{1} << 47)) {
     return Error{ErrorCode::out_of_memory,
-                 "operator " + op.name + " would give " + type.text() + ", more than any memory holds."};
+                 "operator " + op.name + " would give " + type.text() + ", more than any memory holds.",
+                 "Use smaller sizes."};
   }
   return {};
+}
+
+Result<std::vector<Type>> checked_types(const OpDef& op, const Attributes& attributes,
+                                        std::span<const OperandInfo> inputs, std::vector<DimCheck>& checks,
+                                        std::span<const RegionTypes> regions) {
+  TRY_VOID(check_operand_count(op, inputs));
+  CHECK(op.infer != nullptr);
+  TRY(std::vector<Type> types, op.infer(InferContext(op, attributes, inputs, checks, regions)));
+  for (const Type& type : types) TRY_VOID(check_result(op, type));
+  return types;
 }
 
 }  // namespace
@@ -148,11 +166,12 @@ Result<void> check_result(const OpDef& op, const Type& type) {
 Result<std::vector<Type>> infer_types(const OpDef& op, const Attributes& attributes,
                                       std::span<const OperandInfo> inputs, std::vector<DimCheck>& checks,
                                       std::span<const RegionTypes> regions) {
-  TRY_VOID(check_operand_count(op, inputs));
-  CHECK(op.infer != nullptr);
-  TRY(std::vector<Type> types, op.infer(InferContext(op, attributes, inputs, checks, regions)));
-  for (const Type& type : types) TRY_VOID(check_result(op, type));
-  return types;
+  auto types = checked_types(op, attributes, inputs, checks, regions);
+  if (types.ok()) return types;
+  Error error = std::move(types).error();
+  if (error.hint.empty() && error.code == ErrorCode::invalid_model)
+    error.hint = "docs/operators.md says what " + op.name + " takes; export the model again if a tool wrote it.";
+  return error;
 }
 
 namespace {
@@ -210,15 +229,19 @@ Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span
 Result<void> run_reference(const OpDef& op, const ReferenceContext& context) {
   const auto empty = [](const TensorView& result) { return result.empty(); };
   if (std::all_of(context.outputs.begin(), context.outputs.end(), empty)) return {};
-  return op.reference(context);
+  auto done = op.reference(context);
+  if (done.ok()) return done;
+  Error error = std::move(done).error();
+  if (error.hint.empty()) error.hint = "The data given does not fit the model: check the values of the inputs.";
+  return error;
 }
 
 Result<std::vector<Tensor>> evaluate_reference(const OpDef& op, const Attributes& attributes,
                                                std::span<const Tensor> inputs) {
   if (op.reference == nullptr || has_symbols(attributes)) {
-    return Error{
-        ErrorCode::unsupported,
-        "operator " + op.name + " cannot be computed on its own: it owns a graph or depends on unknown sizes."};
+    return Error{ErrorCode::unsupported,
+                 "operator " + op.name + " cannot be computed on its own: it owns a graph or depends on unknown sizes.",
+                 "Run it in a graph."};
   }
   std::vector<Type> types(inputs.size());
   std::vector<std::vector<Dim>> contents(inputs.size());

@@ -15,7 +15,8 @@ Registry Registry::built_in() {
 Result<void> Registry::add(std::shared_ptr<const OpDef> op) {
   const std::string name = op->name;
   if (!operators_.emplace(name, std::move(op)).second) {
-    return Error{ErrorCode::invalid_argument, "an operator named '" + name + "' exists already."};
+    return Error{ErrorCode::invalid_argument, "an operator named '" + name + "' exists already.",
+                 "Give the operator another name."};
   }
   return {};
 }

@@ -84,8 +84,10 @@ Result<std::vector<Tensor>> Context::run(const RunRequest& request, std::shared_
   TRY_VOID(run_block(0));
   for (std::size_t port = 0; port < ports; ++port) {
     if (!outputs_[port].valid()) {
-      return Error{ErrorCode::invalid_model, "output '" + session_.program().engine->outputs[port].name +
-                                                 "' has a size that no step of this run gave."};
+      return Error{
+          ErrorCode::invalid_model,
+          "output '" + session_.program().engine->outputs[port].name + "' has a size that no step of this run gave.",
+          "Compile the model again."};
     }
   }
   hand_out();
@@ -138,8 +140,10 @@ Result<void> Context::make_output(std::size_t port) {
   if (!request_->outputs.empty() && request_->outputs[port].data != nullptr) {
     const TensorView& given = request_->outputs[port];
     if (given.dtype != desc.dtype) {
-      return Error{ErrorCode::invalid_argument, what + " is " + std::string(name_of(desc.dtype)) +
-                                                    "; the memory given is " + std::string(name_of(given.dtype)) + "."};
+      return Error{ErrorCode::invalid_argument,
+                   what + " is " + std::string(name_of(desc.dtype)) + "; the memory given is " +
+                       std::string(name_of(given.dtype)) + ".",
+                   "Give memory of that dtype."};
     }
     DimBindings none;
     const Shape shape = Shape::from_sizes({desc.size_span().begin(), desc.size_span().end()});
@@ -164,10 +168,11 @@ void Context::hand_out() {
 
 Result<void> Context::stopped() const {
   if (request_->cancelled != nullptr && request_->cancelled->load(std::memory_order_relaxed)) {
-    return Error{ErrorCode::cancelled, "the run was cancelled."};
+    return Error{ErrorCode::cancelled, "the run was cancelled.", "Run it again to have its results."};
   }
   if (request_->deadline.has_value() && std::chrono::steady_clock::now() > *request_->deadline) {
-    return Error{ErrorCode::cancelled, "the run did not end before its deadline."};
+    return Error{ErrorCode::cancelled, "the run did not end before its deadline.",
+                 "Give it more time, more threads or smaller inputs."};
   }
   return {};
 }
@@ -218,7 +223,8 @@ Result<void> Context::show(int value, int index, bool is_result) {
 Result<void> Context::run_step(int index) {
   const ProgramStep& step = session_.program().steps[static_cast<std::size_t>(index)];
   if (plans_[static_cast<std::size_t>(step.level)] == nullptr) {
-    return Error{ErrorCode::invalid_model, "a size is used before the step that gives it."}.at_node(step.desc.name);
+    return Error{ErrorCode::invalid_model, "a size is used before the step that gives it.", "Compile the model again."}
+        .at_node(step.desc.name);
   }
   switch (step.step->kind) {
     case StepKind::kernel:
@@ -282,7 +288,9 @@ Error Context::fault_of(const ProgramStep& step, const StepPlan& plan, const cha
     auto again = run_reference(*part.op, {part.attributes, inputs, outputs});
     if (!again.ok()) return std::move(again).error().at_node(step.desc.name);
   }
-  return Error{ErrorCode::invalid_argument, std::string(fault) + "."}.at_node(step.desc.name);
+  return Error{ErrorCode::invalid_argument, std::string(fault) + ".",
+               "The data given does not fit the model: check the values of the inputs."}
+      .at_node(step.desc.name);
 }
 
 }  // namespace polyphase

@@ -33,8 +33,10 @@ Result<void> Context::run_bind(const ProgramStep& step) {
     elements.push_back(load_integer(from.data + at[0] * static_cast<std::int64_t>(size_bytes(from.dtype)), from.dtype));
   });
   if (static_cast<std::int64_t>(elements.size()) != count) {
-    return Error{ErrorCode::shape_mismatch, std::to_string(count) + " sizes are read from data that holds " +
-                                                std::to_string(elements.size()) + " numbers."}
+    return Error{
+        ErrorCode::shape_mismatch,
+        std::to_string(count) + " sizes are read from data that holds " + std::to_string(elements.size()) + " numbers.",
+        "Feed data of the size that the model expects."}
         .at_node(step.desc.name);
   }
   DimBindings bindings = plans_[static_cast<std::size_t>(step.scope)]->bindings;
@@ -59,9 +61,10 @@ Result<void> move_elements(const TensorView& from, const TensorView& to, const P
   const auto a = from.size_span();
   const auto b = to.size_span();
   if (from.dtype != to.dtype || !std::equal(a.begin(), a.end(), b.begin(), b.end())) {
-    return Error{ErrorCode::shape_mismatch, "a graph of this node gives " +
-                                                Shape::from_sizes({a.begin(), a.end()}).text() + " where " +
-                                                Shape::from_sizes({b.begin(), b.end()}).text() + " is expected."}
+    return Error{ErrorCode::shape_mismatch,
+                 "a graph of this node gives " + Shape::from_sizes({a.begin(), a.end()}).text() + " where " +
+                     Shape::from_sizes({b.begin(), b.end()}).text() + " is expected.",
+                 "Give inputs for which both sides have one size."}
         .at_node(step.desc.name);
   }
   if (!from.empty() && from.data != to.data) copy_elements(from, to);
@@ -277,10 +280,11 @@ class LoopRun {
     if (is_sized_before(to)) return move_elements(row, row_of(context_.view_of(to), trip), step_);
     if (trip == 0) rows_[i].sizes = sizes_of(row);
     if (rows_[i].sizes != sizes_of(row)) {
-      return Error{ErrorCode::shape_mismatch, "the rows that a loop stacks differ in size: trip 0 gave " +
-                                                  Shape::from_sizes(rows_[i].sizes).text() + ", trip " +
-                                                  std::to_string(trip) + " " + Shape::from_sizes(sizes_of(row)).text() +
-                                                  "."}
+      return Error{ErrorCode::shape_mismatch,
+                   "the rows that a loop stacks differ in size: trip 0 gave " +
+                       Shape::from_sizes(rows_[i].sizes).text() + ", trip " + std::to_string(trip) + " " +
+                       Shape::from_sizes(sizes_of(row)).text() + ".",
+                   "Make every trip give a result of one size (Pad)."}
           .at_node(step_.desc.name);
     }
     return append(rows_[i], row);

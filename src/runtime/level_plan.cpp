@@ -61,7 +61,8 @@ class Planner {
         return dim.is_constant() ? number : dim.text() + " = " + number;
       };
       return Error{ErrorCode::shape_mismatch,
-                   check.why + " Found " + words(check.left, left) + " and " + words(check.right, right) + "."};
+                   check.why + " Found " + words(check.left, left) + " and " + words(check.right, right) + ".",
+                   "Give inputs whose sizes fit together."};
     }
     return {};
   }
@@ -137,8 +138,9 @@ class Planner {
     if (std::all_of(plan.outputs.begin(), plan.outputs.end(), [](const TensorDesc& d) { return d.empty(); })) return {};
     auto desc = evaluate(step.desc, out_->bindings);
     if (!desc.has_value()) {
-      return Error{ErrorCode::shape_mismatch, "an attribute cannot be computed with " + sizes_text() + "."}.at_node(
-          step.desc.name);
+      return Error{ErrorCode::shape_mismatch, "an attribute cannot be computed with " + sizes_text() + ".",
+                   "Give inputs of other sizes."}
+          .at_node(step.desc.name);
     }
     plan.desc = std::move(*desc);
     double seconds = 0;

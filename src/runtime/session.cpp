@@ -20,8 +20,10 @@ Result<std::vector<std::int64_t>> Session::bind_inputs(
     const std::vector<std::vector<std::int64_t>>& input_sizes) const {
   const Engine& engine = *program_->engine;
   if (input_sizes.size() != engine.inputs.size()) {
-    return Error{ErrorCode::invalid_argument, "the model takes " + std::to_string(engine.inputs.size()) +
-                                                  " inputs, found " + std::to_string(input_sizes.size()) + "."};
+    return Error{ErrorCode::invalid_argument,
+                 "the model takes " + std::to_string(engine.inputs.size()) + " inputs, found " +
+                     std::to_string(input_sizes.size()) + ".",
+                 "Give every input of the engine."};
   }
   DimBindings bindings;
   const auto shape_of = [&](std::size_t i) -> const Shape& {
@@ -81,14 +83,16 @@ Result<std::vector<Tensor>> Session::run(const RunRequest& request) {
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const DType expected = engine.values[static_cast<std::size_t>(engine.inputs[i].value)].type.dtype;
     if (request.inputs[i].dtype == expected) continue;
-    return Error{ErrorCode::invalid_argument, "input '" + engine.inputs[i].name + "' is " +
-                                                  std::string(name_of(request.inputs[i].dtype)) + "; expected " +
-                                                  std::string(name_of(expected)) + "."};
+    return Error{ErrorCode::invalid_argument,
+                 "input '" + engine.inputs[i].name + "' is " + std::string(name_of(request.inputs[i].dtype)) +
+                     "; expected " + std::string(name_of(expected)) + ".",
+                 "Give a tensor of that dtype."};
   }
   if (!request.outputs.empty() && request.outputs.size() != engine.outputs.size()) {
-    return Error{ErrorCode::invalid_argument, "the model gives " + std::to_string(engine.outputs.size()) +
-                                                  " outputs, found memory for " +
-                                                  std::to_string(request.outputs.size()) + "."};
+    return Error{ErrorCode::invalid_argument,
+                 "the model gives " + std::to_string(engine.outputs.size()) + " outputs, found memory for " +
+                     std::to_string(request.outputs.size()) + ".",
+                 "Give memory for every output, or for none."};
   }
   TRY(auto level, plan(0, {}, std::move(symbols)));
   auto context = borrow();

@@ -155,7 +155,7 @@ TEST_F(CApi, RefusesWhatItCannotRead) {
   const auto x = borrow(x_, {2, 3});
   const auto k = borrow(k_, {1});
   EXPECT_EQ(POLYPHASE_INVALID_ARGUMENT, run({x.get()}));
-  EXPECT_EQ("the model takes 2 inputs, found 1.", text_);
+  EXPECT_EQ("the model takes 2 inputs, found 1. Give every input of the engine.", text_);
   EXPECT_EQ(POLYPHASE_SHAPE_MISMATCH, run({borrow(x_, {3, 2}).get(), k.get()})) << text_;
   x->dl_tensor.device.device_type = kDLCUDA;
   EXPECT_EQ(POLYPHASE_INVALID_ARGUMENT, run({x.get(), k.get()}));
@@ -192,11 +192,11 @@ TEST_F(CApi, StopsWhenAskedTo) {
   EXPECT_EQ(POLYPHASE_OK, run({x.get(), k.get()}, &options));
   polyphase_cancel_request(cancel.get());
   EXPECT_EQ(POLYPHASE_CANCELLED, run({x.get(), k.get()}, &options));
-  EXPECT_EQ("the run was cancelled.", text_);
+  EXPECT_EQ("the run was cancelled. Run it again to have its results.", text_);
   polyphase_cancel_reset(cancel.get());
   options.timeout_seconds = 1e-9;
   EXPECT_EQ(POLYPHASE_CANCELLED, run({x.get(), k.get()}, &options));
-  EXPECT_EQ("the run did not end before its deadline.", text_);
+  EXPECT_EQ("the run did not end before its deadline. Give it more time, more threads or smaller inputs.", text_);
   options.timeout_seconds = 1e300;
   EXPECT_EQ(POLYPHASE_OK, run({x.get(), k.get()}, &options)) << text_;
   options.timeout_seconds = -1;

@@ -104,7 +104,7 @@ TEST(Compile, RefusesOptionsInFullWords) {
   EXPECT_EQ(refusal(options), "there is no target 'sparc'. Targets are native, portable, scalar, avx2 and avx512.");
   options = {};
   options.dims["H"] = {9, 3};
-  EXPECT_EQ(refusal(options), "the range of size 'H', 9..3, holds no size.");
+  EXPECT_EQ(refusal(options), "the range of size 'H', 9..3, holds no size. Give low and high with 0 <= low <= high.");
   options = {};
   options.tune_for["nobody"] = {1};
   EXPECT_EQ(refusal(options).rfind(

@@ -56,9 +56,10 @@ TEST(Handles, RunTheSanityCaseByPositionAndByName) {
     EXPECT_TRUE(session->run_named(named).ok());
     const NamedView wrong[] = {{"z", view(k, {1})}};
     EXPECT_EQ(refusal(session->run_named(wrong)), "there is no input 'z'. The model's inputs are: x, k.");
-    EXPECT_EQ(refusal(session->run_named(std::span(named, 1))), "input 'x' is missing.");
+    EXPECT_EQ(refusal(session->run_named(std::span(named, 1))),
+              "input 'x' is missing. Give every input of the engine.");
     EXPECT_EQ(refusal(session->run({view(x, {1, 1, 3}), view(static_cast<const float*>(nullptr), {1})})),
-              "input 'k' has no memory: its data is null.");
+              "input 'k' has no memory: its data is null. Set data to the first element.");
     EXPECT_EQ(session->output_sizes({{1, 1, 9}, {1}})->front(), (std::vector<std::int64_t>{1, 1, 17}));
     EXPECT_LE(session->counters().packs, portable ? 1U : 0U);
   }

@@ -257,7 +257,10 @@ TEST(Networks, RefuseIndicesOutsideTheirAxis) {
       const auto found = session->run({view(x.data(), {4, 4}), view(indices.data(), {1, 2})});
       ASSERT_EQ(found.ok(), index >= -4 && index < 4) << call << " of " << index;
       EXPECT_EQ(found.ok() ? "" : found.error().text(),
-                found.ok() ? "" : "node 'pick': an index lies outside its axis.");
+                found.ok()
+                    ? ""
+                    : "node 'pick': an index lies outside its axis. The data given does not fit the model: check the "
+                      "values of the inputs.");
     }
   }
 }

@@ -213,7 +213,8 @@ TEST_F(EngineFile, OtherFilesAreNamed) {
 
 TEST_F(EngineFile, OnlyRegularFilesAreRead) {
   EXPECT_EQ(read_engine(path("absent.ppe"), registry_).error().text(),
-            "cannot open '" + path("absent.ppe") + "': No such file or directory.");
+            "cannot open '" + path("absent.ppe") +
+                "': No such file or directory. Check that the path is right and that you may read it.");
   EXPECT_NE(read_engine(folder_.string(), registry_).error().text().find("is a folder, not a file"), std::string::npos);
   EXPECT_NE(read_engine("/dev/zero", registry_).error().text().find("is a device or a pipe, not a file"),
             std::string::npos);

@@ -55,7 +55,8 @@ TEST(Refusals, Selection) {
        [](ModelBuilder& m) {
          m.node("TopK", {"x"}, {"y"}, {{"k", INT64_C(9)}});
        },
-       "node 'TopK_1': top_k: k (9) must not exceed axis 2 of f32[2, 3, 4]. (operator TopK, version 1)"},
+       "node 'TopK_1': top_k: k (9) must not exceed axis 2 of f32[2, 3, 4]. docs/operators.md says what top_k takes; "
+       "export the model again if a tool wrote it. (operator TopK, version 1)"},
       {18,
        [](ModelBuilder& m) {
          m.node("TopK", {"x", "k"}, {"y"}, {{"axis", INT64_C(3)}});
@@ -75,14 +76,13 @@ TEST(Refusals, Selection) {
        [](ModelBuilder& m) {
          m.node("OneHot", {"i", "k", "m"}, {"y"});
        },
-       "node 'OneHot_1': one_hot: operand 'values' must be [2], the values off and on, found [3, 4]. (operator OneHot, "
-       "version 11)"},
+       "node 'OneHot_1': one_hot: operand 'values' must be [2], the values off and on, found [3, 4]. docs/operators.md "
+       "says what one_hot takes; export the model again if a tool wrote it. (operator OneHot, version 11)"},
       {18, [](ModelBuilder& m) { m.node("EyeLike", {"x"}, {"y"}); },
        rule("EyeLike", "the operand must be a matrix, found f32[2, 3, 4].", "EyeLike, version 9")},
       {18, [](ModelBuilder& m) { m.node("Trilu", {"i"}, {"y"}); },
-       "node 'Trilu_1': trilu: the operand must be matrices, of rank 2 or above, found i64[5]. (operator Trilu, "
-       "version "
-       "14)"},
+       "node 'Trilu_1': trilu: the operand must be matrices, of rank 2 or above, found i64[5]. docs/operators.md says "
+       "what trilu takes; export the model again if a tool wrote it. (operator Trilu, version 14)"},
       {18,
        [](ModelBuilder& m) {
          m.node("CumSum", {"k", "k"}, {"y"});
@@ -93,8 +93,8 @@ TEST(Refusals, Selection) {
          m.integer("three", 3);
          m.node("CumSum", {"x", "three"}, {"y"});
        },
-       "node 'CumSum_1': cum_sum: the axis must be from -3 to 2 for f32[2, 3, 4], found 3. (operator CumSum, version "
-       "14)"},
+       "node 'CumSum_1': cum_sum: the axis must be from -3 to 2 for f32[2, 3, 4], found 3. docs/operators.md says what "
+       "cum_sum takes; export the model again if a tool wrote it. (operator CumSum, version 14)"},
   });
 }
 
@@ -115,14 +115,15 @@ TEST(Refusals, Scatters) {
          m.node("ScatterElements", {"x", "i", "x"}, {"y"});
        },
        "node 'ScatterElements_1': scatter_elements: 'indices' must have the rank of 'x', found [5] and [2, 3, 4]. "
-       "(operator ScatterElements, version 18)"},
+       "docs/operators.md says what scatter_elements takes; export the model again if a tool wrote it. (operator "
+       "ScatterElements, version 18)"},
       {18,
        [](ModelBuilder& m) {
          m.node("ScatterND", {"x", "i", "x"}, {"y"});
        },
        "node 'ScatterND_1': scatter_nd: the last axis of 'indices' must be a known number from 1 to the rank of 'x', "
-       "3, "
-       "found [5]. (operator ScatterND, version 18)"},
+       "3, found [5]. docs/operators.md says what scatter_nd takes; export the model again if a tool wrote it. "
+       "(operator ScatterND, version 18)"},
       {24,
        [](ModelBuilder& m) {
          m.node("TensorScatter", {"x", "x"}, {"y"}, {{"axis", INT64_C(0)}});
@@ -137,9 +138,8 @@ TEST(Refusals, Images) {
        [](ModelBuilder& m) {
          m.node("RoiAlign", {"x", "m", "i"}, {"y"});
        },
-       "node 'RoiAlign_1': roi_align: operand 'x' must be (N, C, H, W), found f32[2, 3, 4]. (operator RoiAlign, "
-       "version "
-       "16)"},
+       "node 'RoiAlign_1': roi_align: operand 'x' must be (N, C, H, W), found f32[2, 3, 4]. docs/operators.md says "
+       "what roi_align takes; export the model again if a tool wrote it. (operator RoiAlign, version 16)"},
       {18,
        [](ModelBuilder& m) {
          m.node("RoiAlign", {"x", "m", "i"}, {"y"}, {{"mode", std::string("sum")}});
@@ -155,7 +155,8 @@ TEST(Refusals, Images) {
          m.node("NonMaxSuppression", {"m", "x"}, {"y"});
        },
        "node 'NonMaxSuppression_1': non_max_suppression: 'boxes' must be [images, boxes, 4] and 'scores' [images, "
-       "classes, boxes], found [3, 4] and [2, 3, 4]. (operator NonMaxSuppression, version 11)"},
+       "classes, boxes], found [3, 4] and [2, 3, 4]. docs/operators.md says what non_max_suppression takes; export the "
+       "model again if a tool wrote it. (operator NonMaxSuppression, version 11)"},
       {18,
        [](ModelBuilder& m) {
          m.node("Col2Im", {"x", "i", "i"}, {"y"});
@@ -182,7 +183,8 @@ TEST(Refusals, Images) {
             "4].",
             "ReverseSequence, version 10")},
       {18, [](ModelBuilder& m) { m.node("Det", {"m"}, {"y"}); },
-       "node 'Det_1': det: the number of rows (3) must equal the number of columns (4). (operator Det, version 11)"},
+       "node 'Det_1': det: the number of rows (3) must equal the number of columns (4). docs/operators.md says what "
+       "det takes; export the model again if a tool wrote it. (operator Det, version 11)"},
   });
 }
 

@@ -24,13 +24,13 @@ Known scalar(const std::string& element, DType dtype = DType::i64) {
 std::string contents(const std::string& op_name, const std::string& attributes, const std::vector<Known>& operands) {
   const OpDef& op = registry().at(op_name);
   auto parsed = parse_attributes(attributes, op.attributes);
-  if (!parsed.ok()) return parsed.error().text();
+  if (!parsed.ok()) return parsed.error().message;
   const Attributes complete = op.complete(*parsed).value();
   std::vector<OperandInfo> infos;
   for (const Known& operand : operands) infos.push_back({&operand.type, &operand.elements});
   std::vector<DimCheck> checks;
   const auto types = infer_types(op, complete, infos, checks);
-  if (!types.ok()) return types.error().text();
+  if (!types.ok()) return types.error().message;
   const Contents found = infer_contents(op, complete, infos, types->front());
   return found.has_value() ? Shape(*found).text() : "unknown";
 }

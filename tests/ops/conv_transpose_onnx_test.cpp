@@ -21,7 +21,7 @@ OnnxConvTranspose node(const std::string& input, const std::string& kernel, std:
 std::string form_of(const OnnxConvTranspose& given) {
   std::vector<DimCheck> checks;
   const auto form = onnx_conv_transpose(given, checks);
-  if (!form.ok()) return form.error().text();
+  if (!form.ok()) return form.error().message;
   const Attributes attributes{{"stride", form->stride},
                               {"dilation", form->dilation},
                               {"groups", form->groups},
@@ -187,7 +187,7 @@ std::string window_of(const OnnxWindowSettings& given) {
   std::vector<DimCheck> checks;
   const auto form = onnx_window(given, checks);
   return form.ok() ? print_attribute(form->pre) + " " + print_attribute(form->post) + (form->ceil ? " ceil" : "")
-                   : form.error().text();
+                   : form.error().message;
 }
 
 TEST(OnnxWindow, AutoPad) {

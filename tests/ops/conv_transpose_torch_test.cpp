@@ -18,7 +18,7 @@ TorchConvTranspose call(const std::vector<std::string>& input, const std::vector
 std::string form_of(const TorchConvTranspose& given) {
   std::vector<DimCheck> checks;
   const auto form = torch_conv_transpose(given, checks);
-  if (!form.ok()) return form.error().text();
+  if (!form.ok()) return form.error().message;
   return "pre=" + print_attribute(form->pre) + " post=" + print_attribute(form->post) +
          (form->unbatched ? " unbatched" : "");
 }
@@ -165,7 +165,7 @@ TEST(TorchConvTranspose, SymbolicSizesBecomeDemands) {
 std::string output_padding_for(const TorchConvTranspose& given, const std::vector<Dim>& output_size) {
   std::vector<DimCheck> checks;
   const auto found = torch_output_size(given, output_size, checks);
-  return found.ok() ? print_attribute(*found) : found.error().text();
+  return found.ok() ? print_attribute(*found) : found.error().message;
 }
 
 TEST(TorchOutputSize, RangeAndLength) {

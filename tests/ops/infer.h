@@ -32,14 +32,14 @@ inline Inferred infer(const std::string& op_name, const std::string& attribute_t
                       const std::vector<Type>& operands) {
   const OpDef& op = registry().at(op_name);
   auto parsed = parse_attributes(attribute_text, op.attributes);
-  if (!parsed.ok()) return {parsed.error().text(), {}};
+  if (!parsed.ok()) return {parsed.error().message, {}};
   auto complete = op.complete(*parsed);
-  if (!complete.ok()) return {complete.error().text(), {}};
+  if (!complete.ok()) return {complete.error().message, {}};
   std::vector<OperandInfo> infos;
   for (const Type& operand : operands) infos.push_back({&operand, nullptr});
   std::vector<DimCheck> checks;
   const auto types = infer_types(op, *complete, infos, checks);
-  if (!types.ok()) return {types.error().text(), {}};
+  if (!types.ok()) return {types.error().message, {}};
   Inferred out;
   for (const Type& type : *types) out.result += (out.result.empty() ? "" : ", ") + type.text();
   for (const DimCheck& check : checks) {
@@ -53,11 +53,11 @@ inline std::string evaluate(const std::string& op_name, const std::string& attri
                             const std::vector<Tensor>& operands) {
   const OpDef& op = registry().at(op_name);
   auto parsed = parse_attributes(attribute_text, op.attributes);
-  if (!parsed.ok()) return parsed.error().text();
+  if (!parsed.ok()) return parsed.error().message;
   auto complete = op.complete(*parsed);
-  if (!complete.ok()) return complete.error().text();
+  if (!complete.ok()) return complete.error().message;
   const auto results = evaluate_reference(op, *complete, operands);
-  return results.ok() ? print_attribute(results->front()) : results.error().text();
+  return results.ok() ? print_attribute(results->front()) : results.error().message;
 }
 
 inline Tensor tensor(DType dtype, const std::vector<std::int64_t>& sizes, const std::vector<double>& values) {

@@ -195,11 +195,12 @@ TEST(Session, KeepsItsMemoryLimitAndItsDeadline) {
       << words;
   RunRequest request = request_of({zeros(4)});
   request.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1);
-  EXPECT_EQ(refusal(*net.session, request), "the run did not end before its deadline.");
+  EXPECT_EQ(refusal(*net.session, request),
+            "the run did not end before its deadline. Give it more time, more threads or smaller inputs.");
   const std::atomic<bool> cancelled{true};
   RunRequest stopped = request_of({zeros(4)});
   stopped.cancelled = &cancelled;
-  EXPECT_EQ(refusal(*net.session, stopped), "the run was cancelled.");
+  EXPECT_EQ(refusal(*net.session, stopped), "the run was cancelled. Run it again to have its results.");
 }
 
 TEST(Session, SaysWhichStepFoundAFaultInTheData) {

@@ -85,8 +85,10 @@ Result<ModelInput> model_input(const onnx::ValueInfoProto& info, std::vector<std
   input.has_shape = info.type().tensor_type().has_shape();
   const auto& shape = info.type().tensor_type().shape();
   if (shape.dim_size() > max_rank) {
-    return Error{ErrorCode::unsupported, quoted + " has rank " + std::to_string(shape.dim_size()) +
-                                             "; the highest rank is " + std::to_string(max_rank) + "."};
+    return Error{ErrorCode::unsupported,
+                 quoted + " has rank " + std::to_string(shape.dim_size()) + "; the highest rank is " +
+                     std::to_string(max_rank) + ".",
+                 "Export the model with fewer axes."};
   }
   for (const auto& dimension : shape.dim()) {
     TRY(ModelSize size, model_size(dimension, info.name(), warnings));

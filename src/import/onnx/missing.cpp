@@ -60,8 +60,8 @@ Error MissingOperators::error() const {
                (entry.count == 1 ? " node" : " nodes") + ", the first '" + entry.first_node + "'";
     message += entry.why.empty() ? "; instead: " + nearest_alternative(domain, op_type) : ": " + entry.why;
   }
-  message += "\nChange the model as said, and export it again.";
-  Error error{ErrorCode::unsupported, std::move(message)};
+  message += ".";
+  Error error{ErrorCode::unsupported, std::move(message), "Change the model as said, and export it again."};
   if (entries_.size() == 1) error.node = entries_.begin()->second.first_node;
   return error;
 }

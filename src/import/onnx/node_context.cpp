@@ -10,10 +10,6 @@
 namespace polyphase {
 
 Error broken_rule(std::string message, std::string hint) {
-  if (hint.empty())
-    hint =
-        "The model breaks ONNX's rules: check it with onnx.checker.check_model(model, full_check=True) and export it "
-        "again.";
   return Error{ErrorCode::invalid_model, std::move(message), std::move(hint)};
 }
 

@@ -106,7 +106,10 @@ class NodeContext {
 };
 
 // Refusals in one line: a rule of ONNX is broken; or it is legal and we lack it, with what works instead.
-Error broken_rule(std::string message, std::string hint = {});
+inline constexpr const char* rule_broken_advice =
+    "The model breaks ONNX's rules: check it with onnx.checker.check_model(model, full_check=True) and export it "
+    "again.";
+Error broken_rule(std::string message, std::string hint = rule_broken_advice);
 Error lacking(std::string message, std::string hint);
 
 }  // namespace polyphase

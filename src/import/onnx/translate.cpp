@@ -129,6 +129,7 @@ Result<void> Importer::translate_body(onnx::FunctionProto& function, Scope& scop
 Result<void> Importer::translate_node(onnx::NodeProto& node, Scope& scope, std::size_t index) {
   const std::string name = name_of(node, index, *scope.body);
   const auto located = [&](Error&& error, int version) {
+    if (error.hint.empty() && error.code == ErrorCode::invalid_model) error.hint = rule_broken_advice;
     return std::move(std::move(error).at_node(name)).within("operator " + described(node, version));
   };
   if (depth_ >= max_body_depth)
