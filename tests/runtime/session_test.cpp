@@ -154,22 +154,26 @@ graph "g" (%x: f32[H, W], %y: f32[W, 2*H]) {
     return Tensor::allocate(dtype, sizes).value();
   };
   Session& session = *net.session;
-  EXPECT_EQ(refusal(session, request_of({zeros({2, 3})})), "the model takes 2 inputs, found 1.");
+  const std::string choose_sizes =
+      "`polyphase inspect` lists the sizes that the network takes; --shape and --dim of compile choose others.";
+  EXPECT_EQ(refusal(session, request_of({zeros({2, 3})})),
+            "the model takes 2 inputs, found 1. Give every input of the engine.");
   EXPECT_EQ(refusal(session, request_of({zeros({2}), zeros({3, 4})})),
-            "input 'x' has the shape [2]; expected [H, W]: rank 2 is needed, found 1.");
+            "input 'x' has the shape [2]; expected [H, W]: rank 2 is needed, found 1. " + choose_sizes);
   EXPECT_EQ(refusal(session, request_of({zeros({10, 3}), zeros({3, 20})})),
-            "input 'x' has the shape [10, 3]; expected [H, W]: axis 0 (H) must lie in 2..9, found 10.");
+            "input 'x' has the shape [10, 3]; expected [H, W]: axis 0 (H) must lie in 2..9, found 10. " + choose_sizes);
   EXPECT_EQ(refusal(session, request_of({zeros({2, 3}), zeros({4, 4})})),
-            "input 'y' has the shape [4, 4]; expected [W, 2*H]: axis 0 is 4, but W is 3 elsewhere.");
+            "input 'y' has the shape [4, 4]; expected [W, 2*H]: axis 0 is 4, but W is 3 elsewhere. " + choose_sizes);
   EXPECT_EQ(refusal(session, request_of({zeros({2, 3}), zeros({3, 5})})),
-            "input 'y' has the shape [3, 5]; expected [W, 2*H]: axis 1 must be 2*H = 4, found 5.");
+            "input 'y' has the shape [3, 5]; expected [W, 2*H]: axis 1 must be 2*H = 4, found 5. " + choose_sizes);
   EXPECT_EQ(refusal(session, request_of({zeros({2, 3}), zeros({3, 4}, DType::f64)})),
-            "input 'y' is f64; expected f32.");
+            "input 'y' is f64; expected f32. Give a tensor of that dtype.");
   RunRequest request = request_of({zeros({2, 3}), zeros({3, 4})});
   const Tensor small = zeros({2, 2, 1});
   request.outputs = {small.view()};
   EXPECT_EQ(refusal(session, request),
-            "the memory given for output 'r' has the shape [2, 2, 1]; expected [2, 2, 2]: axis 2 must be 2, found 1.");
+            "the memory given for output 'r' has the shape [2, 2, 1]; expected [2, 2, 2]: axis 2 must be 2, found 1. " +
+                choose_sizes);
   EXPECT_TRUE(session.run(request_of({zeros({2, 3}), zeros({3, 4})})).ok()) << "and goes on after refusals";
 }
 
