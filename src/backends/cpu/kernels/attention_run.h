@@ -123,16 +123,16 @@ inline void pack_panels(const AttentionOperand& o, float* to) {
 
 // ---------------------------------------------------------------- weights
 
-// exp(x) for x <= 0, 0 where the result would be subnormal. NaN stays NaN.
+// exp(x) = 2^t for x <= 0, t = x / ln(2) = n + r, |r| <= 1/2: 0 where the result would be subnormal. Adding 1.5 · 2^23
+// rounds t, and leaves n + 127 where a shift makes it the exponent of 2^n; of n = -127 that is 0. NaN stays NaN.
 POLYPHASE_INLINE VecF exp_of_nonpositive(VecF x) {
-  const VecF lowest = broadcast(-87.0F);
-  const VecF bounded = max(lowest, x);
-  const VecF n = round_nearest(bounded * broadcast(1.44269504F));
-  VecF r = fma(n, broadcast(-0.693359375F), bounded);
-  r = fma(n, broadcast(2.12194440e-4F), r);
-  constexpr float tail[] = {0.5F, 0.16666574F, 0.04166686F, 0.00836373F, 0.00139015F};
-  const VecF e = fma(r * r, polynomial(r, tail), r) + broadcast(1.0F);
-  return select(less(x, lowest), broadcast(0.0F), e * power_of_two(to_int(n)));
+  const VecF rounding = broadcast(12582912.0F + 127.0F);
+  const VecF t = max(broadcast(-127.0F), x * broadcast(1.44269504F));
+  const VecF biased = t + rounding;
+  const VecF r = t - (biased - rounding);
+  constexpr float series[] = {1.0F,           0.693147203F,   0.240226479F,   0.0555033247F,
+                              0.00961843738F, 0.00133988757F, 0.000153533585F};
+  return polynomial(r, series) * as_float(shift_left<23>(as_int(biased)));
 }
 
 // Where the tile's queries lie and what hides keys from them.
