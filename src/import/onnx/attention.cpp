@@ -1,7 +1,7 @@
 // softmax(cap(scale · Q · Kᵀ) + bias) · V
 //
-// Heads of K and V that several heads of Q share stay one: the queries of a group lie behind each other,
-// (B, Hkv, G·S, D), so that nothing is repeated.
+// Where only the result is read it is one operator. Written out, heads of K and V that several heads of Q share stay
+// one: the queries of a group lie behind each other, (B, Hkv, G·S, D), so that nothing is repeated.
 #include "import/onnx/attention.h"
 
 #include <cmath>
@@ -57,6 +57,14 @@ AttentionResult attend(Composer& make, const AttentionCore& core) {
     return out;
   }
   const double scale = core.scale != 0 ? core.scale : 1 / std::sqrt(static_cast<double>(width.value()));
+  // In f64 the parts have kernels, which the operator has not.
+  if (core.only_result && core.softcap == 0 && make.dtype(core.query) == DType::f32) {
+    Values operands{core.query, core.key, core.value};
+    if (core.bias != nullptr) operands.push_back(core.bias);
+    out.result = make.op("attention", std::move(operands),
+                         Attributes({{"scale", scale}, {"causal", core.causal}, {"guarded", core.rows_may_be_hidden}}));
+    return out;
+  }
   const bool grouped = !(heads == shared);
   Value* query = make.mul(core.query, scale);
   if (grouped) query = make.reshape(query, {batch, shared, floor_div(heads, shared) * queries, width});
@@ -68,6 +76,11 @@ AttentionResult attend(Composer& make, const AttentionCore& core) {
     out.capped = make.mul(make.op("tanh", {make.mul(out.scores, 1 / core.softcap)}), core.softcap);
   }
   out.biased = core.bias == nullptr ? out.capped : make.add(out.capped, core.bias);
+  if (core.causal) {
+    VisibleKeys visible{queries, keys};
+    visible.causal = true;
+    out.biased = make.add(out.biased, visibility_bias(make, visible, make.dtype(core.query)));
+  }
   out.weights = make.softmax(out.biased, 3);
   if (core.rows_may_be_hidden && make.ok()) {
     Value* best = make.reduce("reduce_max", core.bias, {make.rank(core.bias) - 1}, true);

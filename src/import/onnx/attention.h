@@ -1,4 +1,4 @@
-// Attention from matrix products and a softmax: what ONNX's Attention and ONNX Runtime's share.
+// Attention, by its operator or from matrix products and a softmax: what ONNX's Attention and ONNX Runtime's share.
 #pragma once
 
 #include <optional>
@@ -33,12 +33,15 @@ struct AttentionCore {
   Value* value = nullptr;           // (B, Hkv, T, Dv)
   Value* bias = nullptr;            // broadcasts to (B, Hq, S, T); null: none
   bool rows_may_be_hidden = false;  // a query may see no key at all: it gets zeros
+  bool causal = false;              // query i sees the keys 0 to i, besides what the bias hides
+  bool only_result = false;         // nobody reads scores or weights
   double scale = 0;                 // 0: 1 / sqrt(D)
   double softcap = 0;               // 0: none
 };
 
 struct AttentionResult {
-  Value* result = nullptr;   // (B, Hq, S, Dv)
+  Value* result = nullptr;  // (B, Hq, S, Dv)
+  // Null where only the result is wanted:
   Value* scores = nullptr;   // (B, Hq, S, T): scaled products,
   Value* capped = nullptr;   // after softcap,
   Value* biased = nullptr;   // with the bias,

@@ -80,6 +80,10 @@ Result<Values> convert_attention(NodeContext& node) {
   Value* counts = node.has(6) ? make.reshape(make.cast(node.input(6), DType::i64),
                                              {make.size(core.query, 0), Dim(1), Dim(1), Dim(1)})
                               : nullptr;
+  // From the first key on: the operator's own rule.
+  core.causal =
+      visible.causal && visible.left_window < 0 && visible.right_window < 0 && counts == nullptr && !node.has(4);
+  if (core.causal) visible.causal = false;
   if (visible.causal || visible.left_window >= 0 || visible.right_window >= 0) {
     if (counts != nullptr) visible.offset = make.sub(counts, make.dims({queries}, true));
     if (node.has(4)) visible.offset = make.dims({node.shape(4)[2]}, true);
@@ -94,6 +98,7 @@ Result<Values> convert_attention(NodeContext& node) {
   core.query = make.cast(core.query, dtype);
   core.key = make.cast(key, dtype);
   core.value = make.cast(value, dtype);
+  core.only_result = node.output_count() <= 3;
   const AttentionResult found = attend(make, core);
   Value* result = node.rank(0) == 3 ? join_heads(make, found.result) : found.result;
   Values results{make.cast(result, own)};
@@ -233,7 +238,9 @@ Result<Values> finish_microsoft(NodeContext& node, Composer& make, AttentionCore
   const DType dtype = computing_dtype(own);
   Value* key = core.key;
   Value* value = core.value;
-  if (causal) {
+  core.only_result = true;
+  core.causal = causal && offset == nullptr;
+  if (causal && offset != nullptr) {
     VisibleKeys visible{make.size(core.query, 2), make.size(key, 2)};
     visible.causal = true;
     visible.offset = offset;
