@@ -22,6 +22,7 @@ bool push_activations_through_concat(Graph& graph, const Target& target);
 bool recognise_activations(Graph& graph, const Target& target);
 bool recognise_attention(Graph& graph, const Target& target);
 bool recognise_depth_to_space(Graph& graph, const Target& target);
+bool recognise_inverse_stft(Graph& graph, const Target& target);
 bool recognise_normalisations(Graph& graph, const Target& target);
 bool remove_dead_nodes(Graph& graph, const Target& target);
 bool resolve_sizes(Graph& graph, const Target& target);

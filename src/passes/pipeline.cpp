@@ -24,6 +24,8 @@ constexpr Pass table[] = {
     {"recognise_activations", recognise_activations, "before elementwise chains fuse", true},
     {"recognise_attention", recognise_attention,
      "before its masks and scales are taken for something else; in the model's own precision", true},
+    {"recognise_inverse_stft", recognise_inverse_stft,
+     "its transposed convolution is there for all that folds into one", true},
     {"recognise_depth_to_space", recognise_depth_to_space, "before its moves are taken for layout work"},
     {"choose_precision", choose_precision, "what folds into weights folds into f32 ones, and is never rounded"},
     {"fold_constants", fold_constants, "the casts of weights", true},

@@ -116,7 +116,7 @@ class Grower {
         &Grower::pad,       &Grower::slice,         &Grower::slice,         &Grower::concat,     &Grower::reshape,
         &Grower::transpose, &Grower::pool,          &Grower::shuffle,       &Grower::reduce,     &Grower::choose,
         &Grower::resize,    &Grower::insert_zeros,  &Grower::cast_twice,    &Grower::gate,       &Grower::branch,
-        &Grower::attend};
+        &Grower::attend,    &Grower::overlap};
     (this->*steps[pick(std::size(steps))])();
   }
 
@@ -419,6 +419,29 @@ class Grower {
     Value* sum = graph_->must_add("add", {}, {variance, constant({}, 1, 1)}, "v");
     Value* root = graph_->must_add("sqrt", {}, {sum}, "v");
     keep(add("div", {}, {difference, root}, 100));
+  }
+
+  // Channels as the real parts of spectra, whose frames are windowed and added where they overlap.
+  void overlap() {
+    Value* x = recent();
+    if (exact_ || !is_image(x) || x->type.shape.rank() != 3) return;
+    const Shape shape = x->type.shape;
+    const std::int64_t points = between(2, 9);
+    Value* real = graph_->must_add("reshape", Attributes({{"shape", Dims{shape[0], shape[1], shape[2], 1}}}), {x}, "v");
+    Value* imaginary = pick(2) == 0 ? real : graph_->must_add("neg", {}, {real}, "v");
+    Value* z = graph_->must_add("concat", Attributes({{"axis", std::int64_t{3}}}), {real, imaginary}, "v");
+    Value* frames = graph_->must_add(
+        "dft", Attributes({{"axis", std::int64_t{1}}, {"length", Dim(points)}, {"inverse", true}, {"onesided", true}}),
+        {z}, "v");
+    frames = graph_->must_add("reshape", Attributes({{"shape", Dims{shape[0], points, shape[2]}}}), {frames}, "v");
+    frames = graph_->must_add("mul", {}, {frames, constant({points, 1}, -2, 2)}, "v");
+    Value* weights = pick(2) == 0 ? diagonal({points, points, 1}) : constant({points, 1, points}, -1, 1);
+    keep(add("conv_transpose",
+             Attributes({{"stride", Integers{between(1, points)}},
+                         {"dilation", Integers{1}},
+                         {"pre", Dims{0}},
+                         {"post", Dims{pick(2)}}}),
+             {frames, weights}, bound_.at(x) * 100));
   }
 
   // Rows of x look at each other; scaled before or behind the product, masked or not.
