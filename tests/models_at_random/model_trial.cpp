@@ -171,7 +171,10 @@ void print_operators() {
   for (const auto& [key, converter] : table.all()) {
     std::cout << (key.first.empty() ? "" : key.first + ".") << key.second << "\n";
   }
-  for (const char* control : {"If", "Loop", "Scan"}) std::cout << control << "\n";
+  for (const char* structural : {"If", "Loop", "Scan", "ConcatFromSequence", "Optional", "OptionalGetElement",
+                                 "OptionalHasElement", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
+                                 "SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence"})
+    std::cout << structural << "\n";
 }
 
 }  // namespace

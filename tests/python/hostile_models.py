@@ -564,6 +564,40 @@ def name_of_ten_million():
 
 
 @case
+def sequence_of_one_by_one():
+    """Each insertion makes a new list."""
+    nodes = [helper.make_node("SequenceEmpty", [], ["s0"])]
+    nodes += [helper.make_node("SequenceInsert", [f"s{i}", "x"], [f"s{i + 1}"], name=f"n{i}") for i in range(20_000)]
+    return model([*nodes, node("SequenceAt", "s20000,p")], [numpy_helper.from_array(np.array(0), "p")])
+
+
+@case
+def sequence_split_too_fine():
+    return model([node("SplitToSequence", "x", "s"), node("SequenceAt", "s,p")], [numpy_helper.from_array(np.array(0), "p")], [info("x", (1 << 30, 1))])
+
+
+@case
+def sequence_split_by_zero():
+    return model([node("SplitToSequence", "x,k", "s"), node("SequenceAt", "s,k")], [numpy_helper.from_array(np.array(0), "k")])
+
+
+@case
+def sequence_split_beyond_the_axis():
+    weights = [numpy_helper.from_array(np.array([4, 4, 1 << 62]), "k"), numpy_helper.from_array(np.array(0), "p")]
+    return model([node("SplitToSequence", "x,k", "s", axis=3), node("SequenceAt", "s,p", name="at")], weights)
+
+
+@case
+def sequence_at_of_a_tensor():
+    return model([node("SequenceAt", "x,p")], [numpy_helper.from_array(np.array(0), "p")])
+
+
+@case
+def sequence_as_output():
+    return model([node("SequenceConstruct", "x,x")])
+
+
+@case
 def list_of_a_million_strides():
     return deconv(strides=[1] * 1_000_000)
 

@@ -540,6 +540,26 @@ def concat(m: Maker) -> None:
 
 
 @rule
+def sequence(m: Maker) -> None:
+    """A list that is built, changed and put together again."""
+    x = m.data()
+    if not x.rank:
+        raise Refused
+    axis = m.between(0, x.rank - 1)
+    alike = lambda t: t.dtype == FLOAT and t.rank == x.rank and all(a == b for i, (a, b) in enumerate(zip(t.shape, x.shape)) if i != axis)
+    y, z = m.pick(alike), m.pick(alike)
+    held = m.raw("SequenceInsert", [m.raw("SequenceConstruct", [x.name, y.name])[0], z.name, m.constant(np.array(m.between(-2, 2)))])[0]
+    kept = (x, y, z)
+    if m.chance(2):
+        held = m.raw("SequenceInsert", [m.raw("SequenceErase", [held])[0], x.name])[0]
+        name = m.raw("SequenceAt", [held, m.constant(np.array(-1))])[0]
+        m.keep(name, x.shape, x)
+        return
+    size = tuple(sum(t.shape[axis][r] for t in kept) for r in (0, 1))
+    m.keep(m.raw("ConcatFromSequence", [held], axis=axis)[0], (*x.shape[:axis], size, *x.shape[axis + 1:]), x, max(t.bound for t in kept), all(t.exact for t in kept))
+
+
+@rule
 def pad(m: Maker) -> None:
     x = m.image()
     pads = [0, 0] + [m.between(0, 1) for _ in range(x.rank - 2)] + [0, 0] + [m.between(-1, 1) for _ in range(x.rank - 2)]

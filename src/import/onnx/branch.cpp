@@ -59,9 +59,9 @@ Result<void> Importer::inline_branch(onnx::NodeProto& node, onnx::GraphProto& ta
   TRY_VOID(translate_graph(taken, inner));
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
-    Meaning meaning;
-    TRY(meaning.value, value_of(taken.output(i).name(), inner, meaning.missing));
-    if (meaning.value == nullptr && !meaning.missing)
+    bool missing = false;
+    TRY(Meaning meaning, meaning_of(taken.output(i).name(), inner, missing));
+    if (!meaning.is_there() && !meaning.is_empty_optional && !missing)
       return broken_rule("result " + std::to_string(i) + " of the branch taken has no name.");
     TRY_VOID(define(node.output(i), std::move(meaning), scope));
   }

@@ -72,6 +72,9 @@ class ConverterTable {
   std::map<std::pair<std::string, std::string>, Converter, std::less<>> converters_;
 };
 
+// Whether a node has the operands that the operator needs, and no more than it takes; `present` has one entry each.
+Result<void> check_operands(const Converter& converter, const std::vector<bool>& present);
+
 // The version of the operator that a model of this opset means: the newest that is not newer. 0: it did not exist yet.
 int version_at(const Converter& converter, std::int64_t opset);
 

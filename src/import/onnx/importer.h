@@ -112,6 +112,13 @@ class Importer {
                                            const std::vector<Capture>& captures, const std::string& name,
                                            const Scope& scope, bool& missing);
 
+  // sequence.cpp
+  Result<void> sequence(onnx::NodeProto& node, const Converter& converter, int version, const std::string& name,
+                        Scope& scope);
+  // Like value_of, for names that may stand for a sequence or an optional.
+  Result<Meaning> meaning_of(std::string_view name, Scope& scope, bool& missing);
+  bool is_of_sequences(const onnx::NodeProto& node, Scope& scope);
+
   // subgraph.cpp
   Result<std::vector<Capture>> captures_of(const std::vector<std::string_view>& free, Scope& scope);
   Result<void> define_captures(const std::vector<Capture>& captures, Scope& inner);
@@ -147,6 +154,7 @@ class Importer {
   std::vector<ImportedTensor> named_;
   std::vector<std::unique_ptr<Graph>> discarded_;  // tries: others remember values of theirs by address
   int depth_ = 0;                                  // bodies inside one another
+  std::int64_t held_in_sequences_ = 0;             // entries of all lists made so far
 };
 
 }  // namespace polyphase

@@ -22,8 +22,9 @@ bool is_true(const Tensor& tensor) {
          load_integer(tensor.view().data, DType::boolean) != 0;
 }
 
-// Whether the body gives back the condition that it got (or true), so that only the trip count ends the loop.
-bool keeps_condition(const onnx::GraphProto& body) {
+// Whether the body gives back the condition that it got (or true), so that only the trip count ends the loop. It may
+// also give a value from outside of it, whose name is told then.
+bool keeps_condition(const onnx::GraphProto& body, std::string_view& from_outside) {
   std::string_view name = body.output(0).name();
   for (int node = body.node_size() - 1; node >= 0; --node) {
     const auto& at = body.node(node);
@@ -44,7 +45,15 @@ bool keeps_condition(const onnx::GraphProto& body) {
              ((tensor.raw_data().size() == 1 && tensor.raw_data()[0] != 0) ||
               (tensor.int32_data_size() == 1 && tensor.int32_data(0) != 0));
   }
-  return name == body.input(1).name();
+  if (name == body.input(1).name()) return true;
+  const auto& nodes = body.node();
+  const bool is_inside = std::any_of(nodes.begin(), nodes.end(), [&](const onnx::NodeProto& node) {
+    return std::find(node.output().begin(), node.output().end(), name) != node.output().end();
+  });
+  const bool is_input = std::any_of(body.input().begin(), body.input().end(),
+                                    [&](const onnx::ValueInfoProto& input) { return input.name() == name; });
+  if (!is_inside && !is_input) from_outside = name;
+  return false;
 }
 
 Result<void> check_body(const onnx::NodeProto& node, const onnx::GraphProto* body) {
@@ -77,6 +86,7 @@ Result<void> Importer::loop(onnx::NodeProto& node, const std::string& name, Scop
   onnx::GraphProto* body = subgraph_of(node, "body");
   TRY_VOID(check_body(node, body));
   bool missing = false;
+  bool carries_tensors = true;
   LoopParts parts;
   parts.body = body;
   parts.counts = true;
@@ -87,9 +97,11 @@ Result<void> Importer::loop(onnx::NodeProto& node, const std::string& name, Scop
     TRY(parts.condition, value_of(node.input(1), scope, missing));
   }
   for (int i = 2; i < node.input_size(); ++i) {
-    TRY(Value * value, value_of(node.input(i), scope, missing));
-    if (value == nullptr && !missing) return broken_rule("carried value " + std::to_string(i - 2) + " has no name.");
-    parts.carried.push_back(value);
+    TRY(const Meaning given, meaning_of(node.input(i), scope, missing));
+    carries_tensors = carries_tensors && given.sequence == nullptr && !given.is_empty_optional;
+    if (carries_tensors && given.value == nullptr && !missing)
+      return broken_rule("carried value " + std::to_string(i - 2) + " has no name.");
+    parts.carried.push_back(given.value);
   }
   if (missing) {
     note_missing_below(*body, *scope.body);
@@ -99,8 +111,17 @@ Result<void> Importer::loop(onnx::NodeProto& node, const std::string& name, Scop
   TRY_VOID(check_one(parts.condition, DType::boolean, "the condition"));
   if (parts.condition != nullptr) {
     const auto fixed = fixed_.of(parts.condition);
-    if (fixed.has_value() && is_true(*fixed) && keeps_condition(*body) && parts.trips != nullptr)
-      parts.condition = nullptr;
+    std::string_view from_outside;
+    bool goes_on = fixed.has_value() && is_true(*fixed) && parts.trips != nullptr;
+    if (goes_on && !keeps_condition(*body, from_outside)) {
+      goes_on = false;
+      if (!from_outside.empty()) {
+        TRY(Value * given, value_of(from_outside, scope, missing));
+        const auto kept = given == nullptr ? std::nullopt : fixed_.of(given);
+        goes_on = kept.has_value() && is_true(*kept);
+      }
+    }
+    if (goes_on) parts.condition = nullptr;
   }
   ++depth_;
   const auto trips = parts.trips == nullptr ? std::nullopt : fixed_.of(parts.trips);
@@ -111,6 +132,10 @@ Result<void> Importer::loop(onnx::NodeProto& node, const std::string& name, Scop
       --depth_;
       return {};
     }
+  }
+  if (!carries_tensors) {
+    return lacking("a sequence is carried from trip to trip, and the loop is not unrolled.",
+                   "Give the loop a fixed number of trips, at most 16, or gather its results as scan outputs.");
   }
   TRY(Node * made, make_loop(std::move(parts), name, scope, missing));
   --depth_;
@@ -143,10 +168,7 @@ Result<void> Importer::unroll(onnx::NodeProto& node, onnx::GraphProto& body, std
     TRY_VOID(translate_graph(body, inner));
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::string& result = body.output(static_cast<int>(i) + 1).name();
-      TRY(Meaning * found, look_up(result, inner));
-      TRY(Value * value, value_of(result, inner, missing));
-      values[i] = *found;
-      values[i].value = value;
+      TRY(values[i], meaning_of(result, inner, missing));
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
       TRY(Value * row, value_of(body.output(static_cast<int>(values.size() + i) + 1).name(), inner, missing));

@@ -15,10 +15,7 @@ struct Alternative {
 };
 
 constexpr std::array alternatives = {
-    Alternative{"SequenceAt", "use Split, with a fixed number of parts"},
-    Alternative{"SequenceConstruct", "use Concat"},
-    Alternative{"SplitToSequence", "use Split, with a fixed number of parts"},
-    Alternative{"ConcatFromSequence", "use Concat"},
+    Alternative{"SequenceMap", "write its body once for every entry"},
 };
 
 }  // namespace

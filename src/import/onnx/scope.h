@@ -31,9 +31,14 @@ using Opsets = std::map<std::string, std::int64_t, std::less<>>;
 // What one name stands for.
 struct Meaning {
   Value* value = nullptr;  // null while an initialiser waits for its first use, and for an absent optional operand
-  std::optional<Tensor> tensor;    // an initialiser
-  std::shared_ptr<Error> problem;  // an initialiser that we cannot store: told only if it is used
-  bool missing = false;            // the result of an operator that we lack
+  std::optional<Tensor> tensor;                         // an initialiser
+  std::shared_ptr<Error> problem;                       // an initialiser that we cannot store: told only if it is used
+  bool missing = false;                                 // the result of an operator that we lack
+  std::shared_ptr<const std::vector<Value*>> sequence;  // of known length; then there is no value
+  bool is_empty_optional = false;
+
+  // A tensor or a sequence, as opposed to an absent operand or an optional that holds nothing.
+  bool is_there() const { return value != nullptr || tensor.has_value() || sequence != nullptr; }
 };
 
 // Where the nodes of one body belong: its opsets, the attributes that its function was called with, the path to it.

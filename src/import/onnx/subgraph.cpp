@@ -8,6 +8,7 @@
 
 #include "import/onnx/importer.h"
 #include "import/onnx/node_context.h"
+#include "import/onnx/sequence.h"
 #include "wire/printable.h"
 
 namespace polyphase {
@@ -56,8 +57,9 @@ void Importer::note_missing_below(const onnx::GraphProto& root, const Body& body
     for (const auto& node : graph.node()) {
       const std::string domain(domain_of(node.domain()));
       const auto opset = body.opsets->find(domain);
-      const bool is_known = functions_.find(node) != nullptr || table_.find(domain, node.op_type()) != nullptr ||
-                            (domain.empty() && is_structural(node.op_type()));
+      const bool is_known =
+          functions_.find(node) != nullptr || table_.find(domain, node.op_type()) != nullptr ||
+          (domain.empty() && (is_structural(node.op_type()) || sequence_converter(node.op_type()) != nullptr));
       if (!is_known)
         missing_.add(domain, node.op_type(), opset == body.opsets->end() ? 1 : opset->second,
                      body.prefix + wire::printable(node.name()));
@@ -69,6 +71,9 @@ Result<std::vector<Capture>> Importer::captures_of(const std::vector<std::string
   std::vector<Capture> captures;
   for (const std::string_view free_name : free) {
     TRY(Meaning * found, look_up(free_name, scope));
+    if (found->sequence != nullptr)
+      return lacking("the sequence " + wire::quoted_name(free_name) + " is used inside of a graph that this node owns.",
+                     "Take its tensors out (SequenceAt) before the node.");
     Capture capture{free_name, *found, false};
     Value* value = found->value;
     if (value != nullptr && value->producer != nullptr && value->producer->constant() != nullptr) {

@@ -4,6 +4,7 @@
 #include "import/onnx/importer.h"
 #include "import/onnx/node_context.h"
 #include "import/onnx/opsets.h"
+#include "import/onnx/sequence.h"
 #include "onnx/onnx.pb.h"
 #include "wire/printable.h"
 
@@ -67,6 +68,11 @@ Result<Value*> Importer::value_of(std::string_view name, Scope& scope, bool& mis
   TRY(Meaning * meaning, look_up(name, scope));
   if (meaning->problem != nullptr) return Error(*meaning->problem);
   if (meaning->missing) missing = true;
+  if (meaning->sequence != nullptr || meaning->is_empty_optional)
+    return lacking("the value " + wire::quoted_name(name) + " is " +
+                       (meaning->sequence != nullptr ? "a sequence" : "an optional that holds nothing") +
+                       "; here it must be a tensor.",
+                   "Take the tensors out of it (SequenceAt), or return them one by one.");
   if (meaning->value == nullptr && meaning->tensor.has_value()) {
     meaning->value = scope.graph->add_constant(*meaning->tensor, wire::printable(name, 200));
   }
@@ -160,7 +166,8 @@ Result<void> Importer::translate_node(onnx::NodeProto& node, Scope& scope, std::
     if (!done.ok()) return refuse(node, located(std::move(done).error(), 0), scope);
     return {};
   }
-  const Converter* converter = table_.find(domain, node.op_type());
+  const bool of_sequences = domain.empty() && is_of_sequences(node, scope);
+  const Converter* converter = of_sequences ? sequence_converter(node.op_type()) : table_.find(domain, node.op_type());
   const int version = converter == nullptr ? 0 : version_at(*converter, domain_version);
   if (converter == nullptr || version == 0) {
     const bool too_early = converter != nullptr;
@@ -171,7 +178,8 @@ Result<void> Importer::translate_node(onnx::NodeProto& node, Scope& scope, std::
     return define_missing(node, scope);
   }
   if (survey != nullptr) survey->use(domain, node.op_type()).version = version;
-  auto done = convert(node, *converter, version, name, scope);
+  auto done =
+      of_sequences ? sequence(node, *converter, version, name, scope) : convert(node, *converter, version, name, scope);
   if (!done.ok()) return refuse(node, located(std::move(done).error(), version), scope);
   return {};
 }
@@ -185,22 +193,28 @@ Result<void> Importer::refuse(const onnx::NodeProto& node, Error error, Scope& s
   return {};
 }
 
+Result<void> check_operands(const Converter& converter, const std::vector<bool>& present) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(converter.min_inputs); ++i) {
+    if (i >= present.size() || !present[i]) {
+      return broken_rule("operand " + std::to_string(i) + " is missing; the operator needs " +
+                         std::to_string(converter.min_inputs) + ".");
+    }
+  }
+  if (present.size() > static_cast<std::size_t>(converter.max_inputs)) {
+    return broken_rule("the node has " + std::to_string(present.size()) + " operands; the operator takes at most " +
+                       std::to_string(converter.max_inputs) + ".");
+  }
+  return {};
+}
+
 Result<void> Importer::convert(onnx::NodeProto& node, const Converter& converter, int version, const std::string& name,
                                Scope& scope) {
   bool missing = false;
   TRY(Values operands, operands_of(node, scope, missing));
   if (missing) return define_missing(node, scope);
-  const auto count = static_cast<int>(operands.size());
-  for (int i = 0; i < converter.min_inputs; ++i) {
-    if (i >= count || operands[static_cast<std::size_t>(i)] == nullptr) {
-      return broken_rule("operand " + std::to_string(i) + " is missing; the operator needs " +
-                         std::to_string(converter.min_inputs) + ".");
-    }
-  }
-  if (count > converter.max_inputs) {
-    return broken_rule("the node has " + std::to_string(count) + " operands; the operator takes at most " +
-                       std::to_string(converter.max_inputs) + ".");
-  }
+  std::vector<bool> present;
+  for (const Value* operand : operands) present.push_back(operand != nullptr);
+  TRY_VOID(check_operands(converter, present));
   TRY(std::vector<NamedAttribute> attributes, attributes_of(node, scope));
   const auto wanted = static_cast<std::size_t>(result_count(node));
   NodeContext context(*this, *scope.graph, converter, version, name, std::move(operands), wanted,
@@ -239,20 +253,19 @@ Result<void> Importer::call(onnx::NodeProto& node, onnx::FunctionProto& function
   TRY(const Opsets opsets, opsets_of(function, opsets_));
   const Body body{&opsets, &attributes, name + "/"};
   Scope inner{scope.graph, &body, nullptr, {}};
-  bool missing = false;
-  auto operands = operands_of(node, scope, missing);
-  if (!operands.ok()) return std::move(operands).error().at_node(name);
-  if (static_cast<int>(operands->size()) > function.input_size()) {
-    return broken_rule("the node has " + std::to_string(operands->size()) + " operands; the function takes " +
+  const int count = operand_count(node);
+  if (count > function.input_size()) {
+    return broken_rule("the node has " + std::to_string(count) + " operands; the function takes " +
                        std::to_string(function.input_size()) + ".")
         .at_node(name);
   }
   for (int i = 0; i < function.input_size(); ++i) {
     Meaning meaning;
-    if (i < static_cast<int>(operands->size())) {
+    if (i < count) {
       bool operand_missing = false;
-      TRY(meaning.value, value_of(node.input(i), scope, operand_missing));
-      meaning.missing = operand_missing;
+      auto given_meaning = meaning_of(node.input(i), scope, operand_missing);
+      if (!given_meaning.ok()) return std::move(given_meaning).error().at_node(name);
+      meaning = std::move(given_meaning).value();
     }
     TRY_VOID(define(function.input(i), std::move(meaning), inner));
   }
@@ -267,10 +280,8 @@ Result<void> Importer::call(onnx::NodeProto& node, onnx::FunctionProto& function
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
     bool result_missing = false;
-    Meaning meaning;
-    TRY(meaning.value, value_of(function.output(i), inner, result_missing));
-    meaning.missing = result_missing;
-    if (meaning.value == nullptr && !result_missing)
+    TRY(Meaning meaning, meaning_of(function.output(i), inner, result_missing));
+    if (!meaning.is_there() && !meaning.is_empty_optional && !result_missing)
       return broken_rule("the function's result " + std::to_string(i) + " has no name or no value.").at_node(name);
     TRY_VOID(define(node.output(i), std::move(meaning), scope));
   }
