@@ -24,7 +24,7 @@ Json number(double value) {
 }
 
 std::string where_text(const api::LayerResult& layer) {
-  if (!layer.held) return "swallowed by a fusion";
+  if (!layer.held) return "computed beside the run";
   return layer.row.empty() ? fmt::format("step {}", layer.step) : fmt::format("step {}, {}", layer.step, layer.row);
 }
 
@@ -117,7 +117,7 @@ void report_text(const api::LayerReport& report, const LayerFlags& flags) {
     if (layer.compared && (worst == nullptr || layer.relative_rms > worst->relative_rms)) worst = &layer;
   }
   if (flags.all || report.first_past >= 0) put("\n");
-  put(fmt::format("{} tensors, {} held by the plan, {} swallowed by fusions; {} compared with {}\n", count, held,
+  put(fmt::format("{} tensors, {} read in the run, {} computed beside it; {} compared with {}\n", count, held,
                   count - held, compared, plain(flags.reference)));
   if (!report.unknown.empty())
     put(fmt::format("{} tensors of the archive are not in the model, the first is {}\n", report.unknown.size(),

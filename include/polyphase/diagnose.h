@@ -98,10 +98,10 @@ struct LayerResult {
   std::string operation;
   DType dtype = DType::f32;
   std::vector<std::int64_t> sizes;
-  // The plan holds it: it was read in the run. Otherwise a fusion has swallowed it, and it was computed from the
-  // tensors around it that the plan holds.
+  // It was read in the run: the plan holds it, or the step that swallowed it wrote it down on its way. Otherwise it was
+  // computed from the tensors around it that were read.
   bool held = false;
-  int step = -1;          // of the engine, that wrote it; -1: not held
+  int step = -1;          // of the engine, that gave it; -1: not held
   std::string row;        // the kernel that ran there
   bool compared = false;  // the reference has it
   std::string mismatch;   // dtype or shape differ from the reference: nothing else was compared

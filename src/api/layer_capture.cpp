@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "api/layers.h"
+#include "api/state.h"
 #include "runtime/arena.h"
 
 namespace polyphase::api {
@@ -81,6 +82,51 @@ class Copies {
   std::size_t used_ = 0;
 };
 
+// Keeps all that a run shows.
+class Keeper final : public RunObserver {
+ public:
+  Keeper(const polyphase::Engine& engine, Captures& captures)
+      : engine_(engine), captures_(captures), prefixes_(prefixes_of(engine)), steps_(steps_in_order(engine)) {}
+
+  Result<void> see(int value, const polyphase::TensorView& view, int step, const Row* row) override {
+    return keep(engine_.values[static_cast<std::size_t>(value)].name, view, step, row == nullptr ? "" : row->name);
+  }
+
+  Result<void> see_part(int step, std::size_t part, const polyphase::TensorView& view, const Row& row) override {
+    return keep(steps_[static_cast<std::size_t>(step)].first->parts[part].yields, view, step, row.name);
+  }
+
+  // Outputs put together of windows are read by no step.
+  Result<void> keep_outputs(const std::vector<polyphase::Tensor>& outputs) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const std::string& name = engine_.values[static_cast<std::size_t>(engine_.outputs[i].value)].name;
+      if (captures_.count(name) != 0) continue;
+      TRY(captures_[name].tensor, copies_.copy(outputs[i].view()));
+      captures_[name].step = static_cast<int>(steps_.size()) - 1;
+    }
+    return {};
+  }
+
+  void forget() {
+    captures_.clear();
+    copies_.rewind();
+  }
+
+ private:
+  Result<void> keep(const std::string& name, const polyphase::TensorView& view, int step, std::string_view row) {
+    TRY(const polyphase::Tensor copy, copies_.copy(view));
+    const auto block = static_cast<std::size_t>(steps_[static_cast<std::size_t>(step)].second);
+    captures_[prefixes_[block] + name] = {copy, step, std::string(row)};
+    return {};
+  }
+
+  const polyphase::Engine& engine_;
+  Captures& captures_;
+  std::vector<Place> prefixes_;  // by block
+  std::vector<std::pair<const Step*, int>> steps_;
+  Copies copies_;
+};
+
 // Sums over all elements; N counts what is not finite on one side and not the same on the other.
 struct Sums {
   double squares = 0;
@@ -131,44 +177,28 @@ std::string type_text(const polyphase::TensorView& view) {
 
 Result<CapturedRun> capture_run(const Engine& engine, std::span<const TensorView> inputs, const LayerOptions& options) {
   CapturedRun out;
-  TRY(const Session session, Session::create(engine, options.session));
-  const polyphase::Engine& program = *Access::state(engine).engine;
-  const std::vector<Place> prefixes = prefixes_of(program);
-  const auto steps = steps_in_order(program);
-  Copies copies;
-  const auto keep = [&](Place place, const polyphase::TensorView& view, int step,
-                        std::string_view row) -> Result<void> {
-    TRY(const polyphase::Tensor copy, copies.copy(view));
-    out.captures[std::move(place)] = {copy, step, std::string(row)};
-    return {};
-  };
+  TRY(const auto plain, make_session(engine, options.session, false));
+  TRY(const auto showing, make_session(engine, options.session, true));
+  RunRequest request;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    TRY(request.inputs.emplace_back(), inner_view(inputs[i], "input " + std::to_string(i)));
+  }
   if (options.measure) {
-    TRY_VOID(session.run(inputs));  // plans
+    TRY_VOID(plain->run(request));  // plans
     const auto start = std::chrono::steady_clock::now();
-    TRY_VOID(session.run(inputs));
+    TRY_VOID(plain->run(request));
     out.run_seconds = seconds_since(start);
   }
-  RunOptions run;
-  run.observe = [&](const ObservedValue& seen) -> Result<void> {
-    TRY(const polyphase::TensorView view, inner_view(seen.view, "a value"));
-    const auto block = static_cast<std::size_t>(steps[static_cast<std::size_t>(seen.step)].second);
-    return keep(prefixes[block] + program.values[static_cast<std::size_t>(seen.value)].name, view, seen.step, seen.row);
-  };
+  Keeper keeper(*Access::state(engine).engine, out.captures);
+  request.observer = &keeper;
   if (options.measure) {  // in memory that has been touched, as the run before it was
-    TRY_VOID(session.run(inputs, run));
-    out.captures.clear();
-    copies.rewind();
+    TRY_VOID(showing->run(request));
+    keeper.forget();
   }
   const auto start = std::chrono::steady_clock::now();
-  TRY(const std::vector<Tensor> outputs, session.run(inputs, run));
+  TRY(const std::vector<polyphase::Tensor> outputs, showing->run(request));
   out.capture_seconds = seconds_since(start);
-  // Outputs put together of windows are read by no step.
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const auto& value = program.values[static_cast<std::size_t>(program.outputs[i].value)];
-    if (out.captures.count(value.name) != 0) continue;
-    TRY(const polyphase::TensorView view, inner_view(outputs[i].view(), "an output"));
-    TRY_VOID(keep(value.name, view, static_cast<int>(steps.size()) - 1, ""));
-  }
+  TRY_VOID(keeper.keep_outputs(outputs));
   return out;
 }
 

@@ -2,17 +2,30 @@
 //
 //   imported    x ── conv ── t ── relu ── y ── …        the run showed x and y
 //   cut         x ── conv ── t (output)                  y is an input here, for whoever reads it
+//
+// A norm that went into a convolution's weights is turned round, where that loses nothing, instead of computing the
+// convolution a second time:
+//
+//   imported    x ── conv ── t ── batch_norm ── y ── …  the run showed x and y
+//   cut         y ── mul ── add ── t (output)            t = (y - bias) / s + mean,  s = scale / sqrt(variance + eps)
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cmath>
+#include <numeric>
 
 #include "api/layers.h"
 #include "base/shape_binding.h"
 #include "lower/lower.h"
 #include "passes/pipeline.h"
+#include "passes/rewrite.h"
 #include "runtime/session.h"
 
 namespace polyphase::api {
 namespace {
+
+// Roundings of a norm's result grow by no more than this when the norm is turned round.
+constexpr double most_growth = 8;
 
 class Cutter {
  public:
@@ -58,9 +71,28 @@ class Cutter {
     }
   }
 
+  // An input as it lies in memory, and its axes put in order: the compiler sees the layout, no run converts it.
   polyphase::Value* add_input(const std::string& name, const polyphase::Tensor& tensor) {
-    inputs_.push_back(tensor);
-    return cut_.add_input(name, tensor.type());
+    const polyphase::TensorView& view = tensor.view();
+    std::vector<std::int64_t> axes(static_cast<std::size_t>(view.rank));
+    std::iota(axes.begin(), axes.end(), 0);
+    const auto stride = [&](std::int64_t axis) { return view.strides[static_cast<std::size_t>(axis)]; };
+    std::stable_sort(axes.begin(), axes.end(), [&](auto a, auto b) { return stride(a) > stride(b); });
+    polyphase::TensorView lying = view;
+    std::vector<std::int64_t> order(axes.size());
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const auto axis = static_cast<std::size_t>(axes[i]);
+      lying.sizes[i] = view.sizes[axis];
+      lying.strides[i] = view.strides[axis];
+      order[axis] = static_cast<std::int64_t>(i);
+    }
+    if (view.is_row_major() || !lying.is_row_major()) {
+      inputs_.push_back(tensor);
+      return cut_.add_input(name, tensor.type());
+    }
+    inputs_.emplace_back(tensor.buffer(), lying);
+    polyphase::Value* input = cut_.add_input(name, inputs_.back().type());
+    return cut_.must_add("transpose", Attributes({{"order", order}}), {input});
   }
 
   // The captured tensor of a value, if it is what the value's type says.
@@ -84,6 +116,7 @@ class Cutter {
         all_held = all_held && tensor != nullptr;
       }
       if (!all_held && node->regions().empty()) compute(*node);
+      if (all_held && node->is("batch_norm")) turn_round(*node);
     }
   }
 
@@ -104,6 +137,41 @@ class Cutter {
         if (polyphase::Value* value = twin(region.outputs()[k]); value != nullptr) twins_[node.output(k)] = value;
       }
     }
+  }
+
+  // The operand of a norm from its result, which the run showed.
+  void turn_round(const Node& norm) {
+    const polyphase::Value* operand = norm.input(0);
+    const polyphase::Value* computed = twin(operand);
+    const bool worth = computed != nullptr && computed->producer != nullptr &&
+                       (computed->producer->anchors("conv") || computed->producer->anchors("conv_transpose"));
+    if (!worth || operand->type.dtype != DType::f32) return;
+    std::array<std::vector<double>, 4> parameters;  // scale, bias, mean, variance
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const polyphase::Tensor* tensor = constant_of(twin(norm.input(i + 1)));
+      if (tensor == nullptr) return;
+      parameters[i] = elements_of(*tensor);
+    }
+    const auto& [scale, bias, mean, variance] = parameters;
+    const double epsilon = norm.attributes().get<double>("epsilon");
+    std::vector<double> factors;
+    std::vector<double> shifts;
+    for (std::size_t c = 0; c < scale.size(); ++c) {
+      const double deviation = std::sqrt(variance[c] + epsilon);
+      const double s = scale[c] / deviation;
+      // What a rounding of the result is worth in the operand: both have about these sizes.
+      const double growth = std::hypot(bias[c] / s, deviation) / std::hypot(mean[c], deviation);
+      if (!(growth <= most_growth)) return;
+      factors.push_back(1 / s);
+      shifts.push_back(mean[c] - bias[c] / s);
+    }
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(operand->type.shape.rank() - 1), 1);
+    sizes.front() = static_cast<std::int64_t>(scale.size());
+    const auto table = [&](const std::vector<double>& values) {
+      return cut_.add_constant(polyphase::Tensor::from_values(DType::f32, sizes, values));
+    };
+    polyphase::Value* scaled = cut_.must_add("mul", {}, {twin(norm.output()), table(factors)});
+    twins_[operand] = cut_.must_add("add", {}, {scaled, table(shifts)});
   }
 
   void compute(const Node& node) {

@@ -24,16 +24,22 @@ Target target_for(const polyphase::Engine& engine, const Workshop& workshop) {
 
 }  // namespace
 
+Result<std::unique_ptr<polyphase::Session>> make_session(const Engine& engine, const SessionOptions& options,
+                                                         bool show_parts) {
+  const auto& of = Access::state(engine);
+  TRY(auto program, make_program(of.engine, target_for(*of.engine, *of.workshop)));
+  polyphase::Session::Options inner;
+  inner.threads = options.threads > 0 ? options.threads : usable_cores();
+  inner.memory_limit_bytes = options.memory_limit_bytes > 0 ? options.memory_limit_bytes : memory_bytes() / 2;
+  inner.show_parts = show_parts;
+  return std::make_unique<polyphase::Session>(std::move(program), inner);
+}
+
 Result<Session> Session::create(const Engine& engine, const SessionOptions& options) {
   return without_throwing([&]() -> Result<Session> {
-    const auto& of = Access::state(engine);
-    TRY(auto program, make_program(of.engine, target_for(*of.engine, *of.workshop)));
-    polyphase::Session::Options inner;
-    inner.threads = options.threads > 0 ? options.threads : usable_cores();
-    inner.memory_limit_bytes = options.memory_limit_bytes > 0 ? options.memory_limit_bytes : memory_bytes() / 2;
     auto state = std::make_shared<State>();
     state->engine = engine;
-    state->session = std::make_unique<polyphase::Session>(std::move(program), inner);
+    TRY(state->session, make_session(engine, options, false));
     return Access::session(std::move(state));
   });
 }

@@ -55,6 +55,11 @@ struct Access {
   static Tensor tensor(TensorView view, std::shared_ptr<void> owner);
 };
 
+// The session that runs an engine. `show_parts`: its observers see what the parts of fused steps yield. Errors: as
+// Session::create.
+Result<std::unique_ptr<polyphase::Session>> make_session(const Engine& engine, const SessionOptions& options,
+                                                         bool show_parts);
+
 // The given memory as a tensor view. Errors: invalid_argument; `what` names it.
 Result<polyphase::TensorView> inner_view(const TensorView& given, const std::string& what);
 

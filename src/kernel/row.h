@@ -85,6 +85,7 @@ struct Pointers {
   std::byte* const* outputs = nullptr;       // by desc.outputs
   const std::byte* packed = nullptr;         // 64-byte aligned; null if the row packs nothing
   std::byte* shared = nullptr;               // Workspace::shared_bytes
+  std::byte* const* kept = nullptr;          // by PlanRequest::kept
 };
 
 // What a run can find wrong in data ("an index lies outside the axis"); null: nothing. Static text.
@@ -103,6 +104,9 @@ struct Row {
   // of it is read before the result's is written there, by the same tile. (Never the data of a convolution, only what
   // its endings read.)
   bool in_place = false;
+  // plan() honours PlanRequest::kept for the anchor and every ending: the run then also writes down what these yield,
+  // with the same bits everywhere else.
+  bool keeps_parts = false;
 
   // Empty: taken. Otherwise the reason, in words for `explain`. Must hold for every value of symbolic sizes.
   std::string (*accepts)(const StepDesc&, const Target&) = nullptr;

@@ -56,11 +56,21 @@ struct StepDesc {
   const OperandDesc& anchor_input(std::size_t i) const;
 };
 
+// The running value after a part, which a run is asked to write down as well: f32, in memory of its own.
+struct KeptPart {
+  std::size_t part = 0;
+  TensorDesc desc;
+
+  // Rounded up to whole lines of the caches.
+  std::size_t size_bytes() const { return (static_cast<std::size_t>(desc.element_count()) * 4 + 63) / 64 * 64; }
+};
+
 // At plan time: every size a number, every operand's strides known. `desc` has constant shapes and constant attributes.
 struct PlanRequest {
   const StepDesc& desc;
   std::span<const TensorDesc> inputs;  // absent operands: rank 0 with dtype of no meaning; see desc.inputs[i].present
   std::span<const TensorDesc> outputs;
+  std::span<const KeptPart> kept = {};  // by part, ascending; only for rows that keep parts
 };
 
 }  // namespace polyphase

@@ -174,6 +174,9 @@ struct Part {
   const OpDef* op = nullptr;
   Attributes attributes;
   std::vector<int> operands;
+  // The name of the value that the running value after this part was before a fusion swallowed it; empty: it has none.
+  // For people who look at a run: no meaning, not in the text form, not in engine files.
+  std::string yields = {};
 };
 
 }  // namespace polyphase

@@ -120,6 +120,7 @@ class Fuser {
   bool join(Node* producer, Node* node) {
     const Value* between = producer->output();
     std::vector<Part> parts = producer->parts();
+    parts.back().yields = between->name;
     std::vector<Value*> inputs = producer->inputs();
     std::vector<int> number(node->inputs().size(), Part::running);
     for (std::size_t i = 0; i < node->inputs().size(); ++i) {

@@ -110,6 +110,7 @@ Result<void> Context::enter(std::shared_ptr<const LevelPlan> plan) {
   }
   TRY_VOID(arenas_[level].hold(plan->arena_bytes, "the arena of intermediate values"));
   TRY_VOID(scratch_.hold(plan->scratch_bytes, "the scratch memory of kernels"));
+  TRY_VOID(kept_.hold(plan->kept_bytes, "what the parts of a step yield"));
   plans_[level] = std::move(plan);
   const Engine& engine = *session_.program().engine;
   for (std::size_t port = 0; port < engine.outputs.size(); ++port) {
@@ -202,7 +203,18 @@ Result<void> Context::run_observed(int index) {
     if (value >= 0 && !shown_[static_cast<std::size_t>(value)]) TRY_VOID(show(value, index, false));
   }
   TRY_VOID(run_step(index));
+  TRY_VOID(show_parts(index));
   for (const int value : step.outputs) TRY_VOID(show(value, index, true));
+  return {};
+}
+
+Result<void> Context::show_parts(int index) {
+  const ProgramStep& step = session_.program().steps[static_cast<std::size_t>(index)];
+  const StepPlan& plan = *plans_[static_cast<std::size_t>(step.level)]->steps[static_cast<std::size_t>(index)];
+  for (std::size_t i = 0; i < plan.kept.size(); ++i) {
+    const KeptPart& kept = plan.kept[i];
+    TRY_VOID(request_->observer->see_part(index, kept.part, {kept.desc, kept_pointers_[i]}, *plan.row));
+  }
   return {};
 }
 
@@ -246,6 +258,12 @@ Result<void> Context::run_row(const ProgramStep& step, const StepPlan& plan) {
   output_pointers_.clear();
   for (const int value : step.step->inputs) input_pointers_.push_back(value < 0 ? nullptr : data_of(value));
   for (const int value : step.step->outputs) output_pointers_.push_back(data_of(value));
+  kept_pointers_.clear();
+  std::byte* kept = kept_.data();
+  for (const KeptPart& part : plan.kept) {
+    kept_pointers_.push_back(kept);
+    kept += part.size_bytes();
+  }
   std::byte* arena = arenas_[static_cast<std::size_t>(step.level)].data();
   const std::byte* packed = step.packed == nullptr ? nullptr : step.packed->data();
   if (step.step->pack_at_run && !plan.row->packing.format.empty()) {
@@ -261,7 +279,8 @@ Result<void> Context::run_row(const ProgramStep& step, const StepPlan& plan) {
   for (const int operand : step.packed_operands) input_pointers_[static_cast<std::size_t>(operand)] = nullptr;
   Phase phase{.row = plan.row,
               .plan = &plan,
-              .pointers = {input_pointers_.data(), output_pointers_.data(), packed, arena + plan.shared_offset},
+              .pointers = {input_pointers_.data(), output_pointers_.data(), packed, arena + plan.shared_offset,
+                           kept_pointers_.data()},
               .phase = 0,
               .request = request_};
   for (std::size_t i = 0; i < plan.tiles.size(); ++i) {

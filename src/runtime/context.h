@@ -24,6 +24,7 @@ class Context {
   Result<void> run_step(int index);
   Result<void> run_observed(int index);
   Result<void> show(int value, int index, bool is_result);
+  Result<void> show_parts(int index);
   Result<void> run_row(const ProgramStep& step, const StepPlan& plan);
   Result<void> run_bind(const ProgramStep& step);
   Result<void> run_branch(const ProgramStep& step);
@@ -46,6 +47,7 @@ class Context {
   ThreadPool::Desk* desk_;
   std::vector<Arena> arenas_;  // by level
   Arena scratch_;
+  Arena kept_;  // what the parts of the step at hand yield
   // Of the run at hand:
   const RunRequest* request_ = nullptr;
   LevelPlans plans_;
@@ -55,6 +57,7 @@ class Context {
   std::vector<bool> shown_;               // by value, of an observed run
   std::vector<const std::byte*> input_pointers_;
   std::vector<std::byte*> output_pointers_;
+  std::vector<std::byte*> kept_pointers_;
 };
 
 }  // namespace polyphase

@@ -16,15 +16,16 @@ constexpr std::int64_t max_bytes = std::int64_t{1} << 46;
 
 class Planner {
  public:
-  Planner(const Program& program, int level, const LevelPlans& lower, std::vector<std::int64_t> sizes)
-      : program_(program), lower_(lower), out_(std::make_shared<LevelPlan>()) {
+  Planner(const Program& program, int level, const LevelPlans& lower, std::vector<std::int64_t> sizes,
+          const PlanOptions& options)
+      : program_(program), lower_(lower), options_(options), out_(std::make_shared<LevelPlan>()) {
     out_->level = level;
     const auto& symbols = program.tree[static_cast<std::size_t>(level)].symbols;
     for (std::size_t i = 0; i < sizes.size(); ++i) out_->bindings.emplace(symbols[i], sizes[i]);
     out_->sizes = std::move(sizes);
   }
 
-  Result<std::shared_ptr<const LevelPlan>> plan(std::uint64_t limit_bytes) {
+  Result<std::shared_ptr<const LevelPlan>> plan() {
     TRY_VOID(test_checks());
     TRY_VOID(place_values());
     out_->steps.resize(program_.steps.size());
@@ -32,10 +33,10 @@ class Planner {
       if (program_.steps[i].level == out_->level) TRY_VOID(plan_step(i));
     }
     plan_arena();
-    if (out_->arena_bytes > limit_bytes) {
+    if (out_->arena_bytes > options_.memory_limit_bytes) {
       return Error{ErrorCode::out_of_memory,
                    "the intermediate values need " + std::to_string(out_->arena_bytes) + " bytes for " + sizes_text() +
-                       "; the limit is " + std::to_string(limit_bytes) + ".",
+                       "; the limit is " + std::to_string(options_.memory_limit_bytes) + ".",
                    "Use smaller inputs, or raise the session's memory limit."};
     }
     return std::shared_ptr<const LevelPlan>(std::move(out_));
@@ -145,7 +146,8 @@ class Planner {
     plan.desc = std::move(*desc);
     double seconds = 0;
     plan.row = cheapest(step.rows, plan.desc, seconds);
-    plan.plan = plan.row->plan({plan.desc, plan.inputs, plan.outputs}, program_.target);
+    if (options_.show_parts && plan.row->keeps_parts) keep_parts(plan);
+    plan.plan = plan.row->plan({plan.desc, plan.inputs, plan.outputs, plan.kept}, program_.target);
     const int phases = plan.row->phases == nullptr ? 1 : plan.row->phases(plan.plan);
     // Many phases are the steps of a recurrence: each waits for all workers.
     plan.worth_sharing = seconds / std::max(1, phases - 2) > seconds_worth_sharing;
@@ -153,6 +155,18 @@ class Planner {
     if (plan.row->workspace != nullptr) plan.scratch_bytes = plan.row->workspace(plan.plan).per_worker_bytes;
     out_->scratch_bytes = std::max(out_->scratch_bytes, plan.scratch_bytes);
     return {};
+  }
+
+  void keep_parts(StepPlan& plan) {
+    const StepDesc& desc = plan.desc;
+    const OperandDesc& result = desc.outputs[0];
+    std::size_t bytes = 0;
+    for (std::size_t part = desc.anchor; part + 1 < desc.parts.size(); ++part) {
+      if (desc.parts[part].yields.empty()) continue;
+      plan.kept.push_back({part, TensorDesc(DType::f32, plan.outputs[0].size_span(), result.layout)});
+      bytes += plan.kept.back().size_bytes();
+    }
+    out_->kept_bytes = std::max(out_->kept_bytes, bytes);
   }
 
   const Row* cheapest(const std::vector<const Row*>& rows, const StepDesc& desc, double& seconds) const {
@@ -205,14 +219,15 @@ class Planner {
 
   const Program& program_;
   const LevelPlans& lower_;
+  const PlanOptions& options_;
   std::shared_ptr<LevelPlan> out_;
 };
 
 }  // namespace
 
 Result<std::shared_ptr<const LevelPlan>> plan_level(const Program& program, int level, const LevelPlans& lower,
-                                                    std::vector<std::int64_t> sizes, std::uint64_t limit_bytes) {
-  return Planner(program, level, lower, std::move(sizes)).plan(limit_bytes);
+                                                    std::vector<std::int64_t> sizes, const PlanOptions& options) {
+  return Planner(program, level, lower, std::move(sizes), options).plan();
 }
 
 }  // namespace polyphase

@@ -28,6 +28,7 @@ struct StepPlan {
   std::size_t pack_offset = 0;      // pack_at_run: where the pack goes
   std::vector<TensorDesc> inputs;
   std::vector<TensorDesc> outputs;
+  std::vector<KeptPart> kept;  // of a session that shows parts
 };
 
 struct PlacedRoot {
@@ -47,14 +48,22 @@ struct LevelPlan {
   std::size_t arena_bytes = 0;
   std::size_t lower_bound_bytes = 0;
   std::size_t scratch_bytes = 0;  // the most that a worker needs
+  std::size_t kept_bytes = 0;     // the most that a step keeps of its parts
 };
 
 // The plans of a run so far: [i] is of level i; null: not known yet.
 using LevelPlans = std::vector<std::shared_ptr<const LevelPlan>>;
 
+// What a session wants of its plans.
+struct PlanOptions {
+  std::uint64_t memory_limit_bytes = UINT64_MAX;  // of one run's arenas together
+  // Steps also write down what their parts yield, where the part has a name for it and the row can.
+  bool show_parts = false;
+};
+
 // Plans `level` for these sizes, which all that it sees has been planned for in `lower`. Errors: shape_mismatch (a
-// check fails, or a size is negative or too large), out_of_memory (the arena is beyond `limit_bytes`).
+// check fails, or a size is negative or too large), out_of_memory (the arena is beyond the limit).
 Result<std::shared_ptr<const LevelPlan>> plan_level(const Program& program, int level, const LevelPlans& lower,
-                                                    std::vector<std::int64_t> sizes, std::uint64_t limit_bytes);
+                                                    std::vector<std::int64_t> sizes, const PlanOptions& options);
 
 }  // namespace polyphase

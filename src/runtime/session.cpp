@@ -48,7 +48,8 @@ Result<std::shared_ptr<const LevelPlan>> Session::plan(int level, const LevelPla
     return known;
   }
   plans_.fetch_add(1);
-  TRY(auto made, plan_level(*program_, level, lower, std::move(sizes), options_.memory_limit_bytes));
+  TRY(auto made,
+      plan_level(*program_, level, lower, std::move(sizes), {options_.memory_limit_bytes, options_.show_parts}));
   cache_.add(made);
   return made;
 }

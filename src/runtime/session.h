@@ -28,6 +28,10 @@ class RunObserver {
   // (null: a step that runs none), or, put together of windows or a view of another, is about to be read by it.
   // Constants and the caller's inputs are not shown. An Error ends the run.
   virtual Result<void> see(int value, const TensorView& view, int step, const Row* row) = 0;
+  // The same for what part `part` of the step yielded, in sessions that show parts.
+  virtual Result<void> see_part(int /*step*/, std::size_t /*part*/, const TensorView& /*view*/, const Row& /*row*/) {
+    return {};
+  }
 };
 
 // One run. Inputs by port; outputs: given memory where `outputs` holds a view with data, else allocated.
@@ -47,6 +51,7 @@ class Session {
     int threads = 1;                                // workers in all, a run's own thread included
     std::uint64_t memory_limit_bytes = UINT64_MAX;  // of one run's arenas together
     std::size_t cached_plans = 64;
+    bool show_parts = false;  // observers see what parts yield (see PlanOptions)
   };
 
   Session(std::shared_ptr<const Program> program, Options options);

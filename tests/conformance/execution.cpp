@@ -54,6 +54,7 @@ Result<PreparedCase> prepare(Case source) {
       operands.push_back(tensor);
     }
     TRY(running, run_part(part, operands));
+    out.yields.push_back(running.front());
     out.parts.push_back(std::move(step));
   }
   out.expected = std::move(running);
@@ -143,7 +144,8 @@ std::string words_of(TileOrder order) {
 // The memory of one step and its plan.
 class Execution {
  public:
-  Execution(const PreparedCase& prepared, const Row& row, const StepDesc& desc, const Target& target)
+  Execution(const PreparedCase& prepared, const Row& row, const StepDesc& desc, const Target& target,
+            bool keep_parts = false)
       : prepared_(prepared), row_(row), desc_(desc) {
     for (std::size_t i = 0; i < prepared.inputs.size(); ++i) {
       inputs_.push_back(nullptr);
@@ -156,9 +158,19 @@ class Execution {
       outputs_.push_back(std::make_unique<GuardedTensor>(prepared.expected[i].dtype(), prepared.expected[i].sizes(),
                                                          desc.outputs[i].layout, desc.outputs[i].density));
     }
+    for (std::size_t part = desc.anchor; keep_parts && part + 1 < desc.parts.size(); ++part) {
+      const Layout& layout = desc.outputs[0].layout;
+      kept_.push_back(
+          std::make_unique<GuardedTensor>(DType::f32, prepared.expected[0].sizes(), layout, Density::dense));
+      kept_parts_.push_back({part, kept_.back()->view()});
+      kept_pointers_.push_back(kept_.back()->view().data);
+    }
     pack(target);
     make_plan(target);
   }
+
+  std::span<const KeptPart> kept_parts() const { return kept_parts_; }
+  const TensorView& kept(std::size_t i) const { return kept_[i]->view(); }
 
   const std::vector<std::unique_ptr<GuardedTensor>>& outputs() const { return outputs_; }
 
@@ -173,6 +185,7 @@ class Execution {
 
   void reset() {
     for (const auto& output : outputs_) output->poison();
+    for (const auto& kept : kept_) kept->poison();
     shared_->poison();
     scratch_->poison();
   }
@@ -203,6 +216,9 @@ class Execution {
       if (!inputs_[i]->intact() || !equal_elements(inputs_[i]->view(), prepared_.inputs[i].view()))
         return "wrote into operand " + std::to_string(i);
     }
+    for (const auto& kept : kept_) {
+      if (!kept->intact()) return "wrote outside of what a part yields";
+    }
     if (!shared_->intact() || !scratch_->intact()) return "wrote outside its scratch";
     for (const auto& scratch : more_scratch_) {
       if (!scratch->intact()) return "wrote outside its scratch";
@@ -216,7 +232,7 @@ class Execution {
   Fault work(int phase, std::span<const std::int64_t> tiles, std::size_t first, std::size_t step, GuardedBytes& scratch,
              bool poison_between) const {
     const Pointers pointers{input_pointers_.data(), output_pointers_.data(),
-                            packed_ == nullptr ? nullptr : packed_->data(), shared_->data()};
+                            packed_ == nullptr ? nullptr : packed_->data(), shared_->data(), kept_pointers_.data()};
     for (std::size_t i = first; i < tiles.size(); i += step) {
       if (poison_between && scratch.size_bytes() <= 65536) scratch.poison();
       const Fault fault = row_.run(plan_, pointers, phase, tiles[i], scratch.data());
@@ -258,7 +274,7 @@ class Execution {
     for (const auto& input : inputs_)
       input_descs_.push_back(input == nullptr ? TensorDesc() : static_cast<const TensorDesc&>(input->view()));
     for (const auto& output : outputs_) output_descs_.push_back(output->view());
-    plan_ = row_.plan({desc_, input_descs_, output_descs_}, target);
+    plan_ = row_.plan({desc_, input_descs_, output_descs_, kept_parts_}, target);
     const Workspace workspace = row_.workspace == nullptr ? Workspace{} : row_.workspace(plan_);
     shared_ = std::make_unique<GuardedBytes>(workspace.shared_bytes);
     scratch_ = std::make_unique<GuardedBytes>(workspace.per_worker_bytes);
@@ -269,6 +285,9 @@ class Execution {
   const StepDesc& desc_;
   std::vector<std::unique_ptr<GuardedTensor>> inputs_;
   std::vector<std::unique_ptr<GuardedTensor>> outputs_;
+  std::vector<std::unique_ptr<GuardedTensor>> kept_;
+  std::vector<KeptPart> kept_parts_;
+  std::vector<std::byte*> kept_pointers_;
   std::vector<const std::byte*> input_pointers_;
   std::vector<std::byte*> output_pointers_;
   std::vector<TensorDesc> input_descs_;
@@ -294,6 +313,20 @@ std::string check_run(const PreparedCase& prepared, const Row& row, Execution& e
   for (std::size_t i = 0; i < prepared.expected.size(); ++i) {
     std::string difference = compare(execution.result(i), prepared.expected[i].view(), bound_of(prepared, row));
     if (!difference.empty()) return "result " + std::to_string(i) + " " + difference;
+  }
+  return {};
+}
+
+// Once more with what every part but the last yields written down.
+std::string check_kept_parts(const PreparedCase& prepared, const Row& row, const StepDesc& desc, const Target& target) {
+  Execution execution(prepared, row, desc, target, true);
+  execution.reset();
+  std::string wrong = check_run(prepared, row, execution, TileOrder::shuffled);
+  if (!wrong.empty()) return wrong;
+  for (std::size_t i = 0; i < execution.kept_parts().size(); ++i) {
+    const std::size_t part = execution.kept_parts()[i].part;
+    wrong = compare(execution.kept(i), prepared.yields[part].view(), bound_of(prepared, row));
+    if (!wrong.empty()) return "what part " + std::to_string(part) + " yields " + wrong;
   }
   return {};
 }
@@ -330,6 +363,10 @@ std::string check_row(const PreparedCase& prepared, const Variant& variant, cons
     std::string wrong = check_run(prepared, row, execution, order);
     if (!wrong.empty()) return words_of(order) + wrong;
     if (row.reference) return {};
+  }
+  if (row.keeps_parts && desc.parts.size() > 1) {
+    std::string wrong = check_kept_parts(prepared, row, desc, target);
+    if (!wrong.empty()) return "keeping its parts: " + wrong;
   }
   const int overwritten = row.in_place && variant.density == Density::dense ? operand_to_overwrite(desc) : -1;
   if (overwritten < 0) return {};

@@ -17,6 +17,7 @@ struct PreparedCase {
   Case source;
   std::vector<Part> parts;
   std::vector<Tensor> inputs;  // by desc.inputs; not valid: absent
+  std::vector<Tensor> yields;  // the first result after each part
   std::vector<Tensor> expected;
   std::vector<bool> follows_data;  // by desc.inputs: lies in the data's layout (an image), not its own (weights)
 };

@@ -130,6 +130,7 @@ POLYPHASE_INLINE VecF sign_of(VecF x) {
 template <EndingKind kind>
 POLYPHASE_INLINE VecF ending_value(VecF x, VecF v, VecF alpha, VecF beta) {
   const VecF zero = broadcast(0.0F);
+  if constexpr (kind == EndingKind::keep) return x;
   if constexpr (kind == EndingKind::add) return x + v;
   if constexpr (kind == EndingKind::subtract) return x - v;
   if constexpr (kind == EndingKind::multiply) return x * v;
@@ -238,6 +239,7 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
     POLYPHASE_ENDING(minimum)
     POLYPHASE_ENDING(maximum)
     POLYPHASE_ENDING(power)
+    POLYPHASE_ENDING(keep)
     POLYPHASE_ENDING(log)
     POLYPHASE_ENDING(abs)
     POLYPHASE_ENDING(negate)
@@ -277,6 +279,12 @@ struct ResultPlace {
   int64_t axis[3];
 };
 
+// Writes from[0..n) to where an operand lies: the memory is the caller's, handed in as the operands are.
+inline void keep_values(EndingRun operand, const float* from, int64_t n) {
+  float* to = const_cast<float*>(operand.data);
+  for (int64_t i = 0; i < n; ++i) to[i * operand.stride] = from[i];
+}
+
 // Applies all steps to data[0..n), consecutive channels of one pixel or consecutive pixels (last axis) of one channel.
 inline void apply_endings(const EndingProgram& program, const float* const* operands, float* data, int64_t n,
                           const ResultPlace& place, bool along_channels) {
@@ -289,7 +297,11 @@ inline void apply_endings(const EndingProgram& program, const float* const* oper
                  place.axis[0] * s.axis[0] + place.axis[1] * s.axis[1] + place.axis[2] * s.axis[2];
       run.stride = along_channels ? s.channel : s.axis[2];
     }
-    run_ending(step, run, data, data, n);
+    if (step.kind == EndingKind::keep) {
+      keep_values(run, data, n);
+    } else {
+      run_ending(step, run, data, data, n);
+    }
   }
 }
 

@@ -13,7 +13,7 @@ namespace polyphase::cpu {
 
 struct ElementwisePlan {
   static constexpr int max_operands = 8;
-  static constexpr int max_steps = EndingProgram::max_steps + 1;
+  static constexpr int max_steps = EndingProgram::most_endings + 1;
   int32_t rank;           // at least 1; axes that continue each other in every operand are merged
   int32_t step_count;     // 0: the chain only converts
   int32_t first_operand;  // the tensor that enters the chain

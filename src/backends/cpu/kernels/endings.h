@@ -1,7 +1,8 @@
 // What a kernel does to its results before they leave the registers or the innermost cache: the ending program.
 //
-// A program is at most sixteen steps, each an elementwise function of the running value and, for the binary ones, of an
-// operand that broadcasts by strides of 0: a bias has only a channel stride, a residual has all of them, a scalar none.
+// A program is at most sixteen steps, and as many that keep what is between them, each an elementwise function of the
+// running value and, for the binary ones, of an operand that broadcasts by strides of 0: a bias has only a channel
+// stride, a residual has all of them, a scalar none.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@ enum class EndingKind : uint8_t {
   minimum,        // NaN if either is
   maximum,
   power,       // x to the v
+  keep,        // x, which is written to v as well
   prelu,       // x < 0 ? x * v : x; the last with an operand
   relu,        // max(0, x)
   leaky_relu,  // x < 0 ? x * alpha : x
@@ -75,7 +77,8 @@ struct EndingStep {
 };
 
 struct EndingProgram {
-  static constexpr int max_steps = 16;
+  static constexpr int most_endings = 16;
+  static constexpr int max_steps = 2 * most_endings;
   int32_t count;
   EndingStep steps[max_steps];
   ImageStrides operands[max_steps];  // by EndingStep::operand

@@ -145,7 +145,7 @@ struct ConvRow {
     const StepDesc& desc = request.desc;
     const ConvOperands at = conv_operands_of(desc);
     const TensorDesc& result = request.outputs[0];
-    const TranslatedEndings endings = translate_endings(desc, request.inputs, result.rank);
+    const TranslatedEndings endings = translate_endings(request);
     Head<K> head = {};
     head.plan = K::make_plan(conv_shape_of(desc), image_strides_of(request.inputs[static_cast<std::size_t>(at.data)]),
                              image_strides_of(result), endings.program, at.bias >= 0, vector_width(target.cluster));
@@ -169,7 +169,10 @@ struct ConvRow {
     const Head<K>& head = head_of<K>(plan);
     const auto floats = [&](int input) { return reinterpret_cast<const float*>(pointers.inputs[input]); };
     const float* operands[EndingProgram::max_steps];
-    for (int i = 0; i < head.operand_count; ++i) operands[i] = floats(head.operands[i]);
+    for (int i = 0; i < head.operand_count; ++i) {
+      const int from = head.operands[i];
+      operands[i] = from >= 0 ? floats(from) : reinterpret_cast<const float*>(pointers.kept[kept_operand(0) - from]);
+    }
     const ConvPointers p = {floats(head.data),
                             reinterpret_cast<const float*>(pointers.packed),
                             head.bias < 0 ? nullptr : floats(head.bias),
@@ -186,6 +189,7 @@ struct ConvRow {
             .doc = doc,
             .exactness = Exactness::exact,
             .takes = Density::pitched,
+            .keeps_parts = true,
             .accepts = accepts,
             .cost = cost,
             .packing = {format, packed_inputs, packed_bytes, pack},

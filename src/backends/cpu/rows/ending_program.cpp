@@ -114,7 +114,7 @@ std::optional<EndingStep> ending_step(const Part& part, bool running_is_second) 
 }
 
 std::string refuse_endings(const StepDesc& desc) {
-  if (desc.endings().size() > EndingProgram::max_steps) return "takes at most 16 endings";
+  if (desc.endings().size() > EndingProgram::most_endings) return "takes at most 16 endings";
   for (const Part& part : desc.endings()) {
     const int running = running_operand(part);
     const bool twice = std::count(part.operands.begin(), part.operands.end(), static_cast<int>(Part::running)) > 1;
@@ -131,17 +131,31 @@ std::string refuse_endings(const StepDesc& desc) {
   return {};
 }
 
-TranslatedEndings translate_endings(const StepDesc& desc, std::span<const TensorDesc> inputs, int rank) {
+TranslatedEndings translate_endings(const PlanRequest& request) {
+  const StepDesc& desc = request.desc;
   TranslatedEndings out;
-  for (const Part& part : desc.endings()) {
+  const auto add_operand = [&](const ImageStrides& strides, int input) {
+    out.program.operands[out.operands.size()] = strides;
+    out.operands.push_back(input);
+    return static_cast<std::int8_t>(out.operands.size() - 1);
+  };
+  std::size_t kept = 0;
+  const auto keep = [&](std::size_t part) {
+    if (kept == request.kept.size() || request.kept[kept].part != part) return;
+    const std::int8_t operand = add_operand(image_strides_of(request.kept[kept].desc), kept_operand(kept));
+    out.program.steps[out.program.count++] = {EndingKind::keep, operand, 0, 0};
+    ++kept;
+  };
+  keep(desc.anchor);
+  for (std::size_t i = desc.anchor + 1; i < desc.parts.size(); ++i) {
+    const Part& part = desc.parts[i];
     EndingStep step = *ending_step(part, running_operand(part) == 1);
     if (step.operand >= 0) {
       const auto input = static_cast<std::uint8_t>(step.operand);  // not negative
-      step.operand = static_cast<std::int8_t>(out.operands.size());
-      out.program.operands[out.operands.size()] = broadcast_strides_of(inputs[input], rank);
-      out.operands.push_back(static_cast<int>(input));
+      step.operand = add_operand(broadcast_strides_of(request.inputs[input], request.outputs[0].rank), input);
     }
     out.program.steps[out.program.count++] = step;
+    keep(i);
   }
   return out;
 }

@@ -25,12 +25,14 @@ std::string refuse_endings(const StepDesc& desc);
 
 struct TranslatedEndings {
   EndingProgram program = {};
-  std::vector<int> operands;  // indices into desc.inputs, by EndingStep::operand
+  // By EndingStep::operand: an index into desc.inputs, or kept_operand(i) for what is written to kept[i].
+  std::vector<int> operands;
 };
 
-// For endings that refuse_endings lets pass. `inputs` are the operands' strides at plan time; the result has `rank`
-// axes, at least 3.
-TranslatedEndings translate_endings(const StepDesc& desc, std::span<const TensorDesc> inputs, int rank);
+constexpr int kept_operand(std::size_t i) { return -1 - static_cast<int>(i); }
+
+// For endings that refuse_endings lets pass; the result has at least 3 axes.
+TranslatedEndings translate_endings(const PlanRequest& request);
 
 // Strides of a tensor (batch, channel, up to three axes) as the kernels want them: axes right-aligned, missing ones 0.
 ImageStrides image_strides_of(const TensorDesc& desc);
