@@ -32,9 +32,13 @@ class Part(nn.Module):
         return out if self.result is None else out[self.result]
 
 
-def family(module: nn.Module, shape: tuple[int, ...], other: tuple[int, ...], keep: tuple[int, ...] = ()) -> Family:
-    """Every axis on which the two shapes differ is dynamic; `keep` fixes axes although they differ."""
+def family(module: nn.Module, shape: tuple[int, ...], other: tuple[int, ...], keep: tuple[int, ...] = (), gain: float = 1) -> Family:
+    """Every axis on which the two shapes differ is dynamic; `keep` fixes axes although they differ. `gain` of every convolution: below
+    1 for networks whose residual branches add up unnormalised, so that activations stay near 1, as trained ones do."""
     module = trained_like(module.eval(), 1)
+    for layer in module.modules():
+        if gain != 1 and isinstance(layer, nn.modules.conv._ConvNd):
+            layer.weight.data *= gain
     generator = torch.Generator().manual_seed(2)
     axes = {axis: f"s{axis}" for axis, (a, b) in enumerate(zip(shape, other)) if a != b and axis not in keep}
     return Family(module, {"x": torch.randn(shape, generator=generator)}, {"x": axes}, {"x": torch.randn(other, generator=generator)})
@@ -210,7 +214,7 @@ def transformers_encodec_decoder():
 def transformers_dac_decoder():
     from transformers import DacConfig, DacModel
 
-    return family(DacModel(DacConfig(decoder_hidden_size=64, hidden_size=32, encoder_hidden_size=8)).decoder, (1, 32, 12), (2, 32, 17))
+    return family(DacModel(DacConfig(decoder_hidden_size=64, hidden_size=32, encoder_hidden_size=8)).decoder, (1, 32, 12), (2, 32, 17), gain=0.5)
 
 
 @network
