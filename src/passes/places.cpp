@@ -58,12 +58,32 @@ MaybePlaces sum_of(const Node& add, int depth) {
   return out;
 }
 
+MaybePlaces multiple_of(const Node& mul, int depth) {
+  for (std::size_t side = 0; side < 2; ++side) {
+    const auto factor = repeated_element(mul.input(1 - side));
+    if (!factor.has_value() || !(mul.input(side)->type == mul.output()->type)) continue;
+    auto out = find_places(mul.input(side), depth);
+    if (!out.has_value()) return std::nullopt;
+    const auto scale = [&](std::int64_t& number) {
+      const double scaled = static_cast<double>(number) * *factor;
+      if (std::abs(scaled) > farthest) return false;
+      number = static_cast<std::int64_t>(scaled);
+      return true;
+    };
+    bool fits = scale(out->offset);
+    for (Places::Axis& axis : out->axes) fits = fits && scale(axis.step);
+    return fits ? out : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 MaybePlaces find_places(const Value* value, int depth) {
   if (value == nullptr || value->producer == nullptr || depth == 0) return std::nullopt;
   const Node& node = *value->producer;
   if (const Tensor* tensor = node.constant()) return places_of_elements(*tensor);
   if (node.is("cast") || node.is("reshape")) return find_places(node.input(0), depth - 1);
   if (node.is("add")) return sum_of(node, depth - 1);
+  if (node.is("mul")) return multiple_of(node, depth - 1);
   if (node.is("range")) {
     const Dim& start = node.attributes().get<Dim>("start");
     const auto step = node.attributes().get<std::int64_t>("step");

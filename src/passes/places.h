@@ -19,7 +19,8 @@ struct Places {
   std::vector<Axis> axes;
 };
 
-// Places that constants, ranges, sums, casts and gathers from 0, 1, 2, … make, with sizes known or not. Reads values.
+// Places that constants, ranges, sums, multiples, casts and gathers from 0, 1, 2, … make, with sizes known or not.
+// Reads values.
 std::optional<Places> places_of(const Value* value);
 
 }  // namespace polyphase

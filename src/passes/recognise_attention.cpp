@@ -78,7 +78,8 @@ struct Attention {
   double scale = 1;
   bool guarded = false;
   std::vector<Bias> biases;
-  Shape scores;  // where the biases are added; of the product if there are none
+  Shape scores;   // where the biases are added; of the product if there are none
+  int steps = 0;  // so many nodes lie between softmax and product
 };
 
 // From what the second product multiplies to the softmax: through casts, reshapes, the guard against NaN.
@@ -139,7 +140,8 @@ bool find_behind_bias(const Graph& graph, const Node& node, Attention& found) {
 
 // From the softmax back to the first product.
 bool find_product(const Graph& graph, Value* scores, Attention& found) {
-  if (scores->producer == nullptr || !graph.has_one_user(scores)) return false;
+  constexpr int most_steps = 16;
+  if (scores->producer == nullptr || !graph.has_one_user(scores) || ++found.steps > most_steps) return false;
   const Node& node = *scores->producer;
   if (node.is("matmul")) {
     if (found.biases.empty()) found.scores = scores->type.shape;

@@ -12,9 +12,10 @@
 //   %y = conv_transpose(%e, %weights)              →     %y = conv_transpose(%o, Σ over points of squares · weights)
 //
 // torch.istft is written in the first form, torch.nn.functional.fold (Col2Im) arrives as the convolution of the second;
-// the third is the sum of the windows that both are divided by. Between them reshapes that add or drop axes of one
-// element, and transposes. Constant windows and weights, a known number of points. The basis costs points² products for
-// each frame: frames that a scatter adds cheaply stay transforms where they are long. Reads values.
+// the third is the sum of the windows that both are divided by; of an open number of frames torch.istft writes that as
+// a chain of scatters, one for each point (window_sums.h). Between them reshapes that add or drop axes of one element,
+// and transposes. Constant windows and weights, a known number of points. The basis costs points² products for each
+// frame: frames that a scatter adds cheaply stay transforms where they are long. Reads values.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -23,6 +24,7 @@
 #include "passes/passes.h"
 #include "passes/places.h"
 #include "passes/rewrite.h"
+#include "passes/window_sums.h"
 
 namespace polyphase {
 namespace {
@@ -104,13 +106,6 @@ bool follow(const Graph& graph, const Value* value, Frames& found) {
 }
 
 // ---------------------------------------------------------------- a scatter as overlap-add
-
-bool is_zero(const Value* value) {
-  if (is_filled_with(value, 0)) return true;
-  const Node* node = value->producer;
-  return node != nullptr && (node->is("expand") || node->is("transpose") || node->is("reshape")) &&
-         is_zero(node->input(0));
-}
 
 Tensor ones_on_diagonal(DType dtype, std::int64_t points) {
   std::vector<double> weights(static_cast<std::size_t>(points * points));
@@ -311,7 +306,7 @@ bool join_transform(Graph& graph, Node* conv) {
 
 bool recognise(Graph& graph, Node* node) {
   if (node->outputs().empty() || node->output()->type.dtype == DType::f64) return false;
-  if (node->is("scatter_nd")) return turn_scatter(graph, node);
+  if (node->is("scatter_nd")) return turn_scatter(graph, node) || join_window_sums(graph, node);
   return node->is("conv_transpose") && join_transform(graph, node);
 }
 
