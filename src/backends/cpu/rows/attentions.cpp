@@ -38,8 +38,9 @@ void strides_of(const TensorDesc& desc, int64_t* strides, int64_t last) {
 // cache. All tiles of a head get about as many queries.
 void choose_tile(AttentionPlan& p, int64_t planes, int64_t width) {
   const int64_t group = width == 16 ? 12 : 6;
-  const bool many = planes * ceil_div(p.queries, 192) >= 16;
-  const int64_t longest = many && p.value_width <= 128 ? 192 : 96;
+  const int64_t most = p.value_width <= 128 ? 192 : 144;
+  const bool many = planes * ceil_div(p.queries, most) >= 16;
+  const int64_t longest = many ? most : 96;
   p.query_tiles = std::max<int64_t>(1, ceil_div(p.queries, longest));
   p.tile_queries = round_up(std::max<int64_t>(1, ceil_div(p.queries, p.query_tiles)), group);
   p.query_tiles = ceil_div(p.queries, p.tile_queries);
