@@ -53,9 +53,12 @@ void for_each_row(std::span<const std::int64_t> sizes, const std::array<const st
     ++rank;
   }
   if (order == RowOrder::any) {
-    std::stable_sort(axes.begin(), axes.begin() + rank, [](const Axis& a, const Axis& b) {
+    const auto farther = [](const Axis& a, const Axis& b) {
       return (a.strides[0] < 0 ? -a.strides[0] : a.strides[0]) > (b.strides[0] < 0 ? -b.strides[0] : b.strides[0]);
-    });
+    };
+    // Kernels walk rows too, and they do not allocate: std::stable_sort does.
+    for (auto next = axes.begin(); next != axes.begin() + rank; ++next)
+      std::rotate(std::upper_bound(axes.begin(), next, *next, farther), next, next + 1);
   }
   std::size_t merged = 0;
   for (std::size_t axis = 0; axis < rank; ++axis) {

@@ -138,6 +138,30 @@ def check_source_lists(files: list[str]) -> list[str]:
     return found
 
 
+def named_types(text: str) -> set[str]:
+    """The types that a source defines at the scope of a namespace that has a name, by their full name."""
+    found, spaces = set(), []
+    for line in text.splitlines():
+        if match := re.match(r"namespace( [\w:]+)? \{$", line):
+            spaces.append((match[1] or " ?").strip())
+        elif re.match(r"\}  // namespace", line) and spaces:
+            spaces.pop()
+        elif (match := re.match(r"(?:struct|class|enum(?: class)?) (\w+)(?!\w|::)[^;(]*\{", line)) and spaces and "?" not in spaces:
+            found.add("::".join([*spaces, match[1]]))
+    return found
+
+
+def check_type_names(files: list[str]) -> list[str]:
+    """A type of a namespace has one definition: of two, the linker takes the members of either."""
+    homes: dict[str, list[str]] = {}
+    for path in files:
+        one_of_each_cluster = path.startswith("src/backends/cpu/simd/")
+        if path.endswith((".cpp", ".h")) and path.split("/")[0] in ("src", "include", "apps") and not one_of_each_cluster:
+            for name in named_types((ROOT / path).read_text()):
+                homes.setdefault(name, []).append(path)
+    return [f"{paths[1]}: {name} is defined in {paths[0]} as well" for name, paths in sorted(homes.items()) if len(paths) > 1]
+
+
 def main() -> int:
     files = tracked_files()
     found, long_files, read = [], [], 0
@@ -167,6 +191,7 @@ def main() -> int:
             if MACHINE_PATH.search(line):
                 found.append(f"{path}:{number}: the path of one machine: {MACHINE_PATH.search(line)[0]}")
     found += check_source_lists(files)
+    found += check_type_names(files)
     for line in long_files:
         print(f"look twice, over {LONG_FILE} lines: {line}")
     for line in found:
