@@ -1,5 +1,5 @@
 // model_trial FILE: imports each ONNX model of FILE, applies every pass alone and the whole pipeline, compiles it, runs
-// it, and compares each with what the interpreter makes of the graph as imported. tests/python/random_models.py writes
+// it, and compares each with what the interpreter makes of the graph as imported. tests/python/random_models writes
 // FILE:
 //
 //   { u32 length of the heading | heading, a line of text | u32 length of the model | model } …
