@@ -112,6 +112,33 @@ def attention(m: Maker) -> None:
 
 
 @rule
+def attention_written_out(m: Maker) -> None:
+    """Two products around a softmax, as exporters write attention: scales, masks and guards in several places."""
+    x = m.data(rank=(3, 4))
+    q = m.raw("Tanh", [x.name])[0]
+    k = m.raw("Transpose", [q], perm=[*range(x.rank - 2), x.rank - 1, x.rank - 2])[0]
+    scale = m.constant(np.float32(m.one(0.25, 0.5, 2)))
+    where = m.one("q", "both", "scores", "nowhere")
+    if where in ("q", "both"):
+        q = m.raw("Mul", [q, scale])[0]
+    if where == "both":
+        k = m.raw("Mul", [scale, k])[0]
+    scores = m.raw("MatMul", [q, k])[0]
+    if where == "scores":
+        scores = m.raw(m.one("Mul", "Div"), [scores, scale])[0]
+    mask = m.one("none", "add", "select")
+    if mask == "add":
+        scores = m.raw("Add", [scores, m.constant(np.float32(m.between(-2, 2)))])[0]
+    elif mask == "select":
+        hides = m.raw("Greater", [scores, m.constant(np.float32(1e6))])[0]
+        scores = m.raw("Where", [hides, m.constant(np.float32(-np.inf)), scores])[0]
+    weights = m.raw("Softmax", [scores], axis=-1)[0]
+    if m.chance(2):
+        weights = m.raw("Where", [m.raw("IsNaN", [weights])[0], m.constant(np.float32(0)), weights])[0]
+    m.keep(m.raw("MatMul", [weights, x.name])[0], x.shape, x, exact=False)
+
+
+@rule
 def optimised(m: Maker) -> None:
     """What ONNX Runtime's optimiser writes."""
     x = m.data()

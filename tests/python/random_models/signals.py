@@ -106,3 +106,21 @@ def optimised_norms(m: Maker) -> None:
         rows = tuple(a * b for a, b in zip(x.shape[0], x.shape[1]))
         return void(m.keep(m.raw(op, [flat, m.weights(width, 3), m.weights(3)], domain=domain, activation="Relu")[0], (rows, pair(3)), x, x.bound * width * 2 + 2))
     m.keep(name, x.shape, x, 60, exact=False)
+
+
+@rule
+def overlapping_frames(m: Maker) -> None:
+    """Spectra to frames, a window, and Col2Im that adds them up: an inverse STFT."""
+    x = m.data(rank=(3,))
+    if not (x.fixed(1) and x.fixed(2)) or not 0 < x.shape[1][0] <= 9:
+        raise Refused
+    bins, frames = x.shape[1][0], x.shape[2][0]
+    points, hop = max(2, 2 * (bins - 1) + m.between(0, 1)), m.between(1, 3)
+    parts = [m.raw("Unsqueeze", [part, m.integers(-1)])[0] for part in (x.name, m.raw("Neg", [x.name])[0])]
+    spectra = m.raw("Concat", parts, axis=-1)[0]
+    made = m.raw("DFT", [spectra, m.constant(np.int64(points)), m.constant(np.int64(1))], inverse=1, onesided=1)[0]
+    made = m.raw("Squeeze", [made, m.integers(-1)])[0]
+    made = m.raw("Mul", [made, m.constant(np.arange(1, points + 1, dtype=np.float32).reshape(1, points, 1) / points)])[0]
+    length = (frames - 1) * hop + points
+    made = m.raw("Col2Im", [made, m.integers(1, length), m.integers(1, points)], strides=[1, hop])[0]
+    m.keep(made, (x.shape[0], pair(1), pair(1), pair(length)), x, x.bound * points * 2, exact=False)

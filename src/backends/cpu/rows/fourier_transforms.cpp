@@ -11,6 +11,7 @@ namespace {
 std::string accepts_fourier(const StepDesc& desc, const Target&) {
   const DType dtype = desc.inputs[0].type.dtype;
   if (dtype != DType::f32 && dtype != DType::f64) return "computes f32 and f64";
+  if (!desc.inputs[0].layout.is_row_major() || !desc.outputs[0].layout.is_row_major()) return "needs row-major tensors";
   return needs_unfused(desc);
 }
 
