@@ -17,6 +17,12 @@ Layout layout_of(int rank, bool channels_last) {
   return channels_last ? Layout::channels_last(rank) : Layout::row_major(rank);
 }
 
+Layout turned_layout(int rank) {
+  std::vector<std::uint8_t> order;
+  for (int axis = rank; axis-- > 0;) order.push_back(static_cast<std::uint8_t>(axis));
+  return Layout(std::move(order));
+}
+
 Result<std::vector<Tensor>> run_part(const CasePart& part, std::vector<Tensor>& operands) {
   auto results = evaluate_reference(*part.op, part.attributes, operands);
   if (!results.ok()) return std::move(results).error();
@@ -63,7 +69,7 @@ Result<PreparedCase> prepare(Case source) {
 }
 
 std::string Variant::text() const {
-  std::string out = channels_last_in ? "channels_last" : "row_major";
+  std::string out = turned ? "turned" : channels_last_in ? "channels_last" : "row_major";
   out += channels_last_out ? " -> channels_last " : " -> row_major ";
   return out + std::string(name_of(density)) + (constant_weights ? "" : " computed");
 }
@@ -86,6 +92,11 @@ std::vector<Variant> variants_of(const PreparedCase& prepared) {
       out.push_back({in, result, Density::dense, false});
     }
   }
+  const bool turns = !prepared.inputs.empty() && prepared.inputs.front().valid() &&
+                     prepared.inputs.front().view().rank >= 2 && prepared.source.layout.empty();
+  for (const Density density : {Density::dense, Density::pitched}) {
+    if (turns) out.push_back({false, false, density, false, true});
+  }
   return out;
 }
 
@@ -103,6 +114,7 @@ StepDesc describe(const PreparedCase& prepared, const Variant& variant, const st
       operand.type = tensor.type();
       operand.layout = layout_of(tensor.view().rank, prepared.follows_data[i] && (i == 0 ? variant.channels_last_in
                                                                                          : variant.channels_last_out));
+      if (i == 0 && variant.turned) operand.layout = turned_layout(tensor.view().rank);
       operand.density = weights ? Density::dense : variant.density;
       operand.constant = weights && variant.constant_weights;
       operand.value = operand.constant ? &constants[i] : nullptr;

@@ -29,6 +29,7 @@ struct Variant {
   bool channels_last_out = false;
   Density density = Density::dense;
   bool constant_weights = true;  // operands that are not the data are constants, as weights are
+  bool turned = false;           // the data is a view of a transposed tensor: its first axis lies innermost
   std::string text() const;
 };
 std::vector<Variant> variants_of(const PreparedCase& prepared);
