@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/exit_code.h"
 #include "cli/json.h"
 #include "cli/network.h"
-#include "cli/statistics.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/timing.h"
 #include "cli/trace.h"
 #include "io/try.h"
 
@@ -40,40 +40,10 @@ struct ExplainFlags {
 struct Explained {
   api::EngineInfo info;
   api::Report report;
-  std::vector<double> seconds;  // by step; empty: not run
-  double total_seconds = 0;     // sum of the steps'
-  double run_seconds = 0;       // median of whole runs
+  std::optional<StepTimes> times;  // none: not run
   double peak_flops = 0;
   int threads = 0;
 };
-
-// Medians by step over at least 5 runs and about a second.
-Result<void> time_steps(const api::Session& session, const std::vector<api::Tensor>& inputs, Explained& out) {
-  const std::vector<api::TensorView> views = views_of(inputs);
-  api::RunOptions first;
-  first.report = &out.report;  // with the steps whose sizes this run's data gives
-  IO_TRY_VOID(session.run(views, first));
-  std::vector<std::vector<double>> by_step(out.info.steps.size());
-  std::vector<double> whole;
-  const auto start = std::chrono::steady_clock::now();
-  double elapsed = 0;
-  Progress progress;
-  while (whole.size() < 5 || (elapsed < 1.0 && whole.size() < 1000)) {
-    std::vector<double> steps(out.info.steps.size(), 0.0);
-    api::RunOptions options;
-    options.step_seconds = &steps;
-    IO_TRY_VOID(session.run(views, options));
-    const double now = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    whole.push_back(now - elapsed);
-    elapsed = now;
-    for (std::size_t i = 0; i < steps.size(); ++i) by_step[i].push_back(steps[i]);
-    progress.show("timing steps", std::min(elapsed, static_cast<double>(whole.size()) / 5));
-  }
-  for (const auto& times : by_step) out.seconds.push_back(statistics_of(times).median);
-  for (const double seconds : out.seconds) out.total_seconds += seconds;
-  out.run_seconds = statistics_of(whole).median;
-  return {};
-}
 
 Result<Explained> explain_network(const ExplainFlags& flags) {
   Explained out;
@@ -95,13 +65,19 @@ Result<Explained> explain_network(const ExplainFlags& flags) {
     IO_TRY(out.report, session.explain(sizes_of(tensors)));
     return out;
   }
-  IO_TRY_VOID(time_steps(session, tensors, out));
+  IO_TRY(out.times, time_steps(session, tensors, longest_timing_seconds, out.report));
   out.peak_flops = api::measured_peak_flops(out.threads);
   return out;
 }
 
 double seconds_of(const Explained& all, const api::StepReport& step) {
-  return all.seconds.empty() ? 0 : all.seconds[static_cast<std::size_t>(step.step)];
+  return all.times.has_value() ? all.times->seconds[static_cast<std::size_t>(step.step)] : 0;
+}
+
+// All trips of a loop together, like its seconds.
+double flops_of(const Explained& all, const api::StepReport& step) {
+  return all.times.has_value() ? step.flops * static_cast<double>(all.times->runs[static_cast<std::size_t>(step.step)])
+                               : step.flops;
 }
 
 std::size_t reference_count(const Explained& all) {
@@ -114,9 +90,9 @@ void report_json(const Explained& all) {
   out["target"] = all.info.cluster;
   out["threads"] = all.threads;
   out["reference_steps"] = reference_count(all);
-  if (!all.seconds.empty()) {
-    out["run_ms"] = all.run_seconds * 1e3;
-    out["steps_ms"] = all.total_seconds * 1e3;
+  if (all.times.has_value()) {
+    out["run_ms"] = all.times->run_seconds * 1e3;
+    out["steps_ms"] = all.times->steps_seconds * 1e3;
     out["peak_gflops"] = all.peak_flops / 1e9;
   }
   out["steps"] = Json::array();
@@ -129,12 +105,14 @@ void report_json(const Explained& all) {
       one["sizes_unknown"] = true;
       one["kernels"] = info.rows;
     }
-    if (!all.seconds.empty()) {
+    if (all.times.has_value()) {
       const double seconds = seconds_of(all, step);
+      const double rate = seconds > 0 ? flops_of(all, step) / seconds : 0;
       one["ms"] = seconds * 1e3;
-      one["share"] = all.total_seconds > 0 ? seconds / all.total_seconds : 0;
-      one["gflops"] = seconds > 0 ? step.flops / seconds / 1e9 : 0;
-      one["percent_of_peak"] = seconds > 0 && all.peak_flops > 0 ? 100 * step.flops / seconds / all.peak_flops : 0;
+      one["runs"] = all.times->runs[static_cast<std::size_t>(step.step)];
+      one["share"] = all.times->steps_seconds > 0 ? seconds / all.times->steps_seconds : 0;
+      one["gflops"] = rate / 1e9;
+      one["percent_of_peak"] = all.peak_flops > 0 ? 100 * rate / all.peak_flops : 0;
     }
     one["refused"] = Json::array();
     one["accepted"] = Json::array();
@@ -157,7 +135,7 @@ std::string kernel_words(const api::StepReport& step, const api::StepInfo& info)
 }
 
 void report_text(const Explained& all) {
-  const bool timed = !all.seconds.empty();
+  const bool timed = all.times.has_value();
   using Align = Table::Align;
   std::vector<Table::Column> columns = {{"step", Align::right}};
   if (timed)
@@ -173,10 +151,11 @@ void report_text(const Explained& all) {
       const double seconds = seconds_of(all, step);
       const bool computes = step.flops > 0 && seconds > 0;
       cells.push_back(human_time(seconds));
-      cells.push_back(fmt::format("{:.1f} %", all.total_seconds > 0 ? 100 * seconds / all.total_seconds : 0));
-      cells.push_back(computes ? fmt::format("{:.1f}", step.flops / seconds / 1e9) : "");
-      cells.push_back(
-          computes && all.peak_flops > 0 ? fmt::format("{:.1f} %", 100 * step.flops / seconds / all.peak_flops) : "");
+      const double rate = computes ? flops_of(all, step) / seconds : 0;
+      const double total = all.times->steps_seconds;
+      cells.push_back(fmt::format("{:.1f} %", total > 0 ? 100 * seconds / total : 0));
+      cells.push_back(computes ? fmt::format("{:.1f}", rate / 1e9) : "");
+      cells.push_back(computes && all.peak_flops > 0 ? fmt::format("{:.1f} %", 100 * rate / all.peak_flops) : "");
     }
     cells.insert(cells.end(), {kernel_words(step, info), info.operation, plain(info.node)});
     table.add(std::move(cells));
@@ -193,8 +172,8 @@ void report_text(const Explained& all) {
                   reference_count(all)));
   if (!timed) return;
   put(fmt::format("{} a run on {} thread{}, {} of it in steps; measured peak {:.1f} GFLOP/s\n",
-                  human_time(all.run_seconds), all.threads, all.threads == 1 ? "" : "s", human_time(all.total_seconds),
-                  all.peak_flops / 1e9));
+                  human_time(all.times->run_seconds), all.threads, all.threads == 1 ? "" : "s",
+                  human_time(all.times->steps_seconds), all.peak_flops / 1e9));
 }
 
 Result<void> save_trace(const ExplainFlags& flags, const Explained& all) {
@@ -202,7 +181,7 @@ Result<void> save_trace(const ExplainFlags& flags, const Explained& all) {
   for (const api::StepReport& step : all.report.steps) {
     const api::StepInfo& info = all.info.steps[static_cast<std::size_t>(step.step)];
     steps.push_back({info.operation.empty() ? info.kind : info.operation, info.node, step.row, seconds_of(all, step),
-                     step.flops, step.bytes});
+                     flops_of(all, step), step.bytes});
   }
   return write_trace(flags.trace, all.info.model_name, steps);
 }

@@ -1,12 +1,15 @@
-// polyphase inspect: what is in an engine: inputs, outputs, steps, weights, the memory plan; the graph as a picture.
+// polyphase inspect: what is in an engine: inputs, outputs, steps, weights, the memory plan; the graph as a picture,
+// all of it as a page.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
 #include "cli/commands.h"
+#include "cli/data.h"
 #include "cli/exit_code.h"
 #include "cli/graph_svg.h"
+#include "cli/inspected.h"
 #include "cli/json.h"
 #include "cli/network.h"
 #include "cli/table.h"
@@ -22,6 +25,7 @@ Examples:
   polyphase inspect model.ppe
   polyphase inspect unet.ppe --shape x=1x3x512x512     # the memory plan for these sizes
   polyphase inspect model.onnx --graph model.svg
+  polyphase inspect model.onnx --html report.html      # passes, memory, time, kernels, weights in one page
   polyphase inspect model.ppe --json
 
 The plan's bound is the largest sum of values alive at one step: no arena is smaller.)";
@@ -29,15 +33,12 @@ The plan's bound is the largest sum of values alive at one step: no arena is sma
 struct InspectFlags {
   NetworkFlags network;
   std::string graph;
+  std::string html;
+  int threads = 0;
 };
 
-struct Inspected {
-  api::EngineInfo info;
-  std::vector<api::Port> inputs;
-  std::vector<api::Port> outputs;
-  RunSizes sizes;
-  api::Report report;
-};
+// The page shows one run of a few seconds, not the last percent.
+constexpr double page_timing_seconds = 10;
 
 std::string range_text(const api::SizeRange& range) {
   return range.high == INT64_MAX ? fmt::format("{}..", range.low) : fmt::format("{}..{}", range.low, range.high);
@@ -160,18 +161,47 @@ void put_steps(const Inspected& all) {
   put("\n" + table.text());
 }
 
+// What the page shows beyond the plan: a run that fails is told there and ends nothing.
+Result<void> time_for_page(const api::Session& session, Inspected& all) {
+  all.threads = session.threads();
+  IO_TRY(all.output_sizes, session.output_sizes(all.sizes.inputs));
+  IO_TRY(const std::vector<api::Tensor> inputs, random_inputs(session.engine(), all.sizes.inputs));
+  auto times = time_steps(session, inputs, page_timing_seconds, all.report);
+  if (times.ok()) {
+    all.times = std::move(*times);
+  } else {
+    all.timing_error = times.error().text();
+    say("the page has no times: " + all.timing_error);
+  }
+  all.roof = measure_roof(all.threads);
+  return {};
+}
+
 Result<void> inspect(const InspectFlags& flags) {
-  IO_TRY(const Network network, open_network(flags.network));
+  const bool pages = !flags.html.empty();
+  if (pages) {  // before the work, not after it
+    IO_TRY(io::NewFile file, io::NewFile::create(flags.html));
+  }
   Inspected all;
+  api::PassHistory history;
+  IO_TRY(const Network network, open_network(flags.network, pages ? &history : nullptr));
   all.info = network.engine.info();
   all.inputs = network.engine.inputs();
   all.outputs = network.engine.outputs();
-  IO_TRY(const api::Session session, open_session(network.engine, 1));
+  all.path = flags.network.path;
+  all.was_engine = network.was_engine;
+  all.open_seconds = network.open_seconds;
+  if (!network.was_engine) all.passes = std::move(history);
+  IO_TRY(const api::Session session, open_session(network.engine, pages ? flags.threads : 1));
   IO_TRY(all.sizes, run_sizes(session, network.sizes));
   IO_TRY(all.report, session.explain(all.sizes.inputs));
   if (!all.sizes.chosen.empty())
     say("sizes nobody gave: " + join(all.sizes.chosen, " ") + " (choose with --shape or --dim)");
   if (!flags.graph.empty()) IO_TRY_VOID(io::write_whole_file(flags.graph, {graph_svg(network.engine)}));
+  if (pages) {
+    IO_TRY_VOID(time_for_page(session, all));
+    IO_TRY_VOID(write_page(flags.html, all));
+  }
   if (flags.network.json) {
     report_json(all);
     return {};
@@ -185,10 +215,18 @@ Result<void> inspect(const InspectFlags& flags) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand("inspect", "Show inputs, outputs, steps and the memory plan; draw the graph");
+  CLI::App* command =
+      app.add_subcommand("inspect", "Show inputs, outputs, steps and the memory plan; draw the graph, write a report");
   const auto flags = std::make_shared<InspectFlags>();
   add_network_flags(*command, flags->network);
   command->add_option("--graph", flags->graph, "Draw the graph as SVG")->type_name("FILE.svg");
+  auto* html =
+      command
+          ->add_option("--html", flags->html,
+                       "Time the network and write one page: the graph around each pass, memory, steps against "
+                       "the roof, kernels and their reasons, weights")
+          ->type_name("FILE.html");
+  add_threads_flag(*command, flags->threads)->needs(html);
   command->footer(examples);
   command->callback([flags, &run] {
     run = [flags]() -> int {

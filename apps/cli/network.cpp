@@ -99,13 +99,13 @@ void add_network_flags(CLI::App& command, NetworkFlags& flags) {
   command.add_flag("--json", flags.json, "Report as JSON on stdout");
 }
 
-void add_threads_flag(CLI::App& command, int& threads) {
-  command.add_option("--threads", threads, "Threads of the session; 0, the default: one per core")
+CLI::Option* add_threads_flag(CLI::App& command, int& threads) {
+  return command.add_option("--threads", threads, "Threads of the session; 0, the default: one per core")
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
 }
 
-Result<Network> open_network(const NetworkFlags& flags) {
+Result<Network> open_network(const NetworkFlags& flags, api::PassHistory* history) {
   Network out;
   IO_TRY(out.sizes, parse_size_flags(flags.shapes, flags.dims, flags.tune_for));
   const auto start = std::chrono::steady_clock::now();
@@ -122,6 +122,7 @@ Result<Network> open_network(const NetworkFlags& flags) {
     options.tune_for = out.sizes.tune_for;
     options.without = flags.without;
     options.stop_after = flags.stop_after;
+    options.history = history;
     options.print_after = flags.print_after;
     std::set<std::string, std::less<>> printed;
     options.print = [&](std::string_view pass, std::string_view text) {

@@ -25,7 +25,7 @@ struct NetworkFlags {
 // Adds MODEL, --json, and the flags that go with compiling.
 void add_network_flags(CLI::App& command, NetworkFlags& flags);
 // --threads N.
-void add_threads_flag(CLI::App& command, int& threads);
+CLI::Option* add_threads_flag(CLI::App& command, int& threads);
 
 struct Network {
   api::Engine engine;
@@ -36,7 +36,8 @@ struct Network {
 
 bool is_engine_file(const std::string& path);
 // Loads or compiles, with progress. The flags that only a compilation reads are refused for an engine.
-Result<Network> open_network(const NetworkFlags& flags);
+// `history`: see CompileOptions; an engine leaves it empty.
+Result<Network> open_network(const NetworkFlags& flags, api::PassHistory* history = nullptr);
 // Refuses --shape and --dim where an engine's sizes come from arrays: they would do nothing.
 Result<void> refuse_sizes_of_engine(const Network& network, const NetworkFlags& flags);
 

@@ -155,4 +155,44 @@ struct Extracted {
 // not there or the part is not closed (it needs what is neither given nor computed); as compile otherwise.
 Result<Extracted> extract(const std::string& path, const ExtractOptions& options, const CompileOptions& compile = {});
 
+// ---------------------------------------------------------------- passes
+
+// One node of a graph between two passes.
+struct GraphNode {
+  std::string name;
+  std::string operation;            // "conv_transpose + add + relu"
+  std::string text;                 // its line in the text form
+  std::vector<std::string> reads;   // values by name, in the node's order; "": an operand that is absent
+  std::vector<std::string> writes;  // values by name; unique among nodes of one region
+  std::vector<std::string> types;   // of those: "f32[1, 64, 2*H, 2*W]"
+  bool is_constant = false;         // weights and numbers, which read nothing
+  int depth = 0;                    // 0: of the outermost graph; others stand in a region of the last node before of
+                                    // depth - 1: an If's branches, a loop's body
+  int region = 0;                   // which of that node's regions
+};
+
+// A graph in an order in which values are written before they are read.
+struct GraphState {
+  std::vector<int> nodes;            // indices into PassHistory::nodes; those of regions follow their owner
+  std::vector<std::string> outputs;  // values of the outermost graph that the caller gets
+};
+
+// One line of the table of passes; the same pass may stand there several times.
+struct PassRun {
+  std::string name;
+  std::string why_here;  // what it does, and why at this place
+  bool ran = false;      // false: left out, or behind stop_after
+  bool changed = false;
+  double seconds = 0;
+  int graph = 0;  // index into PassHistory::graphs: what there was after it
+};
+
+// CompileOptions::history. Nodes that are alike in all of the above are the same node of the list: what a pass leaves
+// alone keeps its index.
+struct PassHistory {
+  std::vector<GraphNode> nodes;
+  std::vector<GraphState> graphs;  // [0]: as imported; then one for each run that changed something
+  std::vector<PassRun> passes;     // in the order of the table
+};
+
 }  // namespace polyphase::api

@@ -99,6 +99,8 @@ class Tensor {
 
 // ---------------------------------------------------------------- compile
 
+struct PassHistory;  // polyphase/diagnose.h
+
 // The values a symbolic size may take, both ends included. Equal ends fix the size.
 struct SizeRange {
   std::int64_t low = 1;
@@ -125,6 +127,8 @@ struct CompileOptions {
   std::function<void(std::string_view pass, std::string_view text)> print;
   // Called as stages begin ("import", "pass fuse_activation", "pack", …) with the share that is done, 0 to 1.
   std::function<void(std::string_view stage, double done)> progress;
+  // If set: becomes the graph before and after each pass.
+  PassHistory* history = nullptr;
 };
 
 std::vector<std::string> pass_names();
@@ -147,6 +151,16 @@ struct ValueInfo {
   int alias_of = -1;    // index into EngineInfo::values of the value that owns its memory; -1: itself
 };
 
+// Bytes that the engine holds: a constant's elements, or weights as a kernel has packed them. Equal bytes are held
+// once.
+struct ConstantInfo {
+  std::string name;
+  std::string format;            // of the packing; empty: row-major elements
+  std::uint64_t size_bytes = 0;  // as the engine holds them
+  std::vector<int> values;       // whose elements they are; indices into EngineInfo::values
+  std::vector<int> steps;        // that read them; indices into EngineInfo::steps
+};
+
 // One step of the engine's program, as compiled.
 struct StepInfo {
   std::string kind;               // "kernel", "copy", "bind", "branch", "loop"
@@ -157,6 +171,8 @@ struct StepInfo {
   std::vector<int> inputs;        // indices into EngineInfo::values; -1: an absent operand
   std::vector<int> outputs;
   int block = 0;  // 0: the program itself; others are run by branch and loop steps
+  std::vector<int>
+      blocks;  // that this step runs: of a branch the one for true, then that for false; of a loop its body
 };
 
 struct EngineInfo {
@@ -165,8 +181,9 @@ struct EngineInfo {
   std::string cluster;                    // "avx512", …, "portable"
   std::map<std::string, SizeRange> dims;  // the symbolic sizes
   std::vector<ValueInfo> values;
-  std::vector<StepInfo> steps;       // block by block
+  std::vector<StepInfo> steps;       // nested blocks follow the step that runs them
   std::uint64_t constant_bytes = 0;  // weights, packed or raw
+  std::vector<ConstantInfo> constants;
   std::vector<std::string> remarks;  // what the compiler decided
 };
 
@@ -231,7 +248,10 @@ struct RunOptions {
   const std::atomic<bool>* cancelled = nullptr;  // set to true from elsewhere: the run ends with Error(cancelled)
   std::optional<std::chrono::steady_clock::time_point> deadline;
   // If set: seconds spent in each step are added to this list, which must hold info().steps.size() numbers or none.
+  // Those of a branch or loop hold what it runs as well.
   std::vector<double>* step_seconds = nullptr;
+  // If set: how often each step ran is added to this list, which is like step_seconds. Read with it only.
+  std::vector<std::uint64_t>* step_runs = nullptr;
   // If set: becomes what Session::explain says for this run's sizes, with the steps whose sizes were born from its
   // data.
   Report* report = nullptr;
@@ -270,11 +290,15 @@ struct PlacedValue {
   std::uint64_t offset_bytes = 0;  // in its arena
   int first_step = 0;              // lives from here to last_step, both included; indices into EngineInfo::steps
   int last_step = 0;
+  int arena = 0;  // 0: of sizes that follow from the inputs'; sizes born from data have arenas of their own
 };
 
 struct Report {
   std::vector<StepReport> steps;
   std::vector<PlacedValue> placed;  // what lives in the arena; aliases live inside another value
+  // What kernels want beside it while they run: partial results, weights that are computed and packed then. Of these
+  // `value` is -1, and `sizes` empty.
+  std::vector<PlacedValue> workspaces;
   std::uint64_t arena_bytes = 0;
   std::uint64_t lower_bound_bytes = 0;  // the largest sum of values and scratch alive at one step: no arena is smaller
   std::uint64_t scratch_bytes = 0;      // kernels' private scratch, all workers together; not in the arena
@@ -336,5 +360,9 @@ std::vector<DeviceInfo> devices();
 // Floating-point operations per second that `threads` threads reach here and now, measured for a moment with fused
 // multiply-adds on registers alone: what `polyphase explain` holds steps against.
 double measured_peak_flops(int threads);
+// Bytes per second that `threads` threads together read, or read and write while they copy, whichever is more, when
+// what they touch is `bytes` in all, again and again: a cache's rate where they fit into one, the memory's where not.
+// Measured for a moment. 0: there is no memory for it.
+double measured_bandwidth(int threads, std::uint64_t bytes);
 
 }  // namespace polyphase::api

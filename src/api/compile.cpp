@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "api/pass_history.h"
 #include "base/shape_binding.h"
 #include "engine/file.h"
 #include "lower/lower.h"
@@ -93,7 +94,9 @@ Result<Engine> compile_graph(ImportedModel model, std::shared_ptr<const Workshop
   Graph& graph = *model.graph;
   TRY(const Target target, target_of(options, *workshop));
   TRY(const DimBindings likely, likely_of(options, graph));
-  TRY_VOID(run_passes(graph, target, pass_options_of(options)));
+  PassOptions passes = pass_options_of(options);
+  if (options.history != nullptr) record_passes(graph, *options.history, passes);
+  TRY_VOID(run_passes(graph, target, passes));
   tell(options, "lower", 0.7);
   TRY(polyphase::Engine engine,
       lower(graph, target,

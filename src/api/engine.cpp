@@ -68,6 +68,34 @@ std::string storage_text(const polyphase::Engine& engine, const EngineValue& val
   return "alias of " + engine.values[static_cast<std::size_t>(value.alias.value)].name;
 }
 
+// Raw elements belong to the values that name them; packed ones to the constants that a step reads and nobody holds
+// raw.
+std::vector<ConstantInfo> constants_of(const polyphase::Engine& engine) {
+  std::vector<ConstantInfo> out;
+  for (const EngineConstant& constant : engine.constants)
+    out.push_back({constant.name, constant.format, constant.bytes->size_bytes(), {}, {}});
+  const auto at = [&](int index) -> ConstantInfo& { return out[static_cast<std::size_t>(index)]; };
+  for (std::size_t i = 0; i < engine.values.size(); ++i) {
+    if (engine.values[i].constant >= 0) at(engine.values[i].constant).values.push_back(static_cast<int>(i));
+  }
+  const auto add = [](std::vector<int>& to, int item) {
+    if (std::find(to.begin(), to.end(), item) == to.end()) to.push_back(item);
+  };
+  int flat = 0;
+  for (const auto& [step, block] : steps_in_order(engine)) {
+    if (step->packed >= 0) add(at(step->packed).steps, flat);
+    for (const int input : step->inputs) {
+      if (input < 0) continue;
+      const EngineValue& value = engine.values[static_cast<std::size_t>(input)];
+      if (value.constant >= 0) add(at(value.constant).steps, flat);
+      const bool is_packed = value.storage == Storage::constant && value.constant < 0 && step->packed >= 0;
+      if (is_packed) add(at(step->packed).values, input);
+    }
+    ++flat;
+  }
+  return out;
+}
+
 StepInfo step_info(const Step& step, int block) {
   constexpr std::string_view kinds[] = {"kernel", "copy", "bind", "branch", "loop"};
   StepInfo out;
@@ -79,6 +107,7 @@ StepInfo step_info(const Step& step, int block) {
   out.inputs = step.inputs;
   out.outputs = step.outputs;
   out.block = block;
+  out.blocks = step.blocks;
   return out;
 }
 
@@ -149,7 +178,8 @@ EngineInfo Engine::info() const {
                           storage_text(engine, value), value.storage == Storage::alias ? value.alias.value : -1});
   }
   for (const auto& [step, block] : steps_in_order(engine)) out.steps.push_back(step_info(*step, block));
-  for (const EngineConstant& constant : engine.constants) out.constant_bytes += constant.bytes->size_bytes();
+  out.constants = constants_of(engine);
+  for (const ConstantInfo& constant : out.constants) out.constant_bytes += constant.size_bytes;
   out.remarks = engine.remarks;
   return out;
 }

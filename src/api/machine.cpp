@@ -44,6 +44,8 @@ std::vector<DeviceInfo> devices() {
   return {out};
 }
 
+double measured_bandwidth(int threads, std::uint64_t bytes) { return cpu::measured_bandwidth(threads, bytes); }
+
 double measured_peak_flops(int threads) { return cpu::measured_peak_flops(cpu::native_cluster(), threads); }
 
 }  // namespace polyphase::api

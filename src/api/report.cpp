@@ -76,6 +76,20 @@ StepReport report_unknown(const Program& program, std::size_t index) {
   return out;
 }
 
+void add_workspaces(const Program& program, const LevelPlan& level, std::vector<PlacedValue>& out) {
+  for (std::size_t i = 0; i < level.steps.size(); ++i) {
+    const StepPlan* plan = level.steps[i].get();
+    if (plan == nullptr || plan->row == nullptr) continue;
+    const auto add = [&](std::size_t size, std::size_t offset) {
+      const auto step = static_cast<int>(i);
+      if (size > 0) out.push_back({-1, {}, size, offset, step, step, level.level});
+    };
+    if (plan->row->workspace != nullptr) add(plan->row->workspace(plan->plan).shared_bytes, plan->shared_offset);
+    if (program.steps[i].step->pack_at_run && !plan->row->packing.format.empty())
+      add(plan->row->packing.size_bytes(plan->desc, program.target), plan->pack_offset);
+  }
+}
+
 }  // namespace
 
 Report report_of(const polyphase::Session& session, const LevelPlans& plans) {
@@ -96,8 +110,10 @@ Report report_of(const polyphase::Session& session, const LevelPlans& plans) {
                             root.size_bytes,
                             root.offset_bytes,
                             program.values[value].first_step,
-                            program.values[value].last_step});
+                            program.values[value].last_step,
+                            plan->level});
     }
+    add_workspaces(program, *plan, out.workspaces);
     out.arena_bytes += plan->arena_bytes;
     out.lower_bound_bytes += plan->lower_bound_bytes;
     out.scratch_bytes =

@@ -65,6 +65,18 @@ class Observer final : public RunObserver {
   const RunOptions& options_;
 };
 
+// A list that the run adds to, one number a step.
+template <typename T>
+Result<void> fit_steps(std::vector<T>* list, const char* name, std::size_t steps) {
+  if (list == nullptr) return {};
+  if (list->empty()) list->resize(steps);
+  if (list->size() == steps) return {};
+  return Error{ErrorCode::invalid_argument,
+               std::string(name) + " holds " + std::to_string(list->size()) + " numbers; the engine has " +
+                   std::to_string(steps) + " steps.",
+               "Give it one place per step."};
+}
+
 Result<std::vector<Tensor>> run_views(polyphase::Session& session, std::span<const TensorView> inputs,
                                       std::span<const TensorView> outputs, const RunOptions& options) {
   RunRequest request;
@@ -89,16 +101,9 @@ Result<std::vector<Tensor>> run_views(polyphase::Session& session, std::span<con
   if (options.observe) request.observer = &observer;
   LevelPlans plans;
   if (options.report != nullptr) request.plans = &plans;
-  if (options.step_seconds != nullptr) {
-    const std::size_t steps = session.program().steps.size();
-    if (options.step_seconds->empty()) options.step_seconds->resize(steps, 0.0);
-    if (options.step_seconds->size() != steps) {
-      return Error{ErrorCode::invalid_argument,
-                   "step_seconds holds " + std::to_string(options.step_seconds->size()) + " numbers; the engine has " +
-                       std::to_string(steps) + " steps.",
-                   "Give it one place per step."};
-    }
-  }
+  request.step_runs = options.step_runs;
+  TRY_VOID(fit_steps(options.step_seconds, "step_seconds", session.program().steps.size()));
+  TRY_VOID(fit_steps(options.step_runs, "step_runs", session.program().steps.size()));
   TRY(auto results, session.run(request));
   std::vector<Tensor> out;
   for (const polyphase::Tensor& result : results) out.push_back(Access::tensor(result));

@@ -154,6 +154,8 @@ struct PrintOptions {
   bool layouts = true;
 };
 std::string print(const Graph& graph, const PrintOptions& options = {});
+// The line of one node in it, without its regions.
+std::string print_node(const Node& node, const PrintOptions& options = {});
 Result<std::unique_ptr<Graph>> parse_graph(std::string_view text, const Registry& registry);
 // Checks every invariant: order, users, types against the shape rules, names, regions. The Error names the node.
 Result<void> verify(const Graph& graph);

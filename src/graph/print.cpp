@@ -29,6 +29,11 @@ class Printer {
     return std::move(out_);
   }
 
+  std::string run(const Node& node) {
+    print_line(node);
+    return std::move(out_);
+  }
+
  private:
   void indent(int depth) { out_.append(static_cast<std::size_t>(depth) * 2, ' '); }
 
@@ -77,8 +82,7 @@ class Printer {
     return print_attributes(part.attributes, &part.op->attributes);
   }
 
-  void print_node(const Node& node, int depth) {
-    indent(depth);
+  void print_line(const Node& node) {
     for (std::size_t i = 0; i < node.outputs().size(); ++i) out_ += (i == 0 ? "" : ", ") + reference(node.output(i));
     if (!node.outputs().empty()) out_ += " = ";
     for (std::size_t i = 0; i < node.parts().size(); ++i) {
@@ -91,6 +95,11 @@ class Printer {
       out_ += i == 0 ? " -> " : ", ";
       print_typed(*node.output(i));
     }
+  }
+
+  void print_node(const Node& node, int depth) {
+    indent(depth);
+    print_line(node);
     out_ += "\n";
     for (const auto& region : node.regions()) print_graph(*region, depth + 1);
   }
@@ -127,5 +136,7 @@ class Printer {
 }  // namespace
 
 std::string print(const Graph& graph, const PrintOptions& options) { return Printer(options).run(graph); }
+
+std::string print_node(const Node& node, const PrintOptions& options) { return Printer(options).run(node); }
 
 }  // namespace polyphase

@@ -102,8 +102,9 @@ Result<void> run_passes(Graph& graph, const Target& target, const PassOptions& o
     if (changed && options.print && (named(options.print_after, pass.name) || named(options.print_after, "all"))) {
       options.print(pass.name, print(graph, listing));
     }
-    if (options.progress)
-      options.progress({pass.name, i, std::size(table), changed, spent.count(), graph.nodes().size()});
+    const PassReport report{pass.name, i, std::size(table), changed, spent.count(), graph.nodes().size()};
+    if (options.progress) options.progress(report);
+    if (options.watch) options.watch(report, graph);
     if (options.stop_after == pass.name) break;
   }
   return {};

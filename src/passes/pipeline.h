@@ -43,6 +43,7 @@ struct PassOptions {
   bool refittable = false;               // leaves out what reads values
   std::function<void(std::string_view pass, std::string_view text)> print;  // takes what print_after asks for
   std::function<void(const PassReport&)> progress;                          // after each pass
+  std::function<void(const PassReport&, const Graph&)> watch;               // the same with what the pass left
 };
 
 // Runs the table. Error: an option names a pass that does not exist (the message lists those that do), or a pass left a

@@ -193,6 +193,7 @@ Result<void> Context::run_block(std::size_t block) {
     TRY_VOID(run_step(index));
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     (*request_->step_seconds)[static_cast<std::size_t>(index)] += taken.count();
+    if (request_->step_runs != nullptr) ++(*request_->step_runs)[static_cast<std::size_t>(index)];
   }
   return {};
 }

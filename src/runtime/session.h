@@ -40,7 +40,8 @@ struct RunRequest {
   std::vector<TensorView> outputs;  // empty: all are allocated
   const std::atomic<bool>* cancelled = nullptr;
   std::optional<std::chrono::steady_clock::time_point> deadline;
-  std::vector<double>* step_seconds = nullptr;  // by flat step; added to
+  std::vector<double>* step_seconds = nullptr;      // by flat step; added to
+  std::vector<std::uint64_t>* step_runs = nullptr;  // likewise; read where step_seconds is set
   RunObserver* observer = nullptr;
   LevelPlans* plans = nullptr;  // becomes what the run was planned as
 };

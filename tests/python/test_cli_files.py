@@ -247,6 +247,7 @@ WRITES = {
     "engine": ["compile", "{model}", "-o", "{path}"],
     "archive": ["run", "{model}", "--inputs", "{inputs}", "--outputs", "{path}"],
     "graph": ["inspect", "{model}", "--graph", "{path}"],
+    "page": ["inspect", "{model}", "--shape", "x=1x3x4x5", "--html", "{path}"],
     "trace": ["explain", "{model}", "--shape", "x=1x3x4x5", "--trace", "{path}"],
 }
 

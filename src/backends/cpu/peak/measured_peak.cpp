@@ -1,9 +1,13 @@
-// Runs the loop on every thread for a moment and adds up their rates.
+// Runs loops on every thread for a moment and adds up their rates.
 #include "backends/cpu/peak/measured_peak.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -14,7 +18,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double measured_seconds = 0.1;
+constexpr double measured_moving_seconds = 0.01;
 constexpr std::int64_t rounds_at_once = 100'000;
+
+double median(std::vector<double>& rates) {
+  std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2), rates.end());
+  return rates[rates.size() / 2];
+}
 
 // The median rate over short pieces, so that a moment in which the thread was not scheduled does not count.
 double rate_of_one(const ClusterKernels& kernels) {
@@ -27,22 +37,64 @@ double rate_of_one(const ClusterKernels& kernels) {
     const std::chrono::duration<double> seconds = Clock::now() - start;
     rates.push_back(static_cast<double>(rounds_at_once) * kernels.fma_flops_per_round / seconds.count());
   } while (std::chrono::duration<double>(Clock::now() - begin).count() < measured_seconds);
-  std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2), rates.end());
-  return rates[rates.size() / 2];
+  return median(rates);
+}
+
+// A piece is long enough for the clock, a few bytes too.
+constexpr double piece_seconds = 50e-6;
+
+// What `once` moves per second, `bytes` each time: the median over pieces.
+template <typename F>
+double rate_of_moving(std::size_t bytes, F&& once) {
+  std::vector<double> rates;
+  std::size_t times = 1;
+  once();  // the pages are there from now on
+  const auto begin = Clock::now();
+  do {
+    const auto start = Clock::now();
+    for (std::size_t i = 0; i < times; ++i) once();
+    const std::chrono::duration<double> seconds = Clock::now() - start;
+    if (seconds.count() < piece_seconds) times *= 2;
+    rates.push_back(static_cast<double>(bytes) * static_cast<double>(times) / seconds.count());
+  } while (std::chrono::duration<double>(Clock::now() - begin).count() < measured_moving_seconds);
+  return median(rates);
+}
+
+double moving_rate_of_one(std::size_t bytes) {
+  const std::size_t half = std::max<std::size_t>(bytes / 2 / sizeof(std::uint64_t), 1);
+  const std::unique_ptr<std::uint64_t[]> memory(new (std::nothrow) std::uint64_t[2 * half]());
+  if (memory == nullptr) return 0;
+  volatile std::uint64_t kept = 0;
+  const auto read = [&] { kept = kept + std::accumulate(memory.get(), memory.get() + 2 * half, std::uint64_t{0}); };
+  const auto copy = [&] {
+    std::memcpy(memory.get() + half, memory.get(), half * sizeof(std::uint64_t));
+    kept = kept + memory[half + static_cast<std::size_t>(kept % half)];
+  };
+  const std::size_t touched = 2 * half * sizeof(std::uint64_t);
+  return std::max(rate_of_moving(touched, read), rate_of_moving(touched, copy));
+}
+
+// Of `threads` threads at once, together.
+template <typename F>
+double sum_of_rates(int threads, F&& rate) {
+  std::vector<double> rates(static_cast<std::size_t>(std::max(threads, 1)));
+  std::vector<std::thread> workers;
+  for (std::size_t i = 1; i < rates.size(); ++i) workers.emplace_back([&, i] { rates[i] = rate(); });
+  rates[0] = rate();
+  for (std::thread& worker : workers) worker.join();
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
 }  // namespace
 
 double measured_peak_flops(Cluster cluster, int threads) {
   const ClusterKernels& kernels = kernels_of(cluster);
-  std::vector<double> rates(static_cast<std::size_t>(std::max(threads, 1)));
-  std::vector<std::thread> workers;
-  for (std::size_t i = 1; i < rates.size(); ++i) workers.emplace_back([&, i] { rates[i] = rate_of_one(kernels); });
-  rates[0] = rate_of_one(kernels);
-  for (std::thread& worker : workers) worker.join();
-  double total = 0;
-  for (const double rate : rates) total += rate;
-  return total;
+  return sum_of_rates(threads, [&] { return rate_of_one(kernels); });
+}
+
+double measured_bandwidth(int threads, std::uint64_t bytes) {
+  const auto share = static_cast<std::size_t>(bytes / static_cast<std::uint64_t>(std::max(threads, 1)));
+  return sum_of_rates(threads, [&] { return moving_rate_of_one(share); });
 }
 
 }  // namespace polyphase::cpu

@@ -1,0 +1,18 @@
+# cmake -DFOLDER=report -DOUT=page_files.cpp -DSCRIPTS="a.js b.js" -P embed.cmake: the page's files as C++ text.
+function(append_literal name file)
+  file(READ "${FOLDER}/${file}" text)
+  string(APPEND out "const std::string_view ${name} = R\"polyphase(${text})polyphase\";\n")
+  set(out "${out}" PARENT_SCOPE)
+endfunction()
+
+set(out "// The files of apps/cli/report.\n#include \"cli/page_files.h\"\n\nnamespace polyphase::cli {\n\n")
+append_literal(page_html page.html)
+append_literal(page_style page.css)
+separate_arguments(SCRIPTS)
+string(APPEND out "const std::vector<std::string_view> page_scripts = {\n")
+foreach(file IN LISTS SCRIPTS)
+  file(READ "${FOLDER}/${file}" text)
+  string(APPEND out "R\"polyphase(${text})polyphase\",\n")
+endforeach()
+string(APPEND out "};\n\n}  // namespace polyphase::cli\n")
+file(WRITE "${OUT}" "${out}")
