@@ -165,7 +165,7 @@ struct GraphNode {
   std::vector<std::string> reads;   // values by name, in the node's order; "": an operand that is absent
   std::vector<std::string> writes;  // values by name; unique among nodes of one region
   std::vector<std::string> types;   // of those: "f32[1, 64, 2*H, 2*W]"
-  bool is_constant = false;         // weights and numbers, which read nothing
+  bool is_constant = false;         // weights and numbers, and what is computed from them alone
   int depth = 0;                    // 0: of the outermost graph; others stand in a region of the last node before of
                                     // depth - 1: an If's branches, a loop's body
   int region = 0;                   // which of that node's regions

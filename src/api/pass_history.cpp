@@ -1,8 +1,10 @@
 // Graphs as lists of nodes that they share: a pass that changes one node of a thousand adds one node and a list.
 #include "api/pass_history.h"
 
+#include <algorithm>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace polyphase::api {
 namespace {
@@ -20,6 +22,7 @@ class Recorder {
 
   void see(const Graph& graph) {
     GraphState& state = history_.graphs.emplace_back();
+    constants_.clear();
     add(graph, 0, 0, state.nodes);
     for (const polyphase::Value* value : graph.outputs()) state.outputs.push_back(value->name);
   }
@@ -38,17 +41,28 @@ class Recorder {
  private:
   void add(const Graph& graph, int depth, int region, std::vector<int>& to) {
     for (const auto& node : graph.nodes()) {
-      to.push_back(number(*node, depth, region));
+      const bool is_constant = computes_constants(*node);
+      if (is_constant) constants_.insert(node.get());
+      to.push_back(number(*node, depth, region, is_constant));
       int inner = 0;
       for (const auto& owned : node->regions()) add(*owned, depth + 1, inner++, to);
     }
   }
 
+  bool computes_constants(const Node& node) const {
+    if (node.constant() != nullptr) return true;
+    const auto is_known = [&](const polyphase::Value* value) {
+      return value == nullptr || (value->producer != nullptr && constants_.count(value->producer) != 0);
+    };
+    return !node.inputs().empty() && node.regions().empty() &&
+           std::all_of(node.inputs().begin(), node.inputs().end(), is_known);
+  }
+
   // The line holds all that is compared but the node's place among regions, and elements that it leaves out.
-  int number(const Node& node, int depth, int region) {
+  int number(const Node& node, int depth, int region, bool is_constant) {
     GraphNode out;
     out.text = print_node(node, {.max_constant_elements = 16});
-    std::string key = std::to_string(depth) + " " + std::to_string(region) + " " + out.text;
+    std::string key = (is_constant ? "c" : "n") + std::to_string(depth) + " " + std::to_string(region) + " " + out.text;
     const auto [found, is_new] = numbers_.emplace(std::move(key), static_cast<int>(history_.nodes.size()));
     if (!is_new) return found->second;
     out.name = node.name();
@@ -58,7 +72,7 @@ class Recorder {
       out.writes.push_back(value->name);
       out.types.push_back(value->type.text());
     }
-    out.is_constant = node.constant() != nullptr;
+    out.is_constant = is_constant;
     out.depth = depth;
     out.region = region;
     history_.nodes.push_back(std::move(out));
@@ -67,6 +81,7 @@ class Recorder {
 
   PassHistory& history_;
   std::unordered_map<std::string, int> numbers_;
+  std::unordered_set<const Node*> constants_;  // of the graph being seen
 };
 
 }  // namespace

@@ -78,7 +78,7 @@ def test_every_section_says_what_the_json_says(unet, browser):
     _, _, page, said, data = unet
     seen = browser.ask(page, SEEN)
     check_against_json(seen, said, data)
-    assert seen["passes"][-1] == "all passes together" and "fuse_endings" in seen["passes"]
+    assert seen["passes"][0] == "all passes together" and "fuse_endings" in seen["passes"]
     assert seen["ports"][0][4] == "2×3×24×32" and seen["ports"][1][4] == "2×2×24×32"
     assert [row[2] for row in seen["kernels"]] == [step["kernels"][0] for step in said["steps"] if step["kernels"]]
     assert seen["points"] > 0 and "unet.onnx" not in seen["title"]
@@ -98,6 +98,7 @@ def test_choosing_a_pass_shows_the_graph_before_and_after(unet, browser):
         button.click();
         await wait();
         out.push({ name: button.querySelector(".title").textContent, current: document.querySelectorAll("[aria-current=true]").length,
+          quiet: document.getElementById("passes").textContent.includes("Only constants changed"),
           captions: [...document.querySelectorAll(".panes h4")].map((h) => h.textContent),
           drawn: [...document.querySelectorAll(".panes svg")].map((svg) => svg.querySelectorAll(".node:not(.port)").length),
           marks: ["added", "removed", "changed"].map((kind) => document.querySelectorAll(`.panes .node.${kind}`).length) });
@@ -105,15 +106,15 @@ def test_choosing_a_pass_shows_the_graph_before_and_after(unet, browser):
       document.querySelector("[aria-current=true]").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowUp", bubbles: true }));
       return { out, up: document.querySelector(".pass-list").dataset.chosen, error: document.documentElement.dataset.error || null };
     """)
-    assert seen["error"] is None and seen["up"] == table[-1]["name"]
+    assert seen["error"] is None and seen["up"] == table[-2]["name"]
     assert len(seen["out"]) == len(table) + 1 and any(one["changed"] for one in table)
-    for shown, one in zip(seen["out"], table + [data["passes"]["all"] | {"name": "all passes together", "changed": True}]):
+    for shown, one in zip(seen["out"], [data["passes"]["all"] | {"name": "all passes together", "changed": True}] + table):
         assert shown["name"] == one["name"] and shown["current"] == 1
         if not one["changed"]:
             assert shown["drawn"] == []
             continue
         assert shown["drawn"] == [one["before"], one["after"]], shown
-        assert shown["captions"][0].startswith(f"before: {one['before']} node") and sum(shown["marks"]) > 0
+        assert shown["captions"][0].startswith(f"before: {one['before']} node") and (sum(shown["marks"]) > 0) != shown["quiet"]
     fused = next(one for one in table if one["name"] == "fuse_endings")
     assert fused["changed"] and fused["after"] < fused["before"]
     assert table[-1]["name"] == "choose_layouts"

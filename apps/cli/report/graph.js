@@ -6,7 +6,7 @@ function boxesOf(state, pool, withConstants) {
   const boxes = [], edges = [], seen = new Set();
   const scopes = [{ values: new Map(), owner: -1 }];
   const add = (box) => {
-    const longest = Math.max(...box.lines.map((line) => line.length));
+    const longest = Math.max(box.lines[0].length + 2, ...box.lines.map((line) => line.length));  // a mark may stand before the first
     boxes.push({ ...box, width: Math.max(54, longest * 6.7 + 16), height: box.lines.length * 15 + 9 });
     return boxes.length - 1;
   };

@@ -12,10 +12,10 @@ function passesSection(data) {
   const line = el("pre", { class: "lines", "aria-live": "polite", hidden: true });
   let withConstants = false;
   let chosen = -1;
-  const entries = [...passes.table, { ...passes.all, name: "all passes together", why: "the model as imported, and what lowering gets", ran: true, changed: true }];
+  const entries = [{ ...passes.all, name: "all passes together", why: "the model as imported, and what lowering gets", ran: true, changed: true }, ...passes.table];
 
   const buttons = entries.map((pass, i) => el("button", { type: "button", class: pass.changed ? "changed" : "quiet", onclick: () => choose(i) },
-    el("span", { class: "soft right" }, i < passes.table.length ? String(i + 1) : "Σ"),
+    el("span", { class: "soft right" }, i > 0 ? String(i) : "Σ"),
     el("span", { class: "title" }, pass.name),
     el("span", { class: "right soft" }, !pass.ran ? "not run" : pass.seconds === undefined ? "" : timeText(pass.seconds)),
     pass.changed && el("span", { class: "under" }, changesText(pass))));
@@ -78,17 +78,16 @@ function passesSection(data) {
 
   section("passes", "Passes",
     el("p", { class: "lead" }, "The graph goes through these passes from top to bottom; choose one, or walk with the arrow keys. " +
-      "Constants are not counted as nodes, and not drawn unless asked for."),
+      "Constants, and what is computed from them alone, are not counted as nodes, and not drawn unless asked for."),
     el("div", { class: "passes" }, list, el("div", { class: "pane" }, tools, panes, line, words)));
-  const first = entries.findIndex((pass) => pass.changed);
-  choose(first < 0 ? entries.length - 1 : first);
+  choose(0);
 }
 
 function changesText(pass) {
   const parts = [];
   if (pass.before !== pass.after) parts.push(`${pass.before} → ${plural(pass.after, "node")}`);
   const counts = [[pass.removed_count, "−"], [pass.added_count, "+"], [pass.altered_count, "~"]].filter(([count]) => count > 0);
-  parts.push(counts.length > 0 ? counts.map(([count, sign]) => `${sign}${count}`).join(" ") : "order or sizes only");
+  parts.push(counts.length > 0 ? counts.map(([count, sign]) => `${sign}${count}`).join(" ") : "layouts or order only");
   return parts.join(", ");
 }
 
@@ -105,8 +104,11 @@ function passWords(pass, pool) {
   for (const index of pass.added) add("added", "+", index);
   const total = pass.removed_count + pass.added_count + 2 * pass.altered_count;
   const cut = total > lines.length ? `, the first ${lines.length} of them` : "";
+  const touched = [...pass.removed, ...pass.added, ...pass.altered.flat()];
+  const quiet = !pass.changed ? "It changed nothing here." : touched.length > 0 && touched.every((index) => pool[index].constant)
+    ? "Only constants changed here: “constants” above draws them." : "";
   return [
-    el("p", null, el("b", null, pass.name), `: ${pass.why}. `, pass.changed ? "" : "It changed nothing here."),
+    el("p", null, el("b", null, pass.name), `: ${pass.why}. ${quiet}`),
     pass.changed && lines.length > 0 && el("details", { open: lines.length <= 14 || undefined },
       el("summary", null, `${plural(total, "line")} of the text form${cut}`), el("pre", { class: "lines" }, lines)),
   ].filter(Boolean);

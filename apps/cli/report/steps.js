@@ -6,16 +6,17 @@ function stepsSection(data) {
   const nested = (step) => (step.depth > 0 ? `padding-left:${0.6 + 1.3 * step.depth}em` : null);
   const name = (step) => el("span", { style: nested(step) }, step.depth > 0 && el("span", { class: "soft" }, `${step.label} ▸ `), step.op);
   const rate = (text, value) => ({ cell: (step) => (step[value] > 0 ? text(step[value]) : ""), value: (step) => step[value] || 0, right: true });
+  const number = (value) => (value >= 0.001 ? value.toPrecision(3) : "< 0.001");
   const longest = Math.max(0, ...steps.map((step) => step.share || 0));
   const columns = [
     { title: "step", right: true, cell: (step) => String(step.index), value: (step) => step.index },
     { title: "operation", cell: name, value: (step) => step.op },
     timed && { title: "time", right: true, cell: (step) => (step.runs > 0 ? timeText(step.seconds) : "not run"), value: (step) => step.seconds },
     timed && { title: "of the run", right: true, cell: (step) => (step.share === undefined ? "" : [percentText(step.share), bar(step.share / longest, step.bound)]), value: (step) => step.share || 0 },
-    { title: "GFLOP", right: true, cell: (step) => (step.flops > 0 ? (step.flops * Math.max(step.runs, 1) / 1e9).toPrecision(3) : ""), value: (step) => step.flops * step.runs, hint: "arithmetic of the operator’s definition, 2 per multiply-add, whatever the kernel does" },
-    { title: "MB", right: true, cell: (step) => (step.bytes > 0 ? (step.bytes * Math.max(step.runs, 1) / 1e6).toPrecision(3) : ""), value: (step) => step.bytes * step.runs, hint: "operands, weights and results, each once" },
-    timed && { title: "GFLOP/s", ...rate((value) => (value / 1e9).toPrecision(3), "flop_rate") },
-    timed && { title: "GB/s", ...rate((value) => (value / 1e9).toPrecision(3), "byte_rate") },
+    { title: "GFLOP", right: true, cell: (step) => (step.flops > 0 ? number(step.flops * Math.max(step.runs, 1) / 1e9) : ""), value: (step) => step.flops * step.runs, hint: "arithmetic of the operator’s definition, 2 per multiply-add, whatever the kernel does" },
+    { title: "MB", right: true, cell: (step) => (step.bytes > 0 ? number(step.bytes * Math.max(step.runs, 1) / 1e6) : ""), value: (step) => step.bytes * step.runs, hint: "operands, weights and results, each once" },
+    timed && { title: "GFLOP/s", ...rate((value) => number(value / 1e9), "flop_rate") },
+    timed && { title: "GB/s", ...rate((value) => number(value / 1e9), "byte_rate") },
     timed && { title: "of its roof", right: true, cell: (step) => (step.of_roof === undefined ? "" : [percentText(step.of_roof), bar(step.of_roof, step.bound)]), value: (step) => step.of_roof || 0 },
     timed && { title: "bound by", cell: (step) => (step.bound ? [el("span", { class: `dot ${step.bound}` }), step.bound] : ""), value: (step) => step.bound || "" },
     { title: "kernel", cell: kernelText, value: (step) => step.kernel },
