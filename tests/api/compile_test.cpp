@@ -6,7 +6,9 @@
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <set>
 
+#include "polyphase/diagnose.h"
 #include "polyphase/polyphase.h"
 
 namespace polyphase::api {
@@ -154,6 +156,78 @@ TEST(Compile, TellsHowFarItIsAndPrintsGraphs) {
   EXPECT_EQ(last, 1);
   EXPECT_GT(steps, 5);
   EXPECT_EQ(printed.rfind("fuse_endings: ", 0), 0U) << printed;
+}
+
+TEST(Compile, RecordsTheGraphAroundEachPass) {
+  PassHistory history;
+  CompileOptions options;
+  options.history = &history;
+  options.without = {"fuse_beginnings"};
+  const auto engine = compile(demo(), options);
+  ASSERT_TRUE(engine.ok());
+  std::size_t changes = 0;
+  std::set<std::string> names;
+  for (const PassRun& pass : history.passes) {
+    names.insert(pass.name);
+    EXPECT_EQ(pass.ran, pass.name != "fuse_beginnings");
+    EXPECT_FALSE(pass.why_here.empty());
+    changes += pass.changed ? 1 : 0;
+    EXPECT_EQ(pass.graph, static_cast<int>(changes)) << pass.name;
+  }
+  const std::vector<std::string> all = pass_names();
+  EXPECT_EQ(names, std::set<std::string>(all.begin(), all.end()));
+  ASSERT_EQ(history.graphs.size(), changes + 1);
+  // Every value is written before it is read; what nobody writes is an input.
+  for (const GraphState& graph : history.graphs) {
+    std::set<std::string> known = {engine->inputs()[0].name};
+    for (const int index : graph.nodes) {
+      const GraphNode& node = history.nodes.at(static_cast<std::size_t>(index));
+      EXPECT_EQ(node.depth, 0);
+      EXPECT_EQ(node.writes.size(), node.types.size());
+      for (const std::string& value : node.reads) EXPECT_TRUE(value.empty() || known.count(value) != 0) << value;
+      known.insert(node.writes.begin(), node.writes.end());
+    }
+    ASSERT_EQ(graph.outputs.size(), 1U);
+    EXPECT_EQ(known.count(graph.outputs[0]), 1U);
+  }
+  EXPECT_LT(history.nodes.size(), history.graphs.size() * history.graphs[0].nodes.size()) << "graphs share their nodes";
+}
+
+TEST(Compile, TellsWhoseBytesItHoldsAndHowOftenStepsRan) {
+  const auto engine = compile(demo());
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  const EngineInfo info = engine->info();
+  std::uint64_t bytes = 0;
+  for (const ConstantInfo& constant : info.constants) {
+    bytes += constant.size_bytes;
+    ASSERT_FALSE(constant.steps.empty()) << constant.name;
+    ASSERT_FALSE(constant.values.empty()) << constant.name;
+    for (const int value : constant.values)
+      EXPECT_EQ(info.values.at(static_cast<std::size_t>(value)).storage, "constant");
+  }
+  EXPECT_EQ(bytes, info.constant_bytes);
+  const auto session = Session::create(*engine);
+  ASSERT_TRUE(session.ok());
+  const std::vector<float> image = ramp(20);
+  const std::vector<TensorView> inputs = {view(image.data(), {1, 1, 4, 5})};
+  std::vector<double> seconds;
+  std::vector<std::uint64_t> runs;
+  RunOptions options;
+  options.step_seconds = &seconds;
+  options.step_runs = &runs;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(session->run(inputs, options).ok());
+  EXPECT_EQ(runs, std::vector<std::uint64_t>(info.steps.size(), 2));
+  runs.pop_back();
+  const auto refused = session->run(inputs, options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "step_runs holds " + std::to_string(runs.size()) + " numbers; the engine has " +
+                                         std::to_string(info.steps.size()) + " steps.");
+}
+
+TEST(Machine, MeasuresAPeakAndABandwidth) {
+  EXPECT_GT(measured_peak_flops(1), 1e8);
+  EXPECT_GT(measured_bandwidth(2, 1 << 20), 1e8);
+  EXPECT_GT(measured_bandwidth(1, 0), 0) << "less than an element is one";
 }
 
 }  // namespace
