@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "import/onnx/node_context.h"
+#include "import/onnx/ratios.h"
 
 namespace polyphase {
 namespace {
@@ -12,16 +13,6 @@ namespace {
 using Sizes = std::vector<Dim>;
 using Integers = std::vector<std::int64_t>;
 using Reals = std::vector<double>;
-
-// The fraction p / q with the smallest q whose binary32 is this scale: what its author meant by 0.7 or 1.3333334.
-std::pair<std::int64_t, std::int64_t> fraction_of(double scale) {
-  for (std::int64_t q = 1; q <= 4096; ++q) {
-    const auto p = static_cast<std::int64_t>(std::llround(scale * static_cast<double>(q)));
-    if (p > 0 && static_cast<float>(static_cast<double>(p) / static_cast<double>(q)) == static_cast<float>(scale))
-      return {p, q};
-  }
-  return {static_cast<std::int64_t>(std::llround(scale * 1048576.0)), 1048576};
-}
 
 // floor(size * scale); for a fixed size in binary32, as the exporters' and ONNX's own arithmetic has it.
 Dim scaled_size(const Dim& size, double scale) {
@@ -60,12 +51,32 @@ Result<std::vector<T>> spread(const std::vector<T>& given, const Integers& axes,
   return otherwise;
 }
 
-// A computed float list may be sizes over sizes: then nothing is fixed, and only `sizes` helps.
-Result<Reals> read_scales(NodeContext& node, std::size_t i) {
-  if (node.fixed(i).has_value()) return node.fixed_reals(i, "scales");
+Error open_scales() {
   return lacking(
       "scales is computed from the model's inputs.",
       "Export with a fixed scale_factor, or with size= computed from the input's sizes (then the model has `sizes`).");
+}
+
+// Scales that are sizes over sizes, as exporters write them to reach the size of a skip connection. The result must
+// have whole sizes: then their ratio is the scale.
+Result<Target> from_ratios(NodeContext& node, std::size_t i, const Integers& axes) {
+  const auto given = node.ratios(i);
+  if (!given.has_value()) return open_scales();
+  TRY(const std::vector<Ratio> ratios,
+      spread(*given, axes, std::vector<Ratio>(static_cast<std::size_t>(node.rank(0)), {Dim(1), Dim(1)}), "scales"));
+  Target target;
+  for (std::size_t axis = 0; axis < ratios.size(); ++axis) {
+    const Dim& own = node.shape(0)[static_cast<int>(axis)];
+    const auto& [above, below] = ratios[axis];
+    if (below == own) {
+      target.sizes.push_back(above);
+    } else if (floor_mod(own * above, below) == 0) {
+      target.sizes.push_back(floor_div(own * above, below));
+    } else {
+      return open_scales();
+    }
+  }
+  return target;
 }
 
 Result<Target> from_scales(NodeContext& node, Reals scales) {
@@ -99,57 +110,6 @@ Result<std::string> read_mode(NodeContext& node, bool has_cubic) {
                      (has_cubic ? " or cubic." : "."));
 }
 
-// Upsample and Resize 10.
-Result<Values> convert_asymmetric(NodeContext& node) {
-  if (node.op_type() == "Upsample" && node.version() == 10) {
-    return lacking("Upsample was taken out of ONNX with opset 10.",
-                   "Use Resize: onnx.version_converter.convert_version(model, 13).");
-  }
-  TRY(const std::string mode, read_mode(node, false));
-  Reals scales;
-  if (node.version() < 9) {
-    scales = node.reals("scales").value_or(Reals{});
-  } else {
-    if (!node.has(1)) return broken_rule("the operand scales is missing.");
-    TRY(scales, read_scales(node, 1));
-  }
-  if (static_cast<int>(scales.size()) != node.rank(0)) {
-    return broken_rule("scales has " + std::to_string(scales.size()) + " entries; the operand " + node.type(0).text() +
-                       " needs one per axis.");
-  }
-  TRY(Target target, from_scales(node, std::move(scales)));
-  return emit_resize(
-      node, std::move(target),
-      Attributes({{"mode", mode}, {"coordinate", std::string("asymmetric")}, {"nearest", std::string("floor")}}));
-}
-
-// keep_aspect_ratio_policy: one scale for all axes, the least or the greatest that the sizes ask for.
-Result<Sizes> keep_ratio(NodeContext& node, const Sizes& sizes, const Integers& axes, const std::string& policy) {
-  if (policy != "not_larger" && policy != "not_smaller") {
-    return broken_rule("keep_aspect_ratio_policy is '" + policy.substr(0, 40) +
-                       "'; it must be stretch, not_larger or not_smaller.");
-  }
-  double scale = policy == "not_larger" ? INFINITY : 0.0;
-  for (const std::int64_t axis : axes) {
-    const Dim& own = node.shape(0)[static_cast<int>(axis)];
-    const Dim& wanted = sizes[static_cast<std::size_t>(axis)];
-    if (!own.is_constant() || !wanted.is_constant() || own.value() < 1) {
-      return lacking("keep_aspect_ratio_policy=" + policy + " with a size that is not fixed.",
-                     "Fix the sizes (--dim NAME=NUMBER), or use the policy stretch.");
-    }
-    const double ratio = static_cast<double>(wanted.value()) / static_cast<double>(own.value());
-    scale = policy == "not_larger" ? std::min(scale, ratio) : std::max(scale, ratio);
-  }
-  Sizes kept = sizes;
-  for (const std::int64_t axis : axes) {
-    const double exact = scale * static_cast<double>(node.shape(0)[static_cast<int>(axis)].value());
-    kept[static_cast<std::size_t>(axis)] = Dim(static_cast<std::int64_t>(std::floor(exact + 0.5)));
-  }
-  return kept;
-}
-
-bool has_entries(NodeContext& node, std::size_t i) { return node.has(i) && !(node.shape(i).element_count() == 0); }
-
 Result<Integers> resized_axes(NodeContext& node) {
   Integers axes;
   for (int axis = 0; axis < node.rank(0); ++axis) axes.push_back(axis);
@@ -158,6 +118,64 @@ Result<Integers> resized_axes(NodeContext& node) {
   if (!given.has_value()) return axes;
   return node.axes(*given, node.rank(0));
 }
+
+// Upsample and Resize 10.
+Result<Values> convert_asymmetric(NodeContext& node) {
+  if (node.op_type() == "Upsample" && node.version() == 10) {
+    return lacking("Upsample was taken out of ONNX with opset 10.",
+                   "Use Resize: onnx.version_converter.convert_version(model, 13).");
+  }
+  TRY(const std::string mode, read_mode(node, false));
+  const Attributes attributes(
+      {{"mode", mode}, {"coordinate", std::string("asymmetric")}, {"nearest", std::string("floor")}});
+  Reals scales;
+  if (node.version() < 9) {
+    scales = node.reals("scales").value_or(Reals{});
+  } else {
+    if (!node.has(1)) return broken_rule("the operand scales is missing.");
+    if (!node.fixed(1).has_value()) {
+      TRY(const Integers axes, resized_axes(node));
+      TRY(Target target, from_ratios(node, 1, axes));
+      return emit_resize(node, std::move(target), attributes);
+    }
+    TRY(scales, node.fixed_reals(1, "scales"));
+  }
+  if (static_cast<int>(scales.size()) != node.rank(0)) {
+    return broken_rule("scales has " + std::to_string(scales.size()) + " entries; the operand " + node.type(0).text() +
+                       " needs one per axis.");
+  }
+  TRY(Target target, from_scales(node, std::move(scales)));
+  return emit_resize(node, std::move(target), attributes);
+}
+
+// keep_aspect_ratio_policy: one scale for all axes, the least or the greatest that the sizes ask for. The places are
+// taken at that scale, not at the ratio of the sizes, which are rounded.
+Result<void> keep_ratio(NodeContext& node, Target& target, const Integers& axes, const std::string& policy) {
+  if (policy != "not_larger" && policy != "not_smaller") {
+    return broken_rule("keep_aspect_ratio_policy is '" + policy.substr(0, 40) +
+                       "'; it must be stretch, not_larger or not_smaller.");
+  }
+  double scale = policy == "not_larger" ? INFINITY : 0.0;
+  for (const std::int64_t axis : axes) {
+    const Dim& own = node.shape(0)[static_cast<int>(axis)];
+    const Dim& wanted = target.sizes[static_cast<std::size_t>(axis)];
+    if (!own.is_constant() || !wanted.is_constant() || own.value() < 1) {
+      return lacking("keep_aspect_ratio_policy=" + policy + " with a size that is not fixed.",
+                     "Fix the sizes (--dim NAME=NUMBER), or use the policy stretch.");
+    }
+    const double ratio = static_cast<double>(wanted.value()) / static_cast<double>(own.value());
+    scale = policy == "not_larger" ? std::min(scale, ratio) : std::max(scale, ratio);
+  }
+  target.scales.assign(target.sizes.size(), 1.0);
+  for (const std::int64_t axis : axes) {
+    const double exact = scale * static_cast<double>(node.shape(0)[static_cast<int>(axis)].value());
+    target.sizes[static_cast<std::size_t>(axis)] = Dim(static_cast<std::int64_t>(std::floor(exact + 0.5)));
+    target.scales[static_cast<std::size_t>(axis)] = scale;
+  }
+  return {};
+}
+
+bool has_entries(NodeContext& node, std::size_t i) { return node.has(i) && !(node.shape(i).element_count() == 0); }
 
 Result<Reals> read_roi(NodeContext& node, const Integers& axes) {
   if (!has_entries(node, 1)) return broken_rule("tf_crop_and_resize needs the operand roi.");
@@ -195,11 +213,11 @@ Result<Target> read_target(NodeContext& node, bool crops) {
   if (has_sizes) {
     TRY(const Sizes given, node.sizes(3));
     TRY(target.sizes, spread(given, axes, own, "sizes"));
-    if (policy != "stretch") {
-      TRY(target.sizes, keep_ratio(node, target.sizes, axes, policy));
-    }
+    if (policy != "stretch") TRY_VOID(keep_ratio(node, target, axes, policy));
+  } else if (!node.fixed(2).has_value() && !crops) {
+    TRY(target, from_ratios(node, 2, axes));
   } else {
-    TRY(const Reals given, read_scales(node, 2));
+    TRY(const Reals given, node.fixed_reals(2, "scales"));
     TRY(Reals scales, spread(given, axes, Reals(own.size(), 1.0), "scales"));
     TRY(target, from_scales(node, std::move(scales)));
     for (std::size_t i = 0; crops && i < own.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "import/onnx/importer.h"
+#include "import/onnx/ratios.h"
 #include "onnx/onnx.pb.h"
 #include "wire/printable.h"
 
@@ -202,6 +203,10 @@ Result<Dim> NodeContext::size(std::size_t i, std::string_view role, DimRange ran
 
 std::optional<Tensor> NodeContext::fixed(std::size_t i) {
   return has(i) ? importer_.fixed().of(input(i)) : std::nullopt;
+}
+
+std::optional<std::vector<Ratio>> NodeContext::ratios(std::size_t i) {
+  return has(i) ? ratios_of(input(i), importer_.fixed()) : std::nullopt;
 }
 
 namespace {

@@ -23,6 +23,7 @@ class NodeProto;
 namespace polyphase {
 
 class Importer;
+struct Ratio;
 
 class NodeContext {
  public:
@@ -78,6 +79,8 @@ class NodeContext {
   std::optional<Tensor> fixed(std::size_t i);
   Result<std::vector<std::int64_t>> fixed_integers(std::size_t i, std::string_view role);
   Result<std::vector<double>> fixed_reals(std::size_t i, std::string_view role);
+  // Operand i's elements, floats, if they are sizes over sizes.
+  std::optional<std::vector<Ratio>> ratios(std::size_t i);
 
   // axis in [-rank, rank) → [0, rank), or an Error that names the attribute.
   Result<std::int64_t> axis(std::int64_t given, std::int64_t of_rank, std::string_view role = "axis");

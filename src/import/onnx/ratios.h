@@ -1,0 +1,25 @@
+// Floats that are sizes over sizes: what exporters write as scales, Cast(Shape(skip)) / Cast(Shape(x)).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/dim.h"
+#include "graph/graph.h"
+#include "import/onnx/fixed_values.h"
+
+namespace polyphase {
+
+struct Ratio {
+  Dim above;
+  Dim below;
+};
+
+// The fraction p / q with the smallest q whose binary32 is this number: what its author meant by 0.7 or 1.3333334.
+std::pair<std::int64_t, std::int64_t> fraction_of(double number);
+
+// The elements of a small float tensor as ratios of sizes: casts, products and quotients of sizes and positive
+// constants, and what moves such elements. Nothing: it holds something else.
+std::optional<std::vector<Ratio>> ratios_of(const Value* value, FixedValues& fixed);
+
+}  // namespace polyphase
