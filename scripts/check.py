@@ -73,7 +73,8 @@ def steps(full: bool) -> list[Step]:
     plan += [build("release"), ctest("release")] if full else [build("release", "polyphase_optimised_tests"), ctest("release", "-LE", "meaning")]
     if any((ROOT / "tests" / "python").glob("**/test_*.py")):
         more = ["--full"] if full else []
-        plan.append(Step("python", [PYTHON, "-m", "pytest", "-q", *more, "tests/python"], "pytest", ("build release",),
+        spread = ["-n", str(os.cpu_count() or 2), "--dist", "loadfile"]  # a file's tests share what it exported
+        plan.append(Step("python", [PYTHON, "-m", "pytest", "-q", *spread, *more, "tests/python"], "pytest", ("build release",),
                          {"POLYPHASE_BUILD": str(ROOT / "build" / "release")}))
     return plan
 

@@ -24,7 +24,8 @@ MaybePlaces places_of_elements(const Tensor& tensor) {
   const double hop = points < count ? values[points] - values[0] : 0;
   if (count % points != 0) return std::nullopt;
   for (std::size_t i = 0; i < count; ++i) {
-    const double expected = values[0] + static_cast<double>(i / points) * hop + static_cast<double>(i % points);
+    const std::size_t frame = i / points;
+    const double expected = values[0] + static_cast<double>(frame) * hop + static_cast<double>(i - frame * points);
     if (values[i] != expected || std::abs(expected) > farthest) return std::nullopt;
   }
   out.offset = static_cast<std::int64_t>(values[0]);

@@ -174,7 +174,7 @@ class Execution {
       const Layout& layout = desc.outputs[0].layout;
       kept_.push_back(
           std::make_unique<GuardedTensor>(DType::f32, prepared.expected[0].sizes(), layout, Density::dense));
-      kept_parts_.push_back({part, kept_.back()->view()});
+      kept_parts_.push_back({part, static_cast<const TensorDesc&>(kept_.back()->view())});
       kept_pointers_.push_back(kept_.back()->view().data);
     }
     pack(target);

@@ -1,5 +1,6 @@
 """Operands that exporters compute although they are known: scales that are sizes over sizes, axes from ranks; and Resize's policies."""
 import io
+import json
 import warnings
 
 import numpy as np
@@ -113,3 +114,27 @@ AXES = {
 @pytest.mark.parametrize("name", AXES)
 def test_axes_that_are_computed_from_ranks(name, polyphase, tmp_path):
     check(polyphase, tmp_path, f"g (float[N, 3, H, W] x) => (float y) {{ {AXES[name]} }}", x=array(2, 3, 4, 5))
+
+
+# What exporters write of math.ceil and of a division by a float: sizes that go through floats and come back.
+THROUGH_FLOATS = {
+    # EnCodec's padding: as much as the last frame lacks.
+    "frames": """two = Constant<value: tensor = int64 {2}>() three = Constant<value: tensor = int64 {3}>() one = Constant<value: tensor = int64 {1}>()
+              fone = Constant<value: tensor = float {1.0}>() fthree = Constant<value: tensor = float {3.0}>() zero = Constant<value: tensor = int64[1] {0}>()
+              all = Shape(x) n = Gather<axis = 0>(all, two) a = Sub(n, two) f = Cast<to = 1>(a) d = Div(f, fthree) e = Add(d, fone) c = Ceil(e) i = Cast<to = 7>(c)
+              j = Sub(i, one) k = Mul(j, three) l = Add(k, two) m = Sub(l, n) u = Unsqueeze(m, zero) z5 = Constant<value: tensor = int64[5] {0, 0, 1, 0, 0}>()
+              pads = Concat<axis = 0>(z5, u) y = Pad(x, pads)""",
+    "half": """i2 = Constant<value: tensor = int64[1] {2}>() h = Constant<value: tensor = float {0.5}>() all = Shape(x) n = Gather<axis = 0>(all, i2)
+              f = Cast<to = 1>(n) g = Mul(f, h) d = Floor(g) k = Cast<to = 7>(d) z = Constant<value: tensor = int64[1] {0}>() y = Slice(x, z, k, i2)""",
+    "less_than_a_frame": """i2 = Constant<value: tensor = int64[1] {2}>() h = Constant<value: tensor = float {-1.5}>() q = Constant<value: tensor = float {0.25}>()
+              all = Shape(x) n = Gather<axis = 0>(all, i2) f = Cast<to = 1>(n) g = Add(f, h) d = Ceil(g) e = Sub(d, q) r = Floor(e)
+              k = Cast<to = 7>(r) z = Constant<value: tensor = int64[1] {0}>() y = Slice(x, z, k, i2)""",
+}
+
+
+@pytest.mark.parametrize("name", THROUGH_FLOATS)
+def test_sizes_that_go_through_floats(name, polyphase, tmp_path):
+    for length in (9, 10, 11, 12, 25):
+        check(polyphase, tmp_path, f"g (float[1, 2, L] x) => (float y) {{ {THROUGH_FLOATS[name]} }}", x=array(1, 2, length))
+    table = json.loads(polyphase("check", tmp_path / "m.onnx", "--json").stdout)
+    assert [size["name"] for size in table["sizes"] if size["born_at"]] == []

@@ -105,6 +105,9 @@ Result<Value*> cast(NodeContext& node, DType to, bool saturate) {
     const double most = to == DType::f8e4m3 ? 448.0 : 57344.0;
     TRY(value, node.emit("clip", Attributes({{"low", -most}, {"high", most}}), {value}));
   }
+  if (to == DType::i64 && is_float(value->type.dtype) && value->type.shape.rank() <= 1) {
+    if (auto sizes = node.whole_sizes(0)) return node.sizes_as_data(std::move(*sizes), value->type.shape.rank() == 0);
+  }
   // Out of range, ONNX's own cases keep the low four bits.
   if ((to == DType::i4 || to == DType::u4) && is_float(value->type.dtype)) {
     TRY(value, node.emit("cast", Attributes({{"to", DType::i32}}), {value}));

@@ -67,7 +67,8 @@ Result<Target> from_ratios(NodeContext& node, std::size_t i, const Integers& axe
   Target target;
   for (std::size_t axis = 0; axis < ratios.size(); ++axis) {
     const Dim& own = node.shape(0)[static_cast<int>(axis)];
-    const auto& [above, below] = ratios[axis];
+    const Dim& above = ratios[axis].above;
+    const Dim& below = ratios[axis].below;
     if (below == own) {
       target.sizes.push_back(above);
     } else if (floor_mod(own * above, below) == 0) {

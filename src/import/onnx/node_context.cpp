@@ -209,6 +209,10 @@ std::optional<std::vector<Ratio>> NodeContext::ratios(std::size_t i) {
   return has(i) ? ratios_of(input(i), importer_.fixed()) : std::nullopt;
 }
 
+std::optional<std::vector<Dim>> NodeContext::whole_sizes(std::size_t i) {
+  return has(i) ? whole_sizes_of(input(i), importer_.fixed()) : std::nullopt;
+}
+
 namespace {
 
 Error not_fixed(const Value& value, std::string_view role) {

@@ -81,6 +81,8 @@ class NodeContext {
   Result<std::vector<double>> fixed_reals(std::size_t i, std::string_view role);
   // Operand i's elements, floats, if they are sizes over sizes.
   std::optional<std::vector<Ratio>> ratios(std::size_t i);
+  // The same if they are whole: sizes that took a way through floats.
+  std::optional<std::vector<Dim>> whole_sizes(std::size_t i);
 
   // axis in [-rank, rank) → [0, rank), or an Error that names the attribute.
   Result<std::int64_t> axis(std::int64_t given, std::int64_t of_rank, std::string_view role = "axis");

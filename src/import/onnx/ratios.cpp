@@ -19,22 +19,53 @@ std::optional<std::int64_t> small_count(const Value& value) {
   return count;
 }
 
-Ratio reduced(const Dim& above, const Dim& below) {
-  if (above == below) return {Dim(1), Dim(1)};
+Ratio reduced(const Dim& above, const Dim& below, bool exact) {
+  if (above == below) return {Dim(1), Dim(1), exact};
   if (above.is_constant() && below.is_constant() && above.value() > 0 && below.value() > 0) {
     const std::int64_t shared = std::gcd(above.value(), below.value());
-    return {Dim(above.value() / shared), Dim(below.value() / shared)};
+    return {Dim(above.value() / shared), Dim(below.value() / shared), exact};
   }
-  return {above, below};
+  return {above, below, exact};
+}
+
+bool surely_positive(const Ratio& ratio) {
+  const auto positive = [](const Dim& dim) { return !dim.is_constant() || dim.value() > 0; };
+  return positive(ratio.above) && positive(ratio.below);
+}
+
+// Nothing if a factor may be 0 or negative.
+std::optional<Ratio> product(const Ratio& x, const Ratio& y) {
+  if (!surely_positive(x) || !surely_positive(y)) return std::nullopt;
+  const bool exact = x.exact && y.exact;
+  // Equal factors go first: (A / B) · (B / C) is A / C.
+  const Ratio left = reduced(x.above, y.below, exact);
+  const Ratio right = reduced(y.above, x.below, exact);
+  return reduced(left.above * right.above, left.below * right.below, exact);
+}
+
+Ratio sum(const Ratio& x, const Ratio& y, std::int64_t sign) {
+  const bool exact = x.exact && y.exact;
+  if (x.below == y.below) return {x.above + Dim(sign) * y.above, x.below, exact};
+  return {x.above * y.below + Dim(sign) * y.above * x.below, x.below * y.below, exact};
+}
+
+// Nothing where a rounding of the model's floats may lead to another whole number.
+std::optional<Ratio> rounded(const Ratio& x, bool up) {
+  constexpr std::int64_t most_below =
+      4096;  // quotients of numbers below 2^24 / 4096 keep their distance from the whole
+  if (!x.exact || !x.below.is_constant() || x.below.value() < 1 || x.below.value() > most_below) return std::nullopt;
+  const Dim minus(-1);
+  return Ratio{up ? minus * floor_div(minus * x.above, x.below) : floor_div(x.above, x.below), Dim(1)};
 }
 
 std::optional<Ratios> of_numbers(const TensorView& view) {
   Ratios out;
   for (std::int64_t i = 0; i < view.element_count(); ++i) {
     const double number = load_double(view.data + i * static_cast<std::int64_t>(size_bytes(view.dtype)), view.dtype);
-    if (!(number > 0) || !(number < 1e6)) return std::nullopt;
-    const auto [p, q] = fraction_of(number);
-    out.push_back({Dim(p), Dim(q)});
+    if (!(std::abs(number) < 1e6)) return std::nullopt;
+    const auto [p, q] = number == 0 ? std::pair<std::int64_t, std::int64_t>(0, 1) : fraction_of(std::abs(number));
+    const bool exact = static_cast<double>(p) == std::abs(number) * static_cast<double>(q);
+    out.push_back({Dim(number < 0 ? -p : p), Dim(q), exact});
   }
   return out;
 }
@@ -55,8 +86,10 @@ class Walk {
     // Integers without contents were rounded on their way.
     if (!is_float(value->type.dtype)) return std::nullopt;
     if (node == nullptr || node->fused() || !node->regions().empty()) return std::nullopt;
-    if (node->is("cast")) return of(node->input(0), depth + 1);
-    if (node->is("mul") || node->is("div")) return combined(*node, *small_count(*value), depth);
+    if (node->is("cast")) return cast_all(*node, depth);
+    if (node->is("mul") || node->is("div") || node->is("add") || node->is("sub"))
+      return combined(*node, *small_count(*value), depth);
+    if (node->is("ceil") || node->is("floor")) return rounded_all(*node, depth);
     return node->op().moves_elements ? moved(*node, depth) : std::nullopt;
   }
 
@@ -74,10 +107,28 @@ class Walk {
       const Ratio& x = (*a)[a->size() == 1 ? 0 : i];
       Ratio y = (*b)[b->size() == 1 ? 0 : i];
       if (node.is("div")) std::swap(y.above, y.below);
-      // Equal factors go first: (A / B) · (B / C) is A / C.
-      const Ratio left = reduced(x.above, y.below);
-      const Ratio right = reduced(y.above, x.below);
-      out.push_back(reduced(left.above * right.above, left.below * right.below));
+      const bool adds = node.is("add") || node.is("sub");
+      const auto result = adds ? sum(x, y, node.is("sub") ? -1 : 1) : product(x, y);
+      if (!result.has_value()) return std::nullopt;
+      out.push_back(*result);
+    }
+    return out;
+  }
+
+  std::optional<Ratios> cast_all(const Node& node, int depth) {
+    auto out = of(node.input(0), depth + 1);
+    const bool narrow = size_bytes(node.output()->type.dtype) < 4;
+    if (out.has_value() && narrow) std::for_each(out->begin(), out->end(), [](Ratio& ratio) { ratio.exact = false; });
+    return out;
+  }
+
+  std::optional<Ratios> rounded_all(const Node& node, int depth) {
+    auto out = of(node.input(0), depth + 1);
+    if (!out.has_value()) return std::nullopt;
+    for (Ratio& ratio : *out) {
+      const auto whole = rounded(ratio, node.is("ceil"));
+      if (!whole.has_value()) return std::nullopt;
+      ratio = *whole;
     }
     return out;
   }
@@ -133,5 +184,17 @@ std::pair<std::int64_t, std::int64_t> fraction_of(double number) {
 }
 
 std::optional<std::vector<Ratio>> ratios_of(const Value* value, FixedValues& fixed) { return Walk(fixed).of(value, 0); }
+
+std::optional<std::vector<Dim>> whole_sizes_of(const Value* value, FixedValues& fixed) {
+  if (fixed.of(value).has_value()) return std::nullopt;
+  const auto ratios = ratios_of(value, fixed);
+  if (!ratios.has_value()) return std::nullopt;
+  std::vector<Dim> out;
+  for (const Ratio& ratio : *ratios) {
+    if (!ratio.exact || !(ratio.below == 1)) return std::nullopt;
+    out.push_back(ratio.above);
+  }
+  return out;
+}
 
 }  // namespace polyphase
