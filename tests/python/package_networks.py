@@ -221,7 +221,8 @@ def transformers_dac_decoder():
 def transformers_mimi_decoder():
     from transformers import MimiConfig, MimiModel
 
-    return family(MimiModel(MimiConfig(num_filters=8, hidden_size=64, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64, upsample_groups=64)).decoder, (1, 64, 10), (2, 64, 15))
+    config = MimiConfig(num_filters=8, hidden_size=64, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2, intermediate_size=64, upsample_groups=64)
+    return family(Part(MimiModel(config).decoder, "audio_values"), (1, 64, 10), (2, 64, 15))
 
 
 @network

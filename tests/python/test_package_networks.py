@@ -120,6 +120,7 @@ def table(rows: list[dict]) -> str:
     out = ["# Networks of public packages", "",
            "Random weights, both of PyTorch's exporters, static and dynamic sizes (two sizes with one engine); the largest RMS error of a form",
            "against FP64 PyTorch as a share of the output's RMS, ONNX Runtime's beside it. No step of a form that is listed runs reference loops.",
+           "A form that is missing is one that PyTorch's exporter or ONNX Runtime refuses, or a dynamic one of a network that takes one size.",
            "`tests/python/test_package_networks.py` makes this table and holds it.", "",
            "| network | operators | steps | exporter, sizes: Polyphase / ONNX Runtime |", "|---|---|---|---|"]
     for name in PACKAGE_NETWORKS:
