@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from .maker import BOOL, FLOAT, INT64, Maker, Refused, count, pair, rule
+from .maker import BOOL, FLOAT, INT64, LIMIT, Maker, Refused, count, pair, rule
 from .elementwise import void
 
 
@@ -128,6 +128,27 @@ def sequence(m: Maker) -> None:
         return
     size = tuple(sum(t.shape[axis][r] for t in kept) for r in (0, 1))
     m.keep(m.raw("ConcatFromSequence", [held], axis=axis)[0], (*x.shape[:axis], size, *x.shape[axis + 1:]), x, max(t.bound for t in kept), all(t.exact for t in kept))
+
+
+@rule
+def list_of_parts(m: Maker) -> None:
+    """A tensor cut into a list; one piece goes through another list and an optional, and is multiplied by the list's length."""
+    x = m.data()
+    axes = [axis for axis in range(x.rank) if x.fixed(axis) and x.shape[axis][0] >= 2]
+    if not axes or 2 * x.bound > LIMIT:
+        raise Refused
+    axis = m.random.choice(axes)
+    size = x.shape[axis][0]
+    first = m.between(1, size - 1)
+    held = m.raw("SplitToSequence", [x.name, m.constant(np.array([first, size - first]))], axis=axis)[0]
+    length = m.raw("Cast", [m.raw("SequenceLength", [held])[0]], to=FLOAT)[0]
+    piece = m.raw("SequenceAt", [held, m.constant(np.array(1))])[0]
+    alone = m.raw("SequenceAt", [m.raw("SequenceInsert", [m.raw("SequenceEmpty", [])[0], piece])[0], m.constant(np.array(0))])[0]
+    perhaps = m.raw("Optional", [alone])[0]
+    there = m.raw("OptionalGetElement", [perhaps])[0]
+    chosen = m.raw("Where", [m.raw("OptionalHasElement", [perhaps])[0], there, m.raw("Neg", [there])[0]])[0]
+    shape = (*x.shape[:axis], pair(size - first), *x.shape[axis + 1:])
+    m.keep(m.raw("Mul", [chosen, length])[0], shape, x, 2 * x.bound, x.exact)
 
 
 @rule
