@@ -22,7 +22,7 @@ MaybePlaces places_of_elements(const Tensor& tensor) {
   std::size_t points = 1;
   while (points < count && values[points] == values[points - 1] + 1) ++points;
   const double hop = points < count ? values[points] - values[0] : 0;
-  if (count % points != 0) return std::nullopt;
+  if (count % points != 0 || values[0] != std::trunc(values[0]) || hop != std::trunc(hop)) return std::nullopt;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t frame = i / points;
     const double expected = values[0] + static_cast<double>(frame) * hop + static_cast<double>(i - frame * points);
@@ -67,7 +67,7 @@ MaybePlaces multiple_of(const Node& mul, int depth) {
     if (!out.has_value()) return std::nullopt;
     const auto scale = [&](std::int64_t& number) {
       const double scaled = static_cast<double>(number) * *factor;
-      if (std::abs(scaled) > farthest) return false;
+      if (std::abs(scaled) > farthest || scaled != std::trunc(scaled)) return false;
       number = static_cast<std::int64_t>(scaled);
       return true;
     };
