@@ -203,11 +203,6 @@ Result<std::string> read_header_text(const ByteSource& source, const std::string
   return text;
 }
 
-struct FileCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, FileCloser>;
-
 std::string npy_code(DType dtype) {
   for (const NpyName& item : npy_names) {
     if (item.dtype == dtype)
@@ -241,14 +236,8 @@ Result<api::Tensor> read_npy(const ByteSource& source, std::uint64_t size_bytes,
 }
 
 Result<api::Tensor> read_npy_file(const std::string& path) {
-  IO_TRY_VOID(expect_file(path));
-  const File file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr)
-    return Error{ErrorCode::io, "cannot open '" + path + "': " + std::strerror(errno) + ".",
-                 "Check that the path is right and that you may read it."};
-  if (std::fseek(file.get(), 0, SEEK_END) != 0)
-    return Error{ErrorCode::io, "'" + path + "' is not a regular file.", "Give the path of a file."};
-  const long end = std::ftell(file.get());
+  IO_TRY(const File file, open_file(path));
+  const long end = std::fseek(file.get(), 0, SEEK_END) == 0 ? std::ftell(file.get()) : -1;
   if (end < 0 || end == LONG_MAX)
     return Error{ErrorCode::io, "'" + path + "' is not a regular file.", "Give the path of a file."};
   std::rewind(file.get());

@@ -18,11 +18,6 @@ namespace {
 constexpr png_uint_32 max_side = 1 << 20;
 constexpr std::uint64_t max_pixels = std::uint64_t{1} << 28;
 
-struct FileCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, FileCloser>;
-
 // What libpng said last, kept across the jump.
 struct Words {
   char text[160] = "";
@@ -103,11 +98,7 @@ struct Writer {
 }  // namespace
 
 Result<Image> read_png(const std::string& path) {
-  IO_TRY_VOID(expect_file(path));
-  const File file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr)
-    return Error{ErrorCode::io, "cannot open '" + path + "': " + std::strerror(errno) + ".",
-                 "Check that the path is right and that you may read it."};
+  IO_TRY(const File file, open_file(path));
   Words words;
   const auto refuse = [&] {
     return Error{ErrorCode::corrupt, "'" + path + "' is not a sound PNG image: " + words.text + ".",

@@ -6,28 +6,24 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 
 #include "io/try.h"
 
 namespace polyphase::io {
 namespace {
 
-struct FileCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
+Error cannot_open(const std::string& path) {
+  return {ErrorCode::io, "cannot open '" + path + "': " + std::strerror(errno) + ".",
+          "Check that the path is right and that you may read it."};
+}
 
 }  // namespace
 
 Result<void> expect_file(const std::string& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) {
-    return Error{ErrorCode::io, "cannot open '" + path + "': " + std::strerror(errno) + ".",
-                 "Check that the path is right and that you may read it."};
-  }
+  if (::stat(path.c_str(), &status) != 0) return cannot_open(path);
   if (S_ISDIR(status.st_mode))
     return Error{ErrorCode::io, "cannot read '" + path + "': it is a folder.", "Give the path of a file in it."};
   if (!S_ISREG(status.st_mode))
@@ -35,6 +31,13 @@ Result<void> expect_file(const std::string& path) {
   if (status.st_size == 0)
     return Error{ErrorCode::corrupt, "'" + path + "' is empty.", "Writing it did not finish: write or copy it again."};
   return {};
+}
+
+Result<File> open_file(const std::string& path) {
+  IO_TRY_VOID(expect_file(path));
+  File file(std::fopen(path.c_str(), "rb"));
+  if (file == nullptr) return cannot_open(path);
+  return file;
 }
 
 Error write_error(const std::string& path, int reason) {
@@ -87,7 +90,7 @@ Result<void> NewFile::publish() {
 
 Result<void> write_whole_file(const std::string& path, std::initializer_list<std::string_view> pieces) {
   IO_TRY(NewFile file, NewFile::create(path));
-  std::unique_ptr<std::FILE, FileCloser> stream(std::fopen(file.path().c_str(), "wb"));
+  File stream(std::fopen(file.path().c_str(), "wb"));
   if (stream == nullptr) return write_error(path, errno);
   for (const std::string_view piece : pieces) {
     if (std::fwrite(piece.data(), 1, piece.size(), stream.get()) != piece.size()) return write_error(path, errno);

@@ -2,7 +2,9 @@
 // complete.
 #pragma once
 
+#include <cstdio>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -12,6 +14,14 @@ namespace polyphase::io {
 
 // Error: `path` is absent, a folder, a device or a pipe, or empty.
 Result<void> expect_file(const std::string& path);
+
+struct FileCloser {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, FileCloser>;
+
+// The file, open for reading. Errors: as expect_file; you may not read it.
+Result<File> open_file(const std::string& path);
 
 // A file under a temporary name beside its own, with which it replaces what was there; removed unless that happened. So
 // nobody finds half a file, and a write that fails leaves the old one. Devices and pipes are written directly.

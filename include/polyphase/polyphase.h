@@ -170,9 +170,8 @@ struct StepInfo {
   bool reference = false;         // it runs the operator's plain loops
   std::vector<int> inputs;        // indices into EngineInfo::values; -1: an absent operand
   std::vector<int> outputs;
-  int block = 0;  // 0: the program itself; others are run by branch and loop steps
-  std::vector<int>
-      blocks;  // that this step runs: of a branch the one for true, then that for false; of a loop its body
+  int block = 0;            // 0: the program itself; others are run by branch and loop steps
+  std::vector<int> blocks;  // that this step runs: of a branch for true, then for false; of a loop its body
 };
 
 struct EngineInfo {

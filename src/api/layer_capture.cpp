@@ -177,13 +177,13 @@ std::string type_text(const polyphase::TensorView& view) {
 
 Result<CapturedRun> capture_run(const Engine& engine, std::span<const TensorView> inputs, const LayerOptions& options) {
   CapturedRun out;
-  TRY(const auto plain, make_session(engine, options.session, false));
   TRY(const auto showing, make_session(engine, options.session, true));
   RunRequest request;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     TRY(request.inputs.emplace_back(), inner_view(inputs[i], "input " + std::to_string(i)));
   }
   if (options.measure) {
+    TRY(const auto plain, make_session(engine, options.session, false));
     TRY_VOID(plain->run(request));  // plans
     const auto start = std::chrono::steady_clock::now();
     TRY_VOID(plain->run(request));

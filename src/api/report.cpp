@@ -76,20 +76,6 @@ StepReport report_unknown(const Program& program, std::size_t index) {
   return out;
 }
 
-void add_workspaces(const Program& program, const LevelPlan& level, std::vector<PlacedValue>& out) {
-  for (std::size_t i = 0; i < level.steps.size(); ++i) {
-    const StepPlan* plan = level.steps[i].get();
-    if (plan == nullptr || plan->row == nullptr) continue;
-    const auto add = [&](std::size_t size, std::size_t offset) {
-      const auto step = static_cast<int>(i);
-      if (size > 0) out.push_back({-1, {}, size, offset, step, step, level.level});
-    };
-    if (plan->row->workspace != nullptr) add(plan->row->workspace(plan->plan).shared_bytes, plan->shared_offset);
-    if (program.steps[i].step->pack_at_run && !plan->row->packing.format.empty())
-      add(plan->row->packing.size_bytes(plan->desc, program.target), plan->pack_offset);
-  }
-}
-
 }  // namespace
 
 Report report_of(const polyphase::Session& session, const LevelPlans& plans) {
@@ -113,7 +99,8 @@ Report report_of(const polyphase::Session& session, const LevelPlans& plans) {
                             program.values[value].last_step,
                             plan->level});
     }
-    add_workspaces(program, *plan, out.workspaces);
+    for (const PlacedWorkspace& own : plan->workspaces)
+      out.workspaces.push_back({-1, {}, own.size_bytes, own.offset_bytes, own.step, own.step, plan->level});
     out.arena_bytes += plan->arena_bytes;
     out.lower_bound_bytes += plan->lower_bound_bytes;
     out.scratch_bytes =

@@ -186,6 +186,7 @@ class Planner {
   void plan_arena() {
     std::vector<Lifetime> blocks;
     std::vector<std::size_t*> targets;
+    std::vector<std::size_t*> workspaces;  // the targets of out_->workspaces
     out_->roots.assign(program_.values.size(), 0);
     const auto add = [&](std::size_t size, int first, int last, std::size_t* target) {
       if (size == 0) return;
@@ -203,16 +204,21 @@ class Planner {
     for (std::size_t i = 0; i < out_->steps.size(); ++i) {
       StepPlan* step = out_->steps[i].get();
       if (step == nullptr || step->row == nullptr) continue;
-      const auto flat = static_cast<int>(i);
-      if (step->row->workspace != nullptr)
-        add(step->row->workspace(step->plan).shared_bytes, flat, flat, &step->shared_offset);
-      if (program_.steps[i].step->pack_at_run && !step->row->packing.format.empty()) {
-        add(step->row->packing.size_bytes(step->desc, program_.target), flat, flat, &step->pack_offset);
-      }
+      const auto add_own = [&](std::size_t size, std::size_t* target) {
+        const auto flat = static_cast<int>(i);
+        add(size, flat, flat, target);
+        if (size == 0) return;
+        out_->workspaces.push_back({flat, 0, size});
+        workspaces.push_back(target);
+      };
+      if (step->row->workspace != nullptr) add_own(step->row->workspace(step->plan).shared_bytes, &step->shared_offset);
+      if (program_.steps[i].step->pack_at_run && !step->row->packing.format.empty())
+        add_own(step->row->packing.size_bytes(step->desc, program_.target), &step->pack_offset);
     }
     const MemoryPlan memory = plan_memory(blocks);
     for (std::size_t i = 0; i < targets.size(); ++i) *targets[i] = memory.offsets[i];
     for (PlacedRoot& root : out_->arena_roots) root.offset_bytes = out_->roots[static_cast<std::size_t>(root.value)];
+    for (std::size_t i = 0; i < workspaces.size(); ++i) out_->workspaces[i].offset_bytes = *workspaces[i];
     out_->arena_bytes = (memory.arena_bytes + alignment - 1) / alignment * alignment;
     out_->lower_bound_bytes = memory.lower_bound_bytes;
   }

@@ -37,6 +37,13 @@ struct PlacedRoot {
   std::size_t size_bytes = 0;
 };
 
+// What a step needs for itself in the arena: its row's shared workspace, or the pack of its weights.
+struct PlacedWorkspace {
+  int step = -1;  // flat
+  std::size_t offset_bytes = 0;
+  std::size_t size_bytes = 0;
+};
+
 struct LevelPlan {
   int level = 0;
   std::vector<std::int64_t> sizes;  // of all symbols known at this level, in Program::symbols' order
@@ -45,6 +52,7 @@ struct LevelPlan {
   std::vector<std::size_t> roots;                // by value: a root's offset in this level's arena
   std::vector<std::unique_ptr<StepPlan>> steps;  // by flat step; null: of another level
   std::vector<PlacedRoot> arena_roots;           // for reports
+  std::vector<PlacedWorkspace> workspaces;       // for reports
   std::size_t arena_bytes = 0;
   std::size_t lower_bound_bytes = 0;
   std::size_t scratch_bytes = 0;  // the most that a worker needs
