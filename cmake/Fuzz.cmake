@@ -2,7 +2,7 @@
 #
 # Built where clang and AddressSanitizer are. In preset asan it runs every seed and 3 s of random changes to them from a fixed
 # seed, unguided: coverage would make everything compile longer. In preset fuzz coverage leads it, for 10 s, or for
-# POLYPHASE_FUZZ_SECONDS (600 with POLYPHASE_FULL=1). What makes it fail is kept as build/PRESET/tests/fuzz/<n>.crash-*; give that
+# POLYPHASE_FUZZ_SECONDS (1200 with POLYPHASE_FULL=1). What makes it fail is kept as build/PRESET/tests/fuzz/<n>.crash-*; give that
 # file to the program to see it again.
 add_custom_target(polyphase_fuzzers)
 
@@ -24,7 +24,7 @@ function(polyphase_fuzz)
   if(NOT POLYPHASE_FUZZ)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)  # libFuzzer wants something to be covered
   else()
-    set(seconds "\${POLYPHASE_FUZZ_SECONDS:-$([ \"$POLYPHASE_FULL\" = 1 ] && echo 600 || echo 10)}")
+    set(seconds "\${POLYPHASE_FUZZ_SECONDS:-$([ \"$POLYPHASE_FULL\" = 1 ] && echo 1200 || echo 10)}")
   endif()
   add_test(NAME ${target} COMMAND sh -c
     "mkdir -p $1; exec $0 -seed=1 -max_total_time=${seconds} -timeout=10 -max_len=65536 \
