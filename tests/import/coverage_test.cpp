@@ -40,7 +40,7 @@ TEST(Coverage, TheTableFollowsOnnx) {
     if (!domain.empty()) continue;
     if (op_type == "SimplifiedLayerNormalization") continue;  // ONNX Runtime writes it in ONNX's domain
     ++count;
-    const auto found = defined.find(op_type);
+    const auto found = defined.find(std::string(op_type));
     ASSERT_NE(found, defined.end()) << "ONNX defines no operator " << op_type;
     EXPECT_EQ(converter.versions, found->second) << op_type;
   }

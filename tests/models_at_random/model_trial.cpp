@@ -169,7 +169,7 @@ std::string judge(const Trial& trial, const Registry& registry, const Target& ta
 void print_operators() {
   const ConverterTable table;
   for (const auto& [key, converter] : table.all()) {
-    std::cout << (key.first.empty() ? "" : key.first + ".") << key.second << "\n";
+    std::cout << key.first << (key.first.empty() ? "" : ".") << key.second << "\n";
   }
   for (const char* structural : {"If", "Loop", "Scan", "ConcatFromSequence", "Optional", "OptionalGetElement",
                                  "OptionalHasElement", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
