@@ -127,6 +127,9 @@ struct CompileOptions {
   std::function<void(std::string_view pass, std::string_view text)> print;
   // Called as stages begin ("import", "pass fuse_activation", "pack", …) with the share that is done, 0 to 1.
   std::function<void(std::string_view stage, double done)> progress;
+  // Set to true from elsewhere, or by progress: the compilation ends with Error(cancelled) after the pass or the
+  // packing that it is at.
+  const std::atomic<bool>* cancelled = nullptr;
   // If set: becomes the graph before and after each pass.
   PassHistory* history = nullptr;
 };

@@ -75,6 +75,7 @@ Result<DimBindings> likely_of(const CompileOptions& options, const Graph& graph)
 
 PassOptions pass_options_of(const CompileOptions& options) {
   PassOptions out;
+  out.cancelled = options.cancelled;
   out.without = options.without;
   out.print_after = options.print_after;
   out.stop_after = options.stop_after;
@@ -98,9 +99,11 @@ Result<Engine> compile_graph(ImportedModel model, std::shared_ptr<const Workshop
   if (options.history != nullptr) record_passes(graph, *options.history, passes);
   TRY_VOID(run_passes(graph, target, passes));
   tell(options, "lower", 0.7);
-  TRY(polyphase::Engine engine,
-      lower(graph, target,
-            {.model_name = model.name, .producer = "polyphase " + std::string(version()), .likely = likely}));
+  TRY(polyphase::Engine engine, lower(graph, target,
+                                      {.model_name = model.name,
+                                       .producer = "polyphase " + std::string(version()),
+                                       .likely = likely,
+                                       .cancelled = options.cancelled}));
   engine.remarks.insert(engine.remarks.begin(), model.warnings.begin(), model.warnings.end());
   tell(options, "done", 1);
   return Access::engine(std::move(workshop), std::move(engine));

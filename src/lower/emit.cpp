@@ -12,7 +12,8 @@ namespace {
 
 class Emitter {
  public:
-  Emitter(const Draft& draft, Engine& engine) : draft_(draft), engine_(engine), numbers_(draft.values.size(), -1) {}
+  Emitter(const Draft& draft, const std::atomic<bool>* cancelled, Engine& engine)
+      : draft_(draft), cancelled_(cancelled), engine_(engine), numbers_(draft.values.size(), -1) {}
 
   Result<void> emit() {
     for (const EnginePort& port : draft_.inputs) TRY_VOID(add_port(port, engine_.inputs));
@@ -136,6 +137,9 @@ class Emitter {
       views.push_back(input.present && input.value != nullptr ? *input.value : TensorView());
     }
     if (step.pack_at_run || draft_.target.portable) return {};
+    if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed)) {
+      return Error{ErrorCode::cancelled, "the compilation was cancelled.", "Compile again to have the engine."};
+    }
     const std::size_t size = packing.size_bytes(asked->desc, draft_.target);
     TRY(auto bytes, Buffer::allocate(size));
     packing.pack(asked->desc, draft_.target, views, bytes->data());
@@ -145,6 +149,7 @@ class Emitter {
   }
 
   const Draft& draft_;
+  const std::atomic<bool>* cancelled_;
   Engine& engine_;
   std::vector<int> numbers_;
   std::unordered_multimap<std::size_t, int> by_hash_;
@@ -162,7 +167,7 @@ Result<Engine> lower(const Graph& graph, const Target& target, const LowerOption
   engine.producer = options.producer;
   engine.cluster = target.portable ? "portable" : std::string(name_of(target.cluster));
   engine.symbols = draft.symbols;
-  TRY_VOID(Emitter(draft, engine).emit());
+  TRY_VOID(Emitter(draft, options.cancelled, engine).emit());
   engine.checks = std::move(draft.checks);
   engine.remarks = std::move(draft.remarks);
   return engine;

@@ -7,6 +7,7 @@
 //   emit       constants packed, Engine written
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "engine/engine.h"
@@ -19,9 +20,10 @@ struct LowerOptions {
   std::string model_name;
   std::string producer;
   DimBindings likely;  // sizes that kernels are chosen for where they are symbolic; missing ones are guessed
+  const std::atomic<bool>* cancelled = nullptr;  // set to true from elsewhere: no further weight is packed
 };
 
-// Errors: unsupported (an operator without kernel or reference loops), out_of_memory.
+// Errors: unsupported (an operator without kernel or reference loops), out_of_memory, cancelled.
 Result<Engine> lower(const Graph& graph, const Target& target, const LowerOptions& options = {});
 
 // A step that lower would write, and what was decided about it.

@@ -86,6 +86,9 @@ Result<void> run_passes(Graph& graph, const Target& target, const PassOptions& o
   TRY_VOID(verify(graph));
   for (std::size_t i = 0; i < std::size(table); ++i) {
     const Pass& pass = table[i];
+    if (options.cancelled != nullptr && options.cancelled->load(std::memory_order_relaxed)) {
+      return Error{ErrorCode::cancelled, "the compilation was cancelled.", "Compile again to have the engine."};
+    }
     if (named(options.without, pass.name) || (options.refittable && pass.reads_values)) continue;
     const auto start = std::chrono::steady_clock::now();
     const bool changed = pass.run(graph, target);

@@ -1,6 +1,7 @@
 // The pipeline: which passes run, in which order and why; and the runner that checks, shows and times each.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <span>
 #include <string>
@@ -37,17 +38,18 @@ struct PassReport {
 };
 
 struct PassOptions {
-  std::vector<std::string> without;      // names to leave out
-  std::vector<std::string> print_after;  // names, or "all": print the graph where such a pass changed it
-  std::string stop_after;                // the name after whose first run the pipeline ends; empty: at the end
-  bool refittable = false;               // leaves out what reads values
+  std::vector<std::string> without;              // names to leave out
+  std::vector<std::string> print_after;          // names, or "all": print the graph where such a pass changed it
+  std::string stop_after;                        // the name after whose first run the pipeline ends; empty: at the end
+  bool refittable = false;                       // leaves out what reads values
+  const std::atomic<bool>* cancelled = nullptr;  // set to true from elsewhere: no further pass runs
   std::function<void(std::string_view pass, std::string_view text)> print;  // takes what print_after asks for
   std::function<void(const PassReport&)> progress;                          // after each pass
   std::function<void(const PassReport&, const Graph&)> watch;               // the same with what the pass left
 };
 
-// Runs the table. Error: an option names a pass that does not exist (the message lists those that do), or a pass left a
-// graph that does not verify (the message names the pass to leave out).
+// Runs the table. Errors: an option names a pass that does not exist (the message lists those that do); a pass left a
+// graph that does not verify (the message names the pass to leave out); cancelled.
 Result<void> run_passes(Graph& graph, const Target& target, const PassOptions& options = {});
 
 }  // namespace polyphase

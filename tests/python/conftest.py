@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -28,6 +29,13 @@ def find_program() -> pathlib.Path:
 def find_build() -> pathlib.Path:
     """The build folder of the program under test: its test programs lie there too."""
     return find_program().parents[2]
+
+
+def pytest_configure(config):
+    """The Python package of the same build, for tests/python/package and the programs that it starts."""
+    folder = str(find_build() / "python")
+    sys.path.insert(0, folder)
+    os.environ["PYTHONPATH"] = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 class Program:

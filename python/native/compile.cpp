@@ -1,0 +1,70 @@
+// Compiling from Python, and what a compiler can be asked.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "native/module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace polyphase::python {
+
+api::CompileOptions options_of(const nb::dict& given) {
+  api::CompileOptions out;
+  out.target = nb::cast<std::string>(given["target"]);
+  out.shapes = nb::cast<std::map<std::string, std::vector<std::string>>>(given["shapes"]);
+  for (const auto& [name, range] :
+       nb::cast<std::map<std::string, std::pair<std::int64_t, std::int64_t>>>(given["dims"]))
+    out.dims[name] = {range.first, range.second};
+  out.tune_for = nb::cast<std::map<std::string, std::vector<std::int64_t>>>(given["tune_for"]);
+  out.without = nb::cast<std::vector<std::string>>(given["without"]);
+  const auto folder = nb::cast<nb::bytes>(given["external_data"]);
+  out.external_data_folder.assign(folder.c_str(), folder.size());
+  return out;
+}
+
+void bind_compile(nb::module_& module) {
+  module.def(
+      "compile",
+      [](const nb::bytes& path, const nb::dict& options, nb::object progress) {
+        const std::string file(path.c_str(), path.size());
+        return EngineHandle{work_on_model(options_of(options), std::move(progress),
+                                          [&](const api::CompileOptions& with) { return api::compile(file, with); }),
+                            nullptr};
+      },
+      "path"_a, "options"_a, "progress"_a.none());
+  module.def(
+      "compile_bytes",
+      [](const nb::bytes& model, const nb::dict& options, nb::object progress) {
+        const std::span<const std::byte> bytes(static_cast<const std::byte*>(model.data()), model.size());
+        return EngineHandle{
+            work_on_model(options_of(options), std::move(progress),
+                          [&](const api::CompileOptions& with) { return api::compile_bytes(bytes, "", with); }),
+            nullptr};
+      },
+      "model"_a, "options"_a, "progress"_a.none());
+  module.def("pass_names", &api::pass_names, "The names that `without` knows.");
+  module.def(
+      "devices",
+      [] {
+        nb::list out;
+        for (const api::DeviceInfo& device : api::devices()) {
+          nb::dict item;
+          item["name"] = device.name;
+          item["cluster"] = device.cluster;
+          item["features"] = device.features;
+          item["cores"] = device.cores;
+          item["memory_bytes"] = device.memory_bytes;
+          out.append(item);
+        }
+        return out;
+      },
+      nb::sig("def devices() -> list[dict[str, typing.Any]]"),
+      "What can run engines here: name, cluster (the best instructions that Polyphase uses on it), features, cores "
+      "that this\n"
+      "process may use, memory_bytes.");
+}
+
+}  // namespace polyphase::python

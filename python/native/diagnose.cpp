@@ -1,0 +1,136 @@
+// check and compare_layers from Python.
+#include "polyphase/diagnose.h"
+
+#include "native/arrays.h"
+#include "native/module.h"
+#include "native/plain_data.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace polyphase::python {
+
+nb::dict plain(const Error& error) {
+  return Fields()("code", nb::str(name_of(error.code).data(), name_of(error.code).size()))("message", error.message)(
+      "hint", error.hint)("node", error.node)("trail", error.trail);
+}
+
+namespace {
+
+nb::dict plain_operator(const api::CheckedOperator& checked) {
+  const auto problem = [](const api::CheckProblem& found) {
+    return nb::dict(Fields()("error", plain(found.error))("nodes", found.nodes));
+  };
+  return Fields()("domain", checked.domain)("name", checked.name)("opset", checked.opset)("version", checked.version)(
+      "is_function", checked.is_function)("nodes", checked.nodes)("nodes_refused", checked.nodes_refused)(
+      "is_missing", checked.is_missing)("first_node", checked.first_node)("advice", checked.advice)(
+      "problems", list_of(checked.problems, problem));
+}
+
+nb::dict plain_size(const api::CheckedSize& size) {
+  return Fields()("name", size.name)("low", size.range.low)("high", size.range.high)("inputs", size.inputs)(
+      "born_at", size.born_at)("values", size.values);
+}
+
+nb::dict plain_slow(const api::CheckedSlow& slow) {
+  return Fields()("operation", slow.operation)("operands", slow.operands)("steps", slow.steps)(
+      "first_node", slow.first_node)("reasons", slow.reasons);
+}
+
+nb::dict plain_layer(const api::LayerResult& layer) {
+  return Fields()("tensor", layer.tensor)("node", layer.node)("operation", layer.operation)(
+      "dtype", numpy_name(layer.dtype))("sizes", layer.sizes)("held", layer.held)("step", layer.step)("row", layer.row)(
+      "compared", layer.compared)("mismatch", layer.mismatch)("largest_absolute", layer.largest_absolute)(
+      "relative_rms", layer.relative_rms)("found_nan", layer.found_nan)("found_infinite", layer.found_infinite)(
+      "expected_nan", layer.expected_nan)("expected_infinite", layer.expected_infinite)("past_tolerance",
+                                                                                        layer.past_tolerance);
+}
+
+nb::dict arrays_of(const std::map<std::string, api::Tensor>& tensors) {
+  nb::dict out;
+  for (const auto& [name, tensor] : tensors) out[nb::str(name.data(), name.size())] = give_array(tensor, false);
+  return out;
+}
+
+nb::dict plain_report(const api::LayerReport& report) {
+  return Fields()("layers", list_of(report.layers, plain_layer))("first_past", report.first_past)(
+      "first_not_finite", report.first_not_finite)("tolerance", report.tolerance)("unknown", report.unknown)(
+      "unobserved", report.unobserved)("found", arrays_of(report.found))("expected", arrays_of(report.expected))(
+      "run_seconds", report.run_seconds)("capture_seconds", report.capture_seconds)(
+      "swallowed_seconds", report.swallowed_seconds)("reference_seconds", report.reference_seconds);
+}
+
+// Lends arrays that `keep` holds.
+Result<std::vector<api::Tensor>> borrow(const std::vector<GivenArray>& keep) {
+  std::vector<api::Tensor> out;
+  for (const GivenArray& array : keep) {
+    auto tensor = api::Tensor::borrow(array.view);
+    if (!tensor.ok()) return tensor.error();
+    out.push_back(*std::move(tensor));
+  }
+  return out;
+}
+
+nb::dict compare_layers(const nb::bytes& path, nb::object args, nb::dict named, const nb::dict& golden,
+                        const nb::dict& settings, const nb::dict& compile_options) {
+  const std::string file(path.c_str(), path.size());
+  std::vector<GivenArray> golden_arrays;
+  api::LayerOptions options;
+  for (const auto& [key, value] : golden) {
+    const auto name = nb::cast<std::string>(key);
+    golden_arrays.push_back(take_array(value, "the golden tensor '" + name + "'", DType::f32, false));
+    options.golden[name] = value_or_raise(api::Tensor::borrow(golden_arrays.back().view));
+  }
+  options.tolerance = nb::cast<double>(settings["tolerance"]);
+  options.session.threads = nb::cast<int>(settings["threads"]);
+  options.keep_found = options.keep_expected = nb::cast<bool>(settings["keep_tensors"]);
+  options.measure = nb::cast<bool>(settings["measure"]);
+
+  std::vector<GivenArray> inputs;
+  std::exception_ptr thrown;
+  options.make_inputs = [&](const api::Engine& engine) -> Result<std::vector<api::Tensor>> {
+    const nb::gil_scoped_acquire locked;
+    try {
+      inputs = gather(engine.inputs(), args, named);
+      return borrow(inputs);
+    } catch (...) {
+      thrown = std::current_exception();
+      return Error{ErrorCode::invalid_argument, "the inputs were refused.", "Give one array for each input."};
+    }
+  };
+  try {
+    return plain_report(work_on_model(options_of(compile_options), nb::none(), [&](const api::CompileOptions& with) {
+      return api::compare_layers(file, {}, with, options);
+    }));
+  } catch (...) {
+    if (thrown) std::rethrow_exception(thrown);
+    throw;
+  }
+}
+
+}  // namespace
+
+nb::dict plain(const api::CheckReport& report) {
+  const auto port = [](const api::Port& of) { return plain(of); };
+  const auto error = [](const Error& of) { return plain(of); };
+  return Fields()("ok", report.ok())("model_name", report.model_name)("producer", report.producer)(
+      "opset", report.opset)("inputs", list_of(report.inputs, port))("outputs", list_of(report.outputs, port))(
+      "operators", list_of(report.operators, plain_operator))("sizes", list_of(report.sizes, plain_size))(
+      "run_time_checks", report.run_time_checks)("steps", report.steps)("slow", list_of(report.slow, plain_slow))(
+      "dtypes", report.dtypes)("notes", report.notes)("errors", list_of(report.errors, error))("seconds",
+                                                                                               report.seconds);
+}
+
+void bind_diagnose(nb::module_& module) {
+  module.def(
+      "check",
+      [](const nb::bytes& path, const nb::dict& options) {
+        const std::string file(path.c_str(), path.size());
+        return plain(work_on_model(options_of(options), nb::none(),
+                                   [&](const api::CompileOptions& with) { return api::check(file, with); }));
+      },
+      "path"_a, "options"_a);
+  module.def("compare_layers", &compare_layers, "path"_a, "args"_a, "named"_a, "golden"_a, "settings"_a, "options"_a);
+}
+
+}  // namespace polyphase::python

@@ -1,0 +1,181 @@
+// polyphase.Engine and polyphase.Port.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+
+#include "native/arrays.h"
+#include "native/module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace polyphase::python {
+namespace {
+
+// The engine's own session. Making one releases the interpreter's lock: of two threads that make one, the first keeps
+// it.
+std::shared_ptr<SessionHandle> own_session(EngineHandle& handle) {
+  if (!handle.own || !handle.own->is_here()) {
+    const std::shared_ptr<SessionHandle> made = make_session(handle.engine, 0, 0);
+    if (!handle.own || !handle.own->is_here()) handle.own = made;
+  }
+  return handle.own;
+}
+
+nb::object call(EngineHandle& handle, nb::args args, nb::kwargs named) {
+  const std::shared_ptr<SessionHandle> session = own_session(handle);
+  std::vector<nb::object> outputs = run_arrays(*session, args, named, {}, nb::none());
+  if (outputs.size() == 1) return outputs.front();
+  nb::list out;
+  for (const nb::object& output : outputs) out.append(output);
+  return nb::tuple(out);
+}
+
+nb::tuple ports_of(const std::vector<api::Port>& ports) {
+  nb::list out;
+  for (const api::Port& port : ports) out.append(nb::cast(port));
+  return nb::tuple(out);
+}
+
+nb::bytes to_bytes(const EngineHandle& handle) {
+  auto bytes = [&] {
+    const nb::gil_scoped_release unlocked;
+    return handle.engine.to_bytes();
+  }();
+  const auto found = value_or_raise(std::move(bytes));
+  return nb::bytes(found.data(), found.size());
+}
+
+std::string describe(const api::Port& port) {
+  std::string out = port.name + ": " + numpy_name(port.dtype) + "[";
+  for (std::size_t i = 0; i < port.sizes.size(); ++i) out += (i == 0 ? "" : ", ") + port.sizes[i];
+  return out + "]";
+}
+
+std::string describe(const std::vector<api::Port>& ports) {
+  std::string out;
+  for (const api::Port& port : ports) out += (out.empty() ? "" : ", ") + describe(port);
+  return "(" + out + ")";
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& module) {
+  nb::class_<api::Port>(module, "Port", "An input or an output of an engine.")
+      .def_prop_ro(
+          "name", [](const api::Port& port) { return port.name; }, "Its name in the model.")
+      .def_prop_ro(
+          "dtype", [](const api::Port& port) { return numpy_name(port.dtype); },
+          "NumPy's name of its elements' type: 'float32', 'int64', 'bool', …; 'bfloat16', 'float8_e4m3fn' and\n"
+          "'float8_e5m2' are ml_dtypes' or PyTorch's. 'int4' and 'uint4' are given and taken as int8 and uint8.")
+      .def_prop_ro(
+          "shape", [](const api::Port& port) { return shape_of(port.sizes); },
+          nb::sig("def shape(self) -> tuple[int | str, ...]"),
+          "Its sizes in elements, in the network's order (N, C, H, W): a number, a symbolic size's name ('H'), or an\n"
+          "expression over names ('2*H + 1').")
+      .def("__repr__", [](const api::Port& port) { return "Port(" + describe(port) + ")"; });
+
+  nb::class_<EngineHandle>(
+      module, "Engine",
+      "A compiled network, from polyphase.compile or polyphase.load. It never changes, may be used from many\n"
+      "threads at once, and can be pickled.")
+      .def("__call__", &call, nb::sig("def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"),
+           "Runs the network on arrays, by position (as `inputs` lists them) or by input name.\n\n"
+           "An array is anything on the CPU with __dlpack__ or a buffer: of NumPy, PyTorch and others, with any "
+           "strides, also\n"
+           "negative. It is only read, and not copied unless its strides are none of row-major order. Shapes are those "
+           "of\n"
+           "`inputs`; a symbolic size takes any number that the model allows, without recompiling.\n\n"
+           "Returns the output, or a tuple of the outputs where there are several: torch.Tensors if an input was one, "
+           "otherwise\n"
+           "numpy.ndarrays, row-major, in memory of their own. All calls share one session of one thread per core, "
+           "made by the\n"
+           "first; `session` makes others. Other Python threads go on meanwhile; Ctrl-C ends the run.\n\n"
+           "Raises polyphase.Error: invalid_argument (an input is missing, unknown or given twice; no array; wrong "
+           "dtype or\n"
+           "device), shape_mismatch, out_of_memory, incompatible (the engine needs instructions that this CPU lacks), "
+           "and what\n"
+           "the network's operators find in data.")
+      .def_prop_ro(
+          "inputs", [](const EngineHandle& handle) { return ports_of(handle.engine.inputs()); },
+          nb::sig("def inputs(self) -> tuple[Port, ...]"), "The inputs, in the order of positional arguments.")
+      .def_prop_ro(
+          "outputs", [](const EngineHandle& handle) { return ports_of(handle.engine.outputs()); },
+          nb::sig("def outputs(self) -> tuple[Port, ...]"), "The outputs, in the order in which calls return them.")
+      .def(
+          "session",
+          [](const EngineHandle& handle, std::int64_t threads, std::int64_t memory_limit_bytes) {
+            return make_session(handle.engine, threads, memory_limit_bytes);
+          },
+          "threads"_a = 0, "memory_limit_bytes"_a = 0,
+          "A session of its own: workers, packed weights where the engine is portable, and memory.\n\n"
+          "threads: workers together, the calling thread included; 0: one per core. Results do not depend on it.\n"
+          "memory_limit_bytes: the most that one run's intermediate values may take; 0: half of the machine's "
+          "memory.\n\n"
+          "Raises polyphase.Error: invalid_argument, incompatible, corrupt, out_of_memory.")
+      .def(
+          "save",
+          [](const EngineHandle& handle, const nb::object& path) {
+            const auto bytes = nb::cast<nb::bytes>(nb::module_::import_("polyphase._options").attr("path_bytes")(path));
+            const std::string file(bytes.c_str(), bytes.size());
+            const Result<void> done = [&] {
+              const nb::gil_scoped_release unlocked;
+              return handle.engine.save(file);
+            }();
+            ok_or_raise(done);
+          },
+          "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
+          "Writes the engine file, under a temporary name that is then renamed: others see the old file or the whole "
+          "new one.\n"
+          "Raises polyphase.Error: io, out_of_memory.")
+      .def(
+          "__reduce__",
+          [](const EngineHandle& handle) {
+            return nb::make_tuple(nb::module_::import_("polyphase").attr("load"), nb::make_tuple(to_bytes(handle)));
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def("to_bytes", &to_bytes,
+           "What save would write, for polyphase.load or a network. Raises polyphase.Error: out_of_memory.")
+      .def(
+          "info",
+          [](const EngineHandle& handle) {
+            const auto info = [&] {
+              const nb::gil_scoped_release unlocked;
+              return handle.engine.info();
+            }();
+            return plain(info);
+          },
+          nb::sig("def info(self) -> dict[str, typing.Any]"),
+          "What the engine is made of, as plain data: model_name, producer, cluster (the instructions it needs), dims "
+          "(the\n"
+          "range of each symbolic size), values, steps (in the order of the program, with their kernels), constants,\n"
+          "constant_bytes, remarks. The keys are the fields of EngineInfo in polyphase/polyphase.h.")
+      .def("__repr__", [](const EngineHandle& handle) {
+        return "Engine(" + describe(handle.engine.inputs()) + " -> " + describe(handle.engine.outputs()) + ")";
+      });
+
+  module.def(
+      "load",
+      [](const nb::bytes& path) {
+        const std::string file(path.c_str(), path.size());
+        auto loaded = [&] {
+          const nb::gil_scoped_release unlocked;
+          return api::Engine::load(file);
+        }();
+        return EngineHandle{value_or_raise(std::move(loaded)), nullptr};
+      },
+      "path"_a);
+  module.def(
+      "from_bytes",
+      [](const nb::bytes& bytes) {
+        auto loaded = [&] {
+          const nb::gil_scoped_release unlocked;
+          return api::Engine::from_bytes({static_cast<const std::byte*>(bytes.data()), bytes.size()});
+        }();
+        return EngineHandle{value_or_raise(std::move(loaded)), nullptr};
+      },
+      "engine"_a);
+}
+
+}  // namespace polyphase::python

@@ -1,0 +1,39 @@
+// What the Python classes hold.
+#pragma once
+
+#include <memory>
+
+#include "polyphase/polyphase.h"
+
+namespace polyphase::python {
+
+// How many forks lie between this process and the first that loaded the module.
+unsigned fork_generation();
+
+// A session's workers are threads, and a forked child has none of its parent's: there it can neither run nor be
+// destroyed.
+class SessionHandle {
+ public:
+  explicit SessionHandle(api::Session session) : session_(std::move(session)) {}
+  ~SessionHandle() {
+    if (!is_here()) new api::Session(std::move(session_));  // given up
+  }
+  SessionHandle(const SessionHandle&) = delete;
+  SessionHandle& operator=(const SessionHandle&) = delete;
+
+  bool is_here() const { return generation_ == fork_generation(); }
+  // Raises in a forked child.
+  const api::Session& get() const;
+
+ private:
+  api::Session session_;
+  unsigned generation_ = fork_generation();
+};
+
+// An engine with the session that its calls share, made by the first of them.
+struct EngineHandle {
+  api::Engine engine;
+  std::shared_ptr<SessionHandle> own;  // read and written with the interpreter's lock held
+};
+
+}  // namespace polyphase::python

@@ -1,0 +1,74 @@
+// The parts of the module polyphase._native, and what they share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string_view.h>
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "native/errors.h"
+#include "native/handles.h"
+#include "native/interrupt.h"
+#include "polyphase/diagnose.h"
+
+namespace polyphase::python {
+
+void bind_engine(nanobind::module_& module);
+void bind_session(nanobind::module_& module);
+void bind_compile(nanobind::module_& module);
+void bind_diagnose(nanobind::module_& module);
+
+// Plain data: dicts, lists, str, int, float, bool and None, with the names of the C++ structs' fields.
+nanobind::dict plain(const api::EngineInfo& info);
+nanobind::dict plain(const api::Report& report);
+nanobind::dict plain(const api::CheckReport& report);
+nanobind::dict plain(const Error& error);
+nanobind::dict plain(const api::Port& port);
+nanobind::tuple shape_of(const std::vector<std::string>& sizes);
+
+// Runs on a caller's arrays: `args` by position, then `named` by the inputs' names. Returns the outputs in order.
+// `outputs`: memory for all outputs, or empty.
+std::vector<nanobind::object> run_arrays(const SessionHandle& session, nanobind::object args, nanobind::dict named,
+                                         const std::vector<nanobind::object>& outputs, nanobind::object deadline);
+
+// The keyword arguments of polyphase.compile as polyphase._options has made them plain: no strings in place of lists.
+api::CompileOptions options_of(const nanobind::dict& given);
+
+// Works with options that Ctrl-C and an exception of the caller's progress function cancel, without the interpreter's
+// lock; raises what stopped it. `progress` may be None.
+template <typename Work>
+auto work_on_model(api::CompileOptions options, nanobind::object progress, const Work& work) {
+  for (;;) {
+    Interruption interruption;
+    std::exception_ptr thrown;
+    options.cancelled = interruption.flag();
+    if (!progress.is_none()) {
+      options.progress = [&](std::string_view stage, double done) {
+        if (interruption.flag()->load()) return;
+        const nanobind::gil_scoped_acquire locked;
+        try {
+          progress(stage, done);
+        } catch (...) {  // it goes on to the caller once the compiler has come to an end
+          thrown = std::current_exception();
+          interruption.stop();
+        }
+      };
+    }
+    auto result = [&] {
+      const nanobind::gil_scoped_release unlocked;
+      return work(options);
+    }();
+    if (thrown) std::rethrow_exception(thrown);
+    if (!result.ok() && result.error().code == ErrorCode::cancelled && interruption.settle()) continue;
+    return value_or_raise(std::move(result));
+  }
+}
+
+std::shared_ptr<SessionHandle> make_session(const api::Engine& engine, std::int64_t threads,
+                                            std::int64_t memory_limit_bytes);
+
+}  // namespace polyphase::python

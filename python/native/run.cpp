@@ -1,0 +1,140 @@
+// A run on a caller's arrays.
+#include <nanobind/stl/string.h>
+#include <chrono>
+#include <cmath>
+
+#include "native/arrays.h"
+#include "native/module.h"
+
+namespace nb = nanobind;
+
+namespace polyphase::python {
+namespace {
+
+std::string names_of(const std::vector<api::Port>& ports) {
+  std::string out;
+  for (const api::Port& port : ports) out += (out.empty() ? "'" : ", '") + port.name + "'";
+  return out.empty() ? "none" : out;
+}
+
+std::string quoted(const std::string& name) { return "'" + name.substr(0, 60) + "'"; }
+
+}  // namespace
+
+std::size_t port_of(const std::vector<api::Port>& ports, nb::handle key, const std::string& word) {
+  std::string name;
+  if (!nb::try_cast(key, name, false))
+    refuse("the " + word + "s have a key that is no name.", "Names are: " + names_of(ports) + ".");
+  std::size_t at = 0;
+  while (at < ports.size() && ports[at].name != name) ++at;
+  if (at == ports.size())
+    refuse("there is no " + word + " " + quoted(name) + ".", "The " + word + "s are: " + names_of(ports) + ".");
+  return at;
+}
+
+std::vector<GivenArray> gather(const std::vector<api::Port>& ports, nb::object args, nb::dict named) {
+  const std::size_t count = nb::len(args);
+  if (count > ports.size()) {
+    refuse("the engine takes " + std::to_string(ports.size()) + " inputs, found " + std::to_string(count) + ".",
+           "Its inputs are: " + names_of(ports) + ".");
+  }
+  std::vector<nb::object> ordered(ports.size());
+  for (std::size_t i = 0; i < count; ++i) ordered[i] = args[i];
+  for (const auto& [key, value] : named) {
+    const std::size_t at = port_of(ports, key, "input");
+    if (ordered[at].is_valid()) refuse("input " + quoted(ports[at].name) + " is given twice.", "Give each input once.");
+    ordered[at] = nb::borrow(value);
+  }
+  std::vector<GivenArray> out;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const std::string what = "input " + quoted(ports[i].name);
+    if (!ordered[i].is_valid()) refuse(what + " is missing.", "Give every input: " + names_of(ports) + ".");
+    out.push_back(take_array(ordered[i], what, ports[i].dtype, false));
+  }
+  return out;
+}
+
+namespace {
+
+std::optional<std::chrono::steady_clock::time_point> deadline_of(nb::object seconds) {
+  if (seconds.is_none()) return std::nullopt;
+  double value = 0;
+  if (!nb::try_cast(seconds, value) || std::isnan(value))
+    refuse("the deadline is no number.", "Give seconds from now, or None.");
+  constexpr double longest = 1e8;  // three years
+  if (value > longest) return std::nullopt;
+  const std::chrono::duration<double> wait(std::max(0.0, value));
+  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(wait);
+}
+
+std::vector<api::TensorView> views_of(const std::vector<GivenArray>& arrays) {
+  std::vector<api::TensorView> out;
+  for (const GivenArray& array : arrays) out.push_back(array.view);
+  return out;
+}
+
+// Calls work(options) without the interpreter's lock until Ctrl-C did not stop it.
+template <typename Work>
+auto run_interruptibly(api::RunOptions options, const Work& work) {
+  for (;;) {
+    Interruption interruption;
+    options.cancelled = interruption.flag();
+    auto result = [&] {
+      const nb::gil_scoped_release unlocked;
+      return work(options);
+    }();
+    if (result.ok()) return result;
+    if (result.error().code != ErrorCode::cancelled || !interruption.settle()) raise(result.error());
+  }
+}
+
+}  // namespace
+
+std::vector<nb::object> run_arrays(const SessionHandle& session, nb::object args, nb::dict named,
+                                   const std::vector<nb::object>& outputs, nb::object deadline) {
+  const api::Session& runs = session.get();
+  const std::vector<api::Port>& ports = runs.engine().outputs();
+  api::RunOptions options;
+  options.deadline = deadline_of(std::move(deadline));
+  const std::vector<GivenArray> inputs = gather(runs.engine().inputs(), std::move(args), std::move(named));
+  const std::vector<api::TensorView> input_views = views_of(inputs);
+  if (!outputs.empty()) {
+    std::vector<GivenArray> memory;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const std::string what =
+          "the memory given for output " + quoted(i < ports.size() ? ports[i].name : std::to_string(i));
+      memory.push_back(take_array(outputs[i], what, i < ports.size() ? ports[i].dtype : DType::f32, true));
+    }
+    expect_apart(inputs, memory);
+    const std::vector<api::TensorView> output_views = views_of(memory);
+    static_cast<void>(run_interruptibly(
+        options, [&](const api::RunOptions& with) { return runs.run_into(input_views, output_views, with); }));
+    return outputs;
+  }
+  const auto results =
+      run_interruptibly(options, [&](const api::RunOptions& with) { return runs.run(input_views, with); });
+  bool as_torch = false;
+  for (const GivenArray& input : inputs) as_torch = as_torch || input.is_torch;
+  std::vector<nb::object> out;
+  for (const api::Tensor& tensor : *results) out.push_back(give_array(tensor, as_torch));
+  return out;
+}
+
+std::shared_ptr<SessionHandle> make_session(const api::Engine& engine, std::int64_t threads,
+                                            std::int64_t memory_limit_bytes) {
+  constexpr std::int64_t most_threads = 1024;
+  if (threads < 0 || threads > most_threads)
+    refuse("threads is " + std::to_string(threads) + "; expected 0 to " + std::to_string(most_threads) + ".",
+           "0 is one per core.");
+  if (memory_limit_bytes < 0)
+    refuse("memory_limit_bytes is " + std::to_string(memory_limit_bytes) + ".",
+           "Give bytes, or 0 for half of the memory.");
+  const api::SessionOptions options{static_cast<int>(threads), static_cast<std::uint64_t>(memory_limit_bytes)};
+  auto made = [&] {
+    const nb::gil_scoped_release unlocked;
+    return api::Session::create(engine, options);
+  }();
+  return std::make_shared<SessionHandle>(value_or_raise(std::move(made)));
+}
+
+}  // namespace polyphase::python

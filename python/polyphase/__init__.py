@@ -1,0 +1,23 @@
+"""Polyphase: compile a trained network into an engine, and run it.
+
+    engine = polyphase.compile("model.onnx")     # or polyphase.load("model.ppe")
+    y = engine(x)                                # NumPy in, NumPy out; PyTorch in, PyTorch out
+    engine.save("model.ppe")
+
+Sizes are in elements, in the network's order (N, C, H, W); times are in seconds. What is refused raises polyphase.Error.
+"""
+
+from __future__ import annotations
+
+from ._compile import check, compare_layers, compile, load
+from ._errors import ArgumentError, CancelledError, Error, FileError, ModelError, OutOfMemoryError, UnsupportedError
+from ._native import Engine, Port, Session, devices, pass_names
+from ._native import version as version
+
+__version__: str = version
+for _public in (ArgumentError, CancelledError, Error, FileError, ModelError, OutOfMemoryError, UnsupportedError):
+    _public.__module__ = __name__  # where users find it
+del _public
+
+__all__ = ["ArgumentError", "CancelledError", "Engine", "Error", "FileError", "ModelError", "OutOfMemoryError", "Port", "Session",
+           "UnsupportedError", "check", "compare_layers", "compile", "devices", "load", "pass_names", "version"]

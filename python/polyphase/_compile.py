@@ -1,0 +1,99 @@
+"""From models and engine files to engines, and what a model can be asked before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import _native
+from ._errors import ArgumentError
+from ._native import Engine
+from ._options import Path, Range, Shape, is_path, model_bytes, path_bytes, plain_options
+
+
+def compile(model: Path | bytes | bytearray | memoryview | Any, *, target: str = "native", shapes: Mapping[str, Shape] | None = None,
+            dims: Mapping[str, Range] | None = None, tune_for: Mapping[str, Sequence[int]] | None = None,
+            without: Sequence[str] = (), progress: Callable[[str, float], object] | None = None,
+            external_data: Path | None = None) -> Engine:
+    """Compiles a network into an engine.
+
+    model: the path of an ONNX file, its bytes, or an onnx.ModelProto.
+    target: 'native', packed for this CPU's instructions; 'portable', for any CPU, packs its weights when loaded; 'scalar',
+        'avx2' or 'avx512', packed for every CPU that has them.
+    shapes: input name to its sizes in elements, numbers or names: {"x": (1, 3, "H", "W")} or {"x": "1x3xHxW"}. A name is a
+        symbolic size, the same name the same size. Inputs that are not listed keep the shape of the model.
+    dims: symbolic size to (low, high), both included, or to the number that fixes it: {"H": (64, 1024), "N": 1}.
+    tune_for: input name to the sizes that kernels are chosen for where sizes are symbolic; any other size runs too.
+    without: names of passes to leave out; pass_names() lists them.
+    progress: called as stages begin with the stage's name and the share that is done, 0 to 1. What it raises ends the
+        compilation and is raised here.
+    external_data: where the files lie that hold weights outside of a model given as bytes; a model file has them beside itself.
+
+    Other Python threads go on meanwhile; Ctrl-C ends the compilation.
+
+    Raises Error: io, invalid_model, unsupported (names the node and says what would work), invalid_argument,
+    out_of_memory.
+    """
+    if progress is not None and not callable(progress):
+        raise ArgumentError(f"progress is a {type(progress).__name__}.", hint="Give a function of (stage, done), or None.")
+    options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, external_data=external_data)
+    if is_path(model):
+        return _native.compile(path_bytes(model), options, progress)
+    return _native.compile_bytes(model_bytes(model), options, progress)
+
+
+def load(engine: Path | bytes | bytearray | memoryview) -> Engine:
+    """An engine from its file, or from the bytes of Engine.to_bytes, which are copied. A file is mapped: replace it by
+    renaming, not in place.
+
+    Raises Error: io, corrupt, incompatible (another version, or instructions that this CPU lacks).
+    """
+    if is_path(engine):
+        return _native.load(path_bytes(engine))
+    return _native.from_bytes(model_bytes(engine))
+
+
+def check(model: Path, *, target: str = "native", shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None,
+          tune_for: Mapping[str, Sequence[int]] | None = None, without: Sequence[str] = ()) -> dict[str, Any]:
+    """Looks at a model file without compiling it; what is missing is counted instead of ending the look.
+
+    Returns plain data: 'ok' (it would compile and run), 'operators' (each with the nodes refused and why), 'sizes' (open
+    ones, with their ranges), 'slow' (steps on plain loops, with what each kernel says), 'errors', 'notes', 'inputs', 'outputs'
+    and more: the fields of CheckReport in polyphase/diagnose.h. The options are those of compile.
+
+    Raises Error: io, invalid_model, invalid_argument.
+    """
+    options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without)
+    return _native.check(path_bytes(model), options)
+
+
+def compare_layers(model: Path, inputs: Mapping[str, Any] | Sequence[Any], *, golden: Mapping[str, Any] | None = None,
+                   tolerance: float = 1e-4, keep_tensors: bool = False, measure: bool = False, threads: int = 0,
+                   target: str = "native", shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None,
+                   tune_for: Mapping[str, Sequence[int]] | None = None, without: Sequence[str] = ()) -> dict[str, Any]:
+    """Runs a model once and holds every tensor of it against a reference: which layer is wrong.
+
+    inputs: arrays by name, or in order, as for Session.run.
+    golden: tensors by their name in the model, of another system; None: the interpreter's, which runs the model as imported,
+        before any pass, by the definitions of its operators.
+    tolerance: a float tensor is past it if sqrt(mean (found - expected)^2) > tolerance * sqrt(mean expected^2).
+    keep_tensors: 'found' and 'expected' hold the tensors themselves, as NumPy arrays by name.
+    measure: 'run_seconds' is measured too. threads: as for Engine.session. The other options are those of compile.
+
+    Returns plain data: 'layers', in the order of the model (tensor, node, operation, the kernel's row, relative_rms,
+    largest_absolute, past_tolerance, …), 'first_past' and 'first_not_finite' (indices into layers, -1: none), 'unknown',
+    'unobserved', and seconds: the fields of LayerReport in polyphase/diagnose.h.
+
+    Raises Error: as compile and Session.run.
+    """
+    options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without)
+    named = isinstance(inputs, Mapping)
+    if not named and (isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence)):
+        raise ArgumentError(f"the inputs are a {type(inputs).__name__}.", hint="Give arrays by name, or in order.")
+    if golden is not None and not (isinstance(golden, Mapping) and all(isinstance(name, str) for name in golden)):
+        raise ArgumentError("golden is no dict of names.", hint="Give arrays by their tensor's name.")
+    if not isinstance(threads, int) or not 0 <= threads <= 1024:
+        raise ArgumentError(f"threads is {threads!r:.60}; expected 0 to 1024.", hint="0 is one per core.")
+    settings = {"tolerance": float(tolerance), "keep_tensors": bool(keep_tensors), "measure": bool(measure), "threads": threads}
+    return _native.compare_layers(path_bytes(model), [] if named else list(inputs), dict(inputs) if named else {},
+                                  dict(golden or {}), settings, options)

@@ -1,0 +1,102 @@
+"""What callers may write for models and sizes, made plain for the extension."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
+
+from ._errors import ArgumentError
+
+Path = Union[str, "os.PathLike[str]", "os.PathLike[bytes]"]
+Shape = Union[str, Sequence[Union[int, str]]]
+Range = Union[int, "tuple[int, int]"]
+_HUGE = 2**63 - 1
+
+
+def is_path(model: Any) -> bool:
+    return isinstance(model, (str, os.PathLike))
+
+
+def path_bytes(path: Any) -> bytes:
+    if not is_path(path):
+        raise ArgumentError(f"the path is a {type(path).__name__}.", hint="Give a str or os.PathLike.")
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        raise ArgumentError("the path holds a NUL character.", hint="Give the path of a file.")
+    return encoded
+
+
+def model_bytes(model: Any) -> bytes:
+    """Bytes of a model or an engine in memory."""
+    if isinstance(model, bytes):
+        return model
+    if isinstance(model, (bytearray, memoryview)):
+        return bytes(model)
+    if hasattr(model, "SerializeToString"):  # an onnx.ModelProto
+        return model.SerializeToString()
+    raise ArgumentError(f"the model is a {type(model).__name__}.", hint="Give a path, bytes, or an onnx.ModelProto.")
+
+
+def plain_options(*, target: str, shapes: Mapping[str, Shape] | None, dims: Mapping[str, Range] | None,
+                  tune_for: Mapping[str, Sequence[int]] | None, without: Sequence[str], external_data: Path | None = None) -> dict[str, Any]:
+    if not isinstance(target, str):
+        raise ArgumentError(f"target is a {type(target).__name__}.", hint="Targets are native, portable, scalar, avx2 and avx512.")
+    if isinstance(without, str) or not all(isinstance(name, str) for name in without):
+        raise ArgumentError("without is no list of names.", hint="polyphase.pass_names() has them.")
+    return {
+        "target": target,
+        "shapes": {_name(name, "shapes"): _shape(name, shape) for name, shape in _items(shapes, "shapes")},
+        "dims": {_name(name, "dims"): _range(name, size) for name, size in _items(dims, "dims")},
+        "tune_for": {_name(name, "tune_for"): _sizes(name, sizes) for name, sizes in _items(tune_for, "tune_for")},
+        "without": list(without),
+        "external_data": path_bytes(external_data) if external_data is not None else b"",
+    }
+
+
+def _items(given: Any, option: str) -> list[tuple[Any, Any]]:
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"{option} is a {type(given).__name__}.", hint="Give a dict of names.")
+    return list(given.items())
+
+
+def _name(name: Any, option: str) -> str:
+    if not isinstance(name, str):
+        raise ArgumentError(f"{option} has a key that is a {type(name).__name__}.", hint="Give names.")
+    return name
+
+
+def _integer(value: Any, what: str) -> int:
+    try:
+        number = value.__index__()
+    except AttributeError:
+        raise ArgumentError(f"{what} is {value!r:.60}.", hint="Give an integer.") from None
+    if not -_HUGE <= number <= _HUGE:
+        raise ArgumentError(f"{what} does not fit into 64 bits.", hint="Give a smaller integer.")
+    return number
+
+
+def _shape(name: str, shape: Any) -> list[str]:
+    if isinstance(shape, str):
+        return shape.split("x") if shape else []
+    if not isinstance(shape, Sequence):
+        raise ArgumentError(f"the shape given for input '{name}' is a {type(shape).__name__}.", hint="Give sizes: (1, 3, 'H', 'W').")
+    return [size if isinstance(size, str) else str(_integer(size, f"a size of input '{name}'")) for size in shape]
+
+
+def _range(name: str, size: Any) -> tuple[int, int]:
+    if isinstance(size, (tuple, list)):
+        if len(size) != 2:
+            raise ArgumentError(f"the range of size '{name}' has {len(size)} ends.", hint="Give (low, high).")
+        low, high = (_integer(end, f"an end of the range of '{name}'") for end in size)
+        return low, high
+    fixed = _integer(size, f"size '{name}'")
+    return fixed, fixed
+
+
+def _sizes(name: str, sizes: Any) -> list[int]:
+    if isinstance(sizes, str) or not isinstance(sizes, Sequence):
+        raise ArgumentError(f"the shape to tune for, of input '{name}', is a {type(sizes).__name__}.", hint="Give sizes: (1, 3, 256, 256).")
+    return [_integer(size, f"a size to tune for, of input '{name}',") for size in sizes]
