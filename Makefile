@@ -1,6 +1,6 @@
 # The front door: `make demo` and `make test` do all their own set-up. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all build dev format lint clean
+.PHONY: help demo test test-all build wheel dev format lint clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -15,12 +15,16 @@ test: ## install what is missing, build with sanitizers, run every test (large s
 	@.venv/bin/python scripts/check.py
 
 test-all: ## the same with every suite at full size
-	@scripts/setup cpp tools python networks
+	@scripts/setup cpp tools python networks wheel
 	@.venv/bin/python scripts/check.py --full
 
 build: ## the release build, in build/release
 	@scripts/setup cpp
 	@scripts/build release
+
+wheel: ## a wheel of the Python package in dist/, for machines without a compiler
+	@scripts/setup cpp wheel
+	@scripts/wheel
 
 dev: ## the build for writing code, in build/dev, and its tests
 	@scripts/setup cpp

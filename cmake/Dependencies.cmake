@@ -2,19 +2,26 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
-find_package(fmt REQUIRED)
-find_package(nlohmann_json REQUIRED)
-find_package(CLI11 REQUIRED)
 find_package(Protobuf REQUIRED)
-find_package(PNG REQUIRED)
-pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
-pkg_check_modules(sndfile REQUIRED IMPORTED_TARGET sndfile)
 find_program(POLYPHASE_FLATC flatc REQUIRED)
+if(POLYPHASE_PROGRAMS)
+  find_package(fmt REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+  find_package(CLI11 REQUIRED)
+  find_package(PNG REQUIRED)
+  pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
+  pkg_check_modules(sndfile REQUIRED IMPORTED_TARGET sndfile)
+endif()
 
 # ONNX's own schema comes with the `onnx` package that requirements/cpp.txt pins; no copy of it lives here.
 file(GLOB onnx_proto_found ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/onnx/onnx.proto)
 list(POP_FRONT onnx_proto_found onnx_proto_first)
+if(NOT onnx_proto_first)  # `pip install .` has the package elsewhere
+  execute_process(
+    COMMAND ${Python3_EXECUTABLE} -c "import importlib.util as u, os; print(os.path.dirname(u.find_spec('onnx').origin) + '/onnx.proto')"
+    OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE onnx_proto_first ERROR_QUIET)
+endif()
 set(POLYPHASE_ONNX_PROTO "${onnx_proto_first}" CACHE FILEPATH "onnx.proto of the pinned onnx package")
 if(NOT EXISTS "${POLYPHASE_ONNX_PROTO}")
   message(FATAL_ERROR "onnx.proto was not found in .venv: run scripts/setup cpp, or pass -DPOLYPHASE_ONNX_PROTO=FILE "

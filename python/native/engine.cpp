@@ -40,7 +40,7 @@ nb::tuple ports_of(const std::vector<api::Port>& ports) {
 
 nb::bytes to_bytes(const EngineHandle& handle) {
   auto bytes = [&] {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return handle.engine.to_bytes();
   }();
   const auto found = value_or_raise(std::move(bytes));
@@ -120,7 +120,7 @@ void bind_engine(nb::module_& module) {
             const auto bytes = nb::cast<nb::bytes>(nb::module_::import_("polyphase._options").attr("path_bytes")(path));
             const std::string file(bytes.c_str(), bytes.size());
             const Result<void> done = [&] {
-              const nb::gil_scoped_release unlocked;
+              const Unlocked unlocked;
               return handle.engine.save(file);
             }();
             ok_or_raise(done);
@@ -141,7 +141,7 @@ void bind_engine(nb::module_& module) {
           "info",
           [](const EngineHandle& handle) {
             const auto info = [&] {
-              const nb::gil_scoped_release unlocked;
+              const Unlocked unlocked;
               return handle.engine.info();
             }();
             return plain(info);
@@ -160,7 +160,7 @@ void bind_engine(nb::module_& module) {
       [](const nb::bytes& path) {
         const std::string file(path.c_str(), path.size());
         auto loaded = [&] {
-          const nb::gil_scoped_release unlocked;
+          const Unlocked unlocked;
           return api::Engine::load(file);
         }();
         return EngineHandle{value_or_raise(std::move(loaded)), nullptr};
@@ -170,7 +170,7 @@ void bind_engine(nb::module_& module) {
       "from_bytes",
       [](const nb::bytes& bytes) {
         auto loaded = [&] {
-          const nb::gil_scoped_release unlocked;
+          const Unlocked unlocked;
           return api::Engine::from_bytes({static_cast<const std::byte*>(bytes.data()), bytes.size()});
         }();
         return EngineHandle{value_or_raise(std::move(loaded)), nullptr};

@@ -13,6 +13,7 @@
 #include "native/errors.h"
 #include "native/handles.h"
 #include "native/interrupt.h"
+#include "native/unlocked.h"
 #include "polyphase/diagnose.h"
 
 namespace polyphase::python {
@@ -59,7 +60,7 @@ auto work_on_model(api::CompileOptions options, nanobind::object progress, const
       };
     }
     auto result = [&] {
-      const nanobind::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       return work(options);
     }();
     if (thrown) std::rethrow_exception(thrown);

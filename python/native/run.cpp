@@ -80,7 +80,7 @@ auto run_interruptibly(api::RunOptions options, const Work& work) {
     Interruption interruption;
     options.cancelled = interruption.flag();
     auto result = [&] {
-      const nb::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       return work(options);
     }();
     if (result.ok()) return result;
@@ -131,7 +131,7 @@ std::shared_ptr<SessionHandle> make_session(const api::Engine& engine, std::int6
            "Give bytes, or 0 for half of the memory.");
   const api::SessionOptions options{static_cast<int>(threads), static_cast<std::uint64_t>(memory_limit_bytes)};
   auto made = [&] {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return api::Session::create(engine, options);
   }();
   return std::make_shared<SessionHandle>(value_or_raise(std::move(made)));

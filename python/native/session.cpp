@@ -71,7 +71,7 @@ nb::dict output_shapes(const SessionHandle& handle, nb::object input_shapes) {
   const api::Session& session = handle.get();
   const auto sizes = sizes_of(session, input_shapes);
   auto found = [&] {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return session.output_sizes(sizes);
   }();
   const auto shapes = value_or_raise(std::move(found));
@@ -88,7 +88,7 @@ nb::dict explain(const SessionHandle& handle, nb::object input_shapes) {
   const api::Session& session = handle.get();
   const auto sizes = sizes_of(session, input_shapes);
   auto report = [&] {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return session.explain(sizes);
   }();
   return plain(value_or_raise(std::move(report)));

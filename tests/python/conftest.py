@@ -82,8 +82,8 @@ def wants_full(config) -> bool:
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Networks of other packages need requirements/networks.txt, which only the full run installs."""
-    return True if collection_path.name == "test_package_networks.py" and not wants_full(config) else None
+    """What needs requirements/networks.txt or requirements/wheel.txt, which only the full run installs."""
+    return True if collection_path.name in ("test_package_networks.py", "test_wheel.py") and not wants_full(config) else None
 
 
 def pytest_addoption(parser):
