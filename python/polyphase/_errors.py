@@ -7,19 +7,20 @@ class Error(Exception):
     """What Polyphase refuses, and why. str() is the whole text: what was found, what was expected, what to do.
 
     Raised as one of the classes below it, which are also what Python calls such an error.
+
+    code: 'invalid_argument', 'invalid_model', 'unsupported', 'shape_mismatch', 'io', 'corrupt', 'incompatible',
+        'out_of_memory' or 'cancelled'; docs/errors.md says what each means.
+    message: what was found and what was expected.
+    hint: what to do.
+    node: the model's node that it is about; may be empty.
+    trail: the way to that node, innermost first: ("in function 'f'", "while reading model.onnx").
     """
 
     code: str
-    """Why: 'invalid_argument', 'invalid_model', 'unsupported', 'shape_mismatch', 'io', 'corrupt', 'incompatible',
-    'out_of_memory' or 'cancelled'. docs/errors.md says what each means."""
     message: str
-    """What was found and what was expected."""
     hint: str
-    """What to do."""
     node: str
-    """The model's node that it is about; may be empty."""
     trail: tuple[str, ...]
-    """The way to that node, innermost first: "in function 'f'", "while reading model.onnx"."""
 
     def __init__(self, message: str, code: str = "invalid_argument", hint: str = "", node: str = "", trail: tuple[str, ...] = ()):
         super().__init__(message, code, hint, node, tuple(trail))
