@@ -103,7 +103,8 @@ def test_it_runs_where_there_is_no_compiler_and_no_pytorch(wheel, example, tmp_p
 def test_pip_install_from_the_sources(example, tmp_path):
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     own = tmp_path / "venv/bin/python"
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    compiler = run("bash", "-c", "source scripts/toolchain.sh; find_cxx", cwd=ROOT).stdout.strip()  # as scripts/wheel: its objects are there
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"CXX": compiler}
     run(own, "-m", "pip", "install", "--quiet", ".", cwd=ROOT, env=environment)
     done = run(own, "program.py", cwd=example, env=bare_environment(own))
     assert "invalid_argument" in done.stdout
