@@ -34,7 +34,10 @@ void bind_compile(nb::module_& module) {
                                           [&](const api::CompileOptions& with) { return api::compile(file, with); }),
                             nullptr};
       },
-      "path"_a, "options"_a, "progress"_a.none());
+      "path"_a, "options"_a, "progress"_a.none(),
+      nb::sig("def compile(path: bytes, options: dict[str, typing.Any], progress: collections.abc.Callable[[str, "
+              "float], object] | "
+              "None) -> Engine"));
   module.def(
       "compile_bytes",
       [](const nb::bytes& model, const nb::dict& options, nb::object progress) {
@@ -44,7 +47,10 @@ void bind_compile(nb::module_& module) {
                           [&](const api::CompileOptions& with) { return api::compile_bytes(bytes, "", with); }),
             nullptr};
       },
-      "model"_a, "options"_a, "progress"_a.none());
+      "model"_a, "options"_a, "progress"_a.none(),
+      nb::sig("def compile_bytes(model: bytes, options: dict[str, typing.Any], progress: "
+              "collections.abc.Callable[[str, float], "
+              "object] | None) -> Engine"));
   module.def("pass_names", &api::pass_names, "The names that `without` knows.");
   module.def(
       "devices",

@@ -129,8 +129,13 @@ void bind_diagnose(nb::module_& module) {
         return plain(work_on_model(options_of(options), nb::none(),
                                    [&](const api::CompileOptions& with) { return api::check(file, with); }));
       },
-      "path"_a, "options"_a);
-  module.def("compare_layers", &compare_layers, "path"_a, "args"_a, "named"_a, "golden"_a, "settings"_a, "options"_a);
+      "path"_a, "options"_a,
+      nb::sig("def check(path: bytes, options: dict[str, typing.Any]) -> dict[str, typing.Any]"));
+  module.def(
+      "compare_layers", &compare_layers, "path"_a, "args"_a, "named"_a, "golden"_a, "settings"_a, "options"_a,
+      nb::sig(
+          "def compare_layers(path: bytes, args: list[typing.Any], named: dict[str, typing.Any], golden: dict[str, "
+          "typing.Any], settings: dict[str, typing.Any], options: dict[str, typing.Any]) -> dict[str, typing.Any]"));
 }
 
 }  // namespace polyphase::python

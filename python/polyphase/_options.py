@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
@@ -34,7 +35,7 @@ def model_bytes(model: Any) -> bytes:
     if isinstance(model, (bytearray, memoryview)):
         return bytes(model)
     if hasattr(model, "SerializeToString"):  # an onnx.ModelProto
-        return model.SerializeToString()
+        return bytes(model.SerializeToString())
     raise ArgumentError(f"the model is a {type(model).__name__}.", hint="Give a path, bytes, or an onnx.ModelProto.")
 
 
@@ -70,8 +71,8 @@ def _name(name: Any, option: str) -> str:
 
 def _integer(value: Any, what: str) -> int:
     try:
-        number = value.__index__()
-    except AttributeError:
+        number = operator.index(value)
+    except TypeError:
         raise ArgumentError(f"{what} is {value!r:.60}.", hint="Give an integer.") from None
     if not -_HUGE <= number <= _HUGE:
         raise ArgumentError(f"{what} does not fit into 64 bits.", hint="Give a smaller integer.")

@@ -156,7 +156,7 @@ def check_type_names(files: list[str]) -> list[str]:
     homes: dict[str, list[str]] = {}
     for path in files:
         one_of_each_cluster = path.startswith("src/backends/cpu/simd/")
-        if path.endswith((".cpp", ".h")) and path.split("/")[0] in ("src", "include", "apps") and not one_of_each_cluster:
+        if path.endswith((".cpp", ".h")) and path.split("/")[0] in ("src", "include", "apps", "python") and not one_of_each_cluster:
             for name in named_types((ROOT / path).read_text()):
                 homes.setdefault(name, []).append(path)
     return [f"{paths[1]}: {name} is defined in {paths[0]} as well" for name, paths in sorted(homes.items()) if len(paths) > 1]

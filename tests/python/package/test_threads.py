@@ -101,7 +101,7 @@ INTERRUPT = """
         session.run([LARGE])
         print("ended")
     except KeyboardInterrupt:
-        print("run", "at once" if time.monotonic() - began < 1.5 else "late")
+        print("run", "at once" if time.monotonic() - began < 4 else "late")
     interrupt(0.1)
     try:
         while True:
