@@ -17,8 +17,8 @@ void raise(const Error& error) {
   throw nb::python_error();
 }
 
-void refuse(std::string message, std::string hint) {
-  raise(Error{ErrorCode::invalid_argument, std::move(message), std::move(hint)});
+void refuse(const std::string& message, const std::string& hint) {
+  raise(Error{ErrorCode::invalid_argument, message, hint});
 }
 
 }  // namespace polyphase::python

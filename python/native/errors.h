@@ -12,7 +12,7 @@ namespace polyphase::python {
 // Raises polyphase.Error, or the class below it that fits the code.
 [[noreturn]] void raise(const Error& error);
 // The same for what a caller of Python gave.
-[[noreturn]] void refuse(std::string message, std::string hint);
+[[noreturn]] void refuse(const std::string& message, const std::string& hint);
 
 template <typename T>
 T value_or_raise(Result<T> result) {

@@ -1,5 +1,7 @@
 // A run on a caller's arrays.
 #include <nanobind/stl/string.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -17,19 +19,18 @@ std::string names_of(const std::vector<api::Port>& ports) {
   return out.empty() ? "none" : out;
 }
 
-std::string quoted(const std::string& name) { return "'" + name.substr(0, 60) + "'"; }
+std::string quoted(const std::string& name) { return "'" + name + "'"; }
 
 }  // namespace
 
 std::size_t port_of(const std::vector<api::Port>& ports, nb::handle key, const std::string& word) {
-  std::string name;
-  if (!nb::try_cast(key, name, false))
+  if (std::string text; !nb::try_cast(key, text, false))
     refuse("the " + word + "s have a key that is no name.", "Names are: " + names_of(ports) + ".");
-  std::size_t at = 0;
-  while (at < ports.size() && ports[at].name != name) ++at;
-  if (at == ports.size())
-    refuse("there is no " + word + " " + quoted(name) + ".", "The " + word + "s are: " + names_of(ports) + ".");
-  return at;
+  const auto name = nb::cast<std::string>(key);
+  const auto found = std::find_if(ports.begin(), ports.end(), [&](const api::Port& port) { return port.name == name; });
+  if (found == ports.end())
+    refuse("there is no " + word + " '" + name + "'.", "The " + word + "s are: " + names_of(ports) + ".");
+  return static_cast<std::size_t>(found - ports.begin());
 }
 
 std::vector<GivenArray> gather(const std::vector<api::Port>& ports, nb::object args, nb::dict named) {

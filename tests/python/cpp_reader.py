@@ -225,7 +225,7 @@ class Sources:
             seen, todo = set(), [file]
             while todo:
                 for name in todo.pop().includes:
-                    for path in (f"src/{name}", f"apps/{name}", f"include/{name}"):
+                    for path in (f"src/{name}", f"apps/{name}", f"include/{name}", f"python/{name}"):
                         if path in self.files and path not in seen:
                             seen.add(path)
                             todo.append(self.files[path])

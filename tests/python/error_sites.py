@@ -6,7 +6,7 @@ import dataclasses
 from cpp_reader import Choice, File, Function, Hole, NotUnderstood, Parameter, Sources, split
 from cpp_texts import Reader, Text, joined, letters_in, parameters_in, replaced, spelled, words_in
 
-FOLDERS = ("src", "apps", "include")
+FOLDERS = ("src", "apps", "include", "python/native")
 # Parameters that name the thing a message is about, however many words its callers give it.
 THINGS = {"who", "role", "where", "expected", "path", "a_words", "b_words", "left_words", "right_words"}
 THINGS_OF = {("mismatch", "what"), ("bind_shape", "what"), ("hold", "what"), ("take", "what"), ("check_shape", "what"),

@@ -11,6 +11,7 @@ import re
 from cpp_reader import Choice, Hole, NotUnderstood, Sources, unescaped
 from cpp_texts import Text, letters_in
 from error_sites import FOLDERS, Refusal, Sites
+from python_refusals import python_refusals
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -46,10 +47,11 @@ GROUPS = [
     (r"src/api/dlpack", "DLPack"),
     (r"src/runtime|src/base|src/backends|src/kernel|src/api", "Running"),
     (r"apps/io/", "Arrays, images and sounds"),
+    (r"python/", "Python"),
     (r"apps/cli/", "Command line"),
 ]
 ORDER = ["Reading an ONNX model", "Any operator of an ONNX model", "If, Loop", "Operators of an ONNX model", "ConvTranspose", "Any operator", "Operator rules", "Compiling",
-         "Cutting", "Engine files", "Running", "Command line", "Arrays", "C API", "DLPack", "Sizes and graphs", "Graphs in memory"]
+         "Cutting", "Engine files", "Running", "Command line", "Arrays", "C API", "Python", "DLPack", "Sizes and graphs", "Graphs in memory"]
 # What a group of messages has in common.
 ABOUT = {
     "Reading an ONNX model": "The file itself, its opset, its inputs and outputs, and the weights in it or beside it. The trail at the end of a message names the file.",
@@ -161,7 +163,7 @@ def hint_of(refusal: Refusal, on_the_way: dict[str, Text]) -> Text:
 def collected(sources: Sources | None = None) -> tuple[list[Entry], Sites]:
     sites = Sites(sources or Sources(ROOT, FOLDERS))
     found: dict[tuple[str, str], Entry] = {}
-    for refusal in sites.collect():
+    for refusal in [*sites.collect(), *python_refusals(ROOT / "python/polyphase", ROOT)]:
         entry = Entry(refusal.message, hint_of(refusal, sites.hints_on_the_way), refusal.codes, group_of(refusal.file))
         first = found.setdefault((entry.template, entry.remedy), entry)
         first.codes = tuple(dict.fromkeys((*first.codes, *entry.codes)))
@@ -192,8 +194,8 @@ A whole refusal reads
     node 'up1': MESSAGE WHAT TO DO (WAY; WAY)
 
 with the node of the model first where there is one, and last the way that led there, innermost first: the operator and its
-version, the function around it, the file. The command line puts `polyphase: error: ` in front; `Error` in C++ has the parts as
-`code`, `message`, `hint`, `node` and `trail`, the C API as `polyphase_error_…`.
+version, the function around it, the file. The command line puts `polyphase: error: ` in front; `Error` in C++ and `polyphase.Error` in
+Python have the parts as `code`, `message`, `hint`, `node` and `trail`, the C API as `polyphase_error_…`.
 
 ## Codes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 
+import errors_page
 import numpy as np
 import onnx
 import polyphase
@@ -24,12 +25,16 @@ def up(folder) -> polyphase.Engine:
     return polyphase.compile(small_models.up(folder / "up.onnx"))
 
 
+said: list[str] = []
+
+
 def refusal(call, *arguments, **named) -> polyphase.Error:
     with pytest.raises(polyphase.Error) as caught:
         call(*arguments, **named)
     error = caught.value
     assert error.message.endswith((".", ")")) and error.hint.endswith("."), str(error)
     assert str(error).startswith(f"node '{error.node}': " if error.node else error.message)
+    said.append(str(error))
     return error
 
 
@@ -69,8 +74,8 @@ NO_ARRAYS = [
     (torch.zeros(1, 3, 4, 5).to_sparse(), "input 'x' is a PyTorch tensor of layout torch.sparse_coo."),
     (torch.zeros(3, dtype=torch.complex64), "input 'x' is a PyTorch tensor of type torch.complex64 that cannot be read."),
     (torch.quantize_per_tensor(torch.zeros(3), 0.1, 0, torch.qint8), "input 'x' is a PyTorch tensor of type torch.qint8"),
-    (Strange(), "input 'x' is a test_refusals.Strange that does not share its memory: never"),
-    (NoCapsule(), "input 'x' is a test_refusals.NoCapsule that does not share its memory: never"),
+    (Strange(), "input 'x' is a test_refusals.Strange that does not share its memory: never."),
+    (NoCapsule(), "input 'x' is a test_refusals.NoCapsule that does not share its memory: never."),
 ]
 
 
@@ -78,6 +83,7 @@ NO_ARRAYS = [
 def test_what_is_no_array_of_the_right_kind(up, given, words):
     with pytest.raises(polyphase.ArgumentError) as caught:
         up(given)
+    said.append(str(caught.value))
     assert words in str(caught.value) and caught.value.code == "invalid_argument" and isinstance(caught.value, ValueError)
 
 
@@ -265,3 +271,9 @@ def test_errors_can_be_pickled_and_made(up):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error) and str(again) == str(error) and (again.code, again.hint) == (error.code, error.hint)
     assert polyphase.Error("plain").code == "invalid_argument"
+
+
+def test_all_that_was_said_is_on_the_errors_page():
+    """What the tests above it raised, those of them that ran in this process."""
+    matchers = [entry.matcher() for entry in errors_page.collected()[0]]
+    assert [text for text in said if not any(matcher.fullmatch(text) for matcher in matchers)] == []
