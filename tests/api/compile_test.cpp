@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -156,6 +157,27 @@ TEST(Compile, TellsHowFarItIsAndPrintsGraphs) {
   EXPECT_EQ(last, 1);
   EXPECT_GT(steps, 5);
   EXPECT_EQ(printed.rfind("fuse_endings: ", 0), 0U) << printed;
+}
+
+TEST(Compile, CanBeCancelledAtEveryStage) {
+  std::atomic<bool> cancelled{false};
+  CompileOptions options;
+  options.cancelled = &cancelled;
+  int told = 0;
+  options.progress = [&](std::string_view, double) { ++told; };
+  ASSERT_TRUE(compile(demo(), options).ok());
+  const int stages = told;
+  // The last is told when the engine is there.
+  for (const int stop : {0, 1, stages / 2, stages - 2}) {
+    told = 0;
+    cancelled = false;
+    options.progress = [&](std::string_view, double) { cancelled = cancelled || told++ == stop; };
+    const auto engine = compile(demo(), options);
+    ASSERT_FALSE(engine.ok()) << stop;
+    EXPECT_EQ(engine.error().code, ErrorCode::cancelled);
+    EXPECT_EQ(engine.error().text(), "the compilation was cancelled. Compile again to have the engine.");
+    EXPECT_EQ(told, stop + 1);
+  }
 }
 
 TEST(Compile, RecordsTheGraphAroundEachPass) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import pickle
 import warnings
 
@@ -247,6 +248,34 @@ def test_a_capsule_is_taken_once(up):
     capsule = X.__dlpack__()
     assert up(capsule).shape == (1, 2, 8, 10)
     assert "no array" in refusal(up, capsule).message
+
+
+class _Type(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _Managed(ctypes.Structure):
+    """DLPack's struct before version 1, to be filled with nonsense."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                ("dtype", _Type), ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+                ("byte_offset", ctypes.c_uint64), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+@pytest.mark.parametrize("nonsense", [
+    {"ndim": -1}, {"ndim": 2**31 - 1}, {"ndim": 9}, {"ndim": 3}, {"shape": (1, 3, -4, 5)}, {"shape": (2**62, 2**62, 2**62, 2**62)},
+    {"dtype": (2, 32, 2)}, {"dtype": (2, 4, 1)}, {"dtype": (255, 32, 1)}, {"dtype": (2, 0, 1)}, {"device_type": 2}, {"device_type": -7},
+    {"device_type": 0}, {"data": None}, {"strides": (2**62, 1, 2**62, 1)}])
+def test_dlpack_full_of_nonsense(up, nonsense):
+    memory = np.zeros(100, np.float32)
+    sizes = nonsense.get("shape", (1, 3, 4, 5)) + (1,) * 5
+    strides = nonsense.get("strides")
+    managed = _Managed(data=nonsense.get("data", memory.ctypes.data), device_type=nonsense.get("device_type", 1), ndim=nonsense.get("ndim", 4),
+                       dtype=_Type(*nonsense.get("dtype", (2, 32, 1))), shape=(ctypes.c_int64 * 9)(*sizes),
+                       strides=(ctypes.c_int64 * 4)(*strides) if strides else None)
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    refusal(up, capsule(ctypes.addressof(managed), b"dltensor", None))
 
 
 def test_dicts_that_change_while_they_are_read(up):
