@@ -153,6 +153,44 @@ def test_tensors_of_training(same):
     assert negated.is_neg() and torch.equal(engine(negated), negated.clone())
 
 
+def test_tensors_without_elements_or_of_inference(same):
+    engine = same(TensorProto.FLOAT)
+    for sizes in ((0, 3), (3, 0), (0, 0)):
+        assert engine(torch.zeros(sizes)).shape == sizes == engine(np.zeros(sizes, np.float32)).shape
+    with torch.inference_mode():
+        x = torch.ones(2, 3) * 2
+        assert torch.equal(engine(x), x)
+    assert torch.equal(engine(x), torch.full((2, 3), 2.0))
+    with torch.autocast("cpu"):
+        assert engine(torch.ones(2, 3)).dtype == torch.float32
+
+
+def test_bfloat16_without_ml_dtypes(same, monkeypatch):
+    engine = same(TensorProto.BFLOAT16)
+    x = some("bfloat16", 2, 3)
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(polyphase.UnsupportedError, match="Install ml_dtypes, or give PyTorch tensors."):
+        engine(x)
+    assert engine(torch.ones(2, 3, dtype=torch.bfloat16)).dtype == torch.bfloat16
+    y = np.zeros_like(x)
+    engine.session(1).run([x], [y])
+    assert y.tobytes() == x.tobytes()
+
+
+def test_four_bit_integers_go_as_bytes(tmp_path):
+    nodes = [helper.make_node("Identity", ["x"], ["y"])]
+    for kind, name, carrier in ((TensorProto.INT4, "int4", np.int8), (TensorProto.UINT4, "uint4", np.uint8)):
+        graph = helper.make_graph(nodes, "four", [helper.make_tensor_value_info("x", kind, ["A"])], [helper.make_tensor_value_info("y", kind, ["A"])])
+        engine = polyphase.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
+        assert engine.inputs[0].dtype == engine.outputs[0].dtype == name
+        x = np.array([1, 7, -8 if name == "int4" else 15], carrier)
+        y = engine(x)
+        assert y.dtype == carrier
+        np.testing.assert_array_equal(y, x)
+        np.testing.assert_array_equal(engine(x.astype(getattr(ml_dtypes, name))), x)
+        assert torch.equal(engine(torch.from_numpy(x)), torch.from_numpy(x))
+
+
 def test_outputs_live_as_long_as_they_are_held(same):
     x = np.random.default_rng(1).standard_normal((64, 64), dtype=np.float32)
     engine = polyphase.load(same(TensorProto.FLOAT).to_bytes())
