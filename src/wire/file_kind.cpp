@@ -24,6 +24,7 @@ constexpr std::array signatures = {
     Signature{0, "\x80\x03"sv, "a Python pickle", export_advice},
     Signature{0, "\x80\x04"sv, "a Python pickle", export_advice},
     Signature{0, "\x80\x05"sv, "a Python pickle", export_advice},
+    Signature{0, "\x89PPE\r\n"sv, "a Polyphase engine", "It is compiled already: load it, or give its model."},
     Signature{0, "ftrt"sv, "a TensorRT engine",
               "A TensorRT engine cannot be read back; give the ONNX file that it was built from."},
     Signature{0, "ptrt"sv, "a TensorRT engine",

@@ -188,6 +188,8 @@ def test_models_and_files(folder):
         assert refusal(polyphase.load, strange).code == "invalid_argument"
     assert refusal(polyphase.compile, "with\0nul").message == "the path holds a NUL character."
     assert refusal(polyphase.compile(folder / "up.onnx").save, folder).code == "io"
+    engine = polyphase.compile(folder / "up.onnx").to_bytes()
+    assert refusal(polyphase.compile, engine).message.startswith("the file is a Polyphase engine")
     assert refusal(polyphase.check, b"bytes").message == "the path is a bytes."
 
 
