@@ -51,18 +51,6 @@ std::optional<DType> dtype_of(nb::dlpack::dtype type) {
   return std::nullopt;
 }
 
-// Not isinstance: torch.Tensor's is slow, and answers for strangers.
-bool is_torch_tensor(nb::handle given) {
-  const nb::object torch = nb::steal(PyImport_GetModule(nb::str("torch").ptr()));
-  if (!torch.is_valid()) {
-    PyErr_Clear();
-    return false;
-  }
-  const nb::object tensor = nb::getattr(torch, "Tensor", nb::none());
-  return PyType_Check(tensor.ptr()) &&
-         PyType_IsSubtype(Py_TYPE(given.ptr()), reinterpret_cast<PyTypeObject*>(tensor.ptr()));
-}
-
 bool import_array(nb::handle given, bool writable, nb::ndarray<nb::ro>& out) {
   if (!writable) return nb::try_cast(given, out, false);
   nb::ndarray<> both;
@@ -155,22 +143,34 @@ DType dtype_of_name(const std::string& name) {
   refuse("there is no dtype '" + name + "'.", "Use NumPy's names: float32, bfloat16, int64, bool.");
 }
 
-GivenArray take_array(nb::handle given, const std::string& what, DType wanted, bool writable) {
-  GivenArray out;
-  out.is_torch = is_torch_tensor(given);
-  nb::object held = nb::borrow(given);
-  // A view of PyTorch that is negated when read: DLPack has no word for it.
-  if (out.is_torch && nb::cast<bool>(held.attr("is_neg")())) {
-    if (writable) refuse(what + " is a negated view of PyTorch.", "Give memory of its own.");
-    held = held.attr("resolve_neg")();
+namespace {
+
+// Tensors that PyTorch shares without a call of Python.
+bool take_tensor(nb::handle given, GivenArray& out) {
+  SharedTensor shared = share_tensor(given);
+  if (shared == nullptr) return false;
+  const DLTensor& tensor = shared->dl_tensor;
+  const auto dtype = dtype_of({tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes});
+  const auto rank = static_cast<std::size_t>(tensor.ndim);
+  const bool described = rank == 0 || (tensor.shape != nullptr && tensor.strides != nullptr);
+  if (tensor.device.device_type != kDLCPU || !dtype.has_value() || !described) return false;
+  out.view.dtype = *dtype;
+  if (rank > 0) {
+    out.view.sizes.assign(tensor.shape, tensor.shape + rank);
+    out.view.strides.assign(tensor.strides, tensor.strides + rank);
   }
+  out.view.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  out.shared = std::move(shared);
+  return true;
+}
+
+// The view of anything else, with its strides.
+void take_other(nb::handle given, const std::string& what, bool writable, GivenArray& out) {
   std::optional<DType> dtype;
-  if (import_array(held, writable, out.array)) {
-    dtype = dtype_of(out.array.dtype());
-  }
+  if (import_array(given, writable, out.array)) dtype = dtype_of(out.array.dtype());
   if (!dtype.has_value()) {
     // What neither DLPack nor buffers can say: the same memory as integers of that width, or the reason why not.
-    const nb::object plain = array_helper("reinterpret")(held, what, writable);
+    const nb::object plain = array_helper("reinterpret")(given, what, writable);
     if (!import_array(plain[0], writable, out.array))
       refuse(what + " cannot be read as an array.", "Give an array of NumPy or PyTorch.");
     dtype = dtype_of_name(nb::cast<std::string>(plain[1]));
@@ -180,15 +180,29 @@ GivenArray take_array(nb::handle given, const std::string& what, DType wanted, b
                "; expected the memory of the CPU.",
            "Copy it to the CPU first, as with .cpu().");
   }
-  const bool stands_for_4_bits =
-      (wanted == DType::i4 && *dtype == DType::i8) || (wanted == DType::u4 && *dtype == DType::u8);
-  out.view.dtype = stands_for_4_bits ? wanted : *dtype;
+  out.view.dtype = *dtype;
   const std::size_t rank = out.array.ndim();
   if (rank > 0) {
     out.view.sizes.assign(out.array.shape_ptr(), out.array.shape_ptr() + rank);
     out.view.strides.assign(out.array.stride_ptr(), out.array.stride_ptr() + rank);
   }
   out.view.data = const_cast<void*>(out.array.data());
+}
+
+}  // namespace
+
+GivenArray take_array(nb::handle given, const std::string& what, DType wanted, bool writable) {
+  GivenArray out;
+  out.is_torch = is_torch_tensor(given);
+  nb::object held = nb::borrow(given);
+  // A view of PyTorch that is negated when read: DLPack has no word for it.
+  if (out.is_torch && nb::cast<bool>(held.attr("is_neg")())) {
+    if (writable) refuse(what + " is a negated view of PyTorch.", "Give memory of its own.");
+    held = held.attr("resolve_neg")();
+  }
+  if (!out.is_torch || !take_tensor(held, out)) take_other(held, what, writable, out);
+  if (wanted == DType::i4 && out.view.dtype == DType::i8) out.view.dtype = wanted;
+  if (wanted == DType::u4 && out.view.dtype == DType::u8) out.view.dtype = wanted;
   return out;
 }
 
@@ -214,6 +228,10 @@ nb::object give_array(const api::Tensor& tensor, bool as_torch) {
   const bool is_f8 = tensor.dtype() == DType::f8e4m3 || tensor.dtype() == DType::f8e5m2;
   const bool is_plain = !is_f8 && (as_torch || tensor.dtype() != DType::bf16);
   if (!is_plain) type.code = static_cast<std::uint8_t>(Code::UInt);
+  const bool is_4_bits = tensor.dtype() == DType::i4 || tensor.dtype() == DType::u4;
+  if (as_torch && is_plain && !is_4_bits) {
+    if (nb::object made = make_tensor(tensor); made.is_valid()) return made;
+  }
   nb::object array = as_torch ? export_array<nb::pytorch>(tensor, type) : export_array<nb::numpy>(tensor, type);
   return is_plain ? array : array_helper("name_dtype")(array, as.name, as_torch);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "native/torch_tensors.h"
 #include "polyphase/polyphase.h"
 
 namespace polyphase::python {
@@ -18,7 +19,8 @@ DType dtype_of_name(const std::string& name);
 
 // A caller's array while it is in use.
 struct GivenArray {
-  nanobind::ndarray<nanobind::ro> array;  // keeps the memory
+  nanobind::ndarray<nanobind::ro> array;  // one of these two keeps the memory
+  SharedTensor shared;
   api::TensorView view;
   bool is_torch = false;
 };

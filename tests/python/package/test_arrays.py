@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 
 import ml_dtypes
 import numpy as np
@@ -153,6 +154,35 @@ def test_tensors_of_training(same):
     assert negated.is_neg() and torch.equal(engine(negated), negated.clone())
 
 
+class Own(torch.Tensor):
+    """A subclass, which goes another way than plain tensors."""
+
+
+def test_tensors_whose_memory_is_exchanged_during_a_run(same):
+    """Somebody else's thread gives the input new memory again and again; the run reads what it was given."""
+    session = same(TensorProto.FLOAT).session(1)
+    x = torch.full((256, 1024), 1.0)
+    stop = threading.Event()
+
+    def exchange():
+        while not stop.is_set():
+            x.set_(torch.full((256, 1024), 1.0))
+
+    other = threading.Thread(target=exchange)
+    other.start()
+    for _ in range(200):
+        assert session.run([x])["y"].sum() == 256 * 1024
+    stop.set()
+    other.join()
+
+
+def test_subclasses_of_tensors(same):
+    engine = same(TensorProto.FLOAT)
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(engine(x.as_subclass(Own)), x)
+    assert torch.equal(engine(torch.nn.Buffer(x)), x)
+
+
 def test_tensors_without_elements_or_of_inference(same):
     engine = same(TensorProto.FLOAT)
     for sizes in ((0, 3), (3, 0), (0, 0)):
@@ -225,8 +255,8 @@ from onnx import TensorProto, helper
 folder = pathlib.Path(sys.argv[1])
 
 def peak(work):  # bytes that the process grows by at most
-    open("/proc/self/clear_refs", "w").write("5")
-    read = lambda key: int(next(line for line in open("/proc/self/status") if line.startswith(key)).split()[1]) * 1024
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
+    read = lambda key: int(pathlib.Path("/proc/self/status").read_text().split(key + ":")[1].split()[0]) * 1024
     before = read("VmRSS")
     work()
     return read("VmHWM") - before

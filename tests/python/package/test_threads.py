@@ -187,7 +187,7 @@ def test_forked_children(slow, tmp_path):
 
 
 LEAKS = """
-    import gc, sys
+    import gc, pathlib, sys
     import numpy as np, torch, polyphase
 
     def rest():
@@ -212,7 +212,7 @@ LEAKS = """
         polyphase.compare_layers(sys.argv[1], [x])
 
     def memory():
-        return int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1])
+        return int(pathlib.Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0])
 
     rest()
     gc.collect()
