@@ -111,6 +111,7 @@ void report_json(const api::CheckReport& report) {
 
 std::string version_text(const api::CheckedOperator& use) {
   if (use.is_function) return "";
+  if (use.opset == 0 && use.version == 0) return "";  // ATen has no versions
   return use.version > 0 ? std::to_string(use.version) : fmt::format("opset {}", use.opset);
 }
 
@@ -230,7 +231,7 @@ Result<bool> check(const CheckFlags& flags) {
 void add_check(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("check", "Say whether a model can be compiled, what is missing, what is slow");
   const auto flags = std::make_shared<CheckFlags>();
-  command->add_option("MODEL", flags->path, "A model (.onnx)")->required();
+  command->add_option("MODEL", flags->path, "A model (.onnx, .pt2)")->required();
   command->add_option("--target", flags->target, "As for compile: native, portable, scalar, avx2, avx512");
   command->add_option("--shape", flags->shapes, "Sizes of an input, numbers or names: x=1x3xHxW. May be repeated")
       ->allow_extra_args(false)

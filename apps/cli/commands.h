@@ -17,6 +17,7 @@ void add_inspect(CLI::App& app, Run& run);
 void add_explain(CLI::App& app, Run& run);
 void add_extract(CLI::App& app, Run& run);
 void add_check(CLI::App& app, Run& run);
+void add_converters(CLI::App& app, Run& run);
 void add_devices(CLI::App& app, Run& run);
 
 }  // namespace polyphase::cli

@@ -71,7 +71,8 @@ bool is_engine_file(const std::string& path) {
 }
 
 void add_network_flags(CLI::App& command, NetworkFlags& flags) {
-  command.add_option("MODEL", flags.path, "An engine (.ppe), or a model (.onnx), which is compiled first")->required();
+  command.add_option("MODEL", flags.path, "An engine (.ppe), or a model (.onnx, .pt2), which is compiled first")
+      ->required();
   command.add_option(
       "--target", flags.target,
       "Which CPUs the engine runs on: native (this one, the default), portable (any; packs its weights when loaded), "

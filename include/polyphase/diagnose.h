@@ -72,6 +72,18 @@ struct CheckReport {
 // be read or is no sound model, or an option does not fit it.
 Result<CheckReport> check(const std::string& path, const CompileOptions& options = {});
 
+// ---------------------------------------------------------------- converters
+
+// One overload of PyTorch's ATen that programs of torch.export may use.
+struct ConverterInfo {
+  std::string name;         // "aten.conv_transpose2d.input"
+  std::string declaration;  // as PyTorch prints the schema; of an overload that writes in place, that of its twin
+  bool in_place = false;    // "aten.relu_.default"
+};
+
+// All of them, by name.
+std::vector<ConverterInfo> converters();
+
 // ---------------------------------------------------------------- compare, layer by layer
 
 struct LayerOptions {

@@ -212,7 +212,8 @@ class Engine {
   std::shared_ptr<const State> state_;
 };
 
-// Compiles a model file; today ONNX (.onnx). Errors name the node and say what would work.
+// Compiles a model file: ONNX (.onnx) or a program of torch.export (.pt2), told apart by content. Errors name the node
+// and say what would work.
 Result<Engine> compile(const std::string& path, const CompileOptions& options = {});
 // The same from bytes in memory, which may go afterwards.
 Result<Engine> compile_bytes(std::span<const std::byte> model, std::string_view name,

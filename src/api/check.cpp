@@ -137,7 +137,7 @@ Result<CheckReport> check_model(const std::string& path, const CompileOptions& o
   OperatorSurvey survey;
   TRY(ImportOptions import, import_options_of(options));
   import.survey = &survey;
-  TRY(ImportedModel model, import_onnx(std::filesystem::path(path), workshop->registry(), import));
+  TRY(ImportedModel model, import_model(std::filesystem::path(path), workshop->registry(), import));
   CheckReport report;
   report.model_name = model.name;
   report.producer = model.producer;

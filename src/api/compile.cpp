@@ -123,7 +123,7 @@ Result<Engine> compile(const std::string& path, const CompileOptions& options) {
     tell(options, "import", 0);
     auto workshop = built_in_workshop();
     TRY(const ImportOptions import, import_options_of(options));
-    TRY(ImportedModel model, import_onnx(std::filesystem::path(path), workshop->registry(), import));
+    TRY(ImportedModel model, import_model(std::filesystem::path(path), workshop->registry(), import));
     return compile_graph(std::move(model), std::move(workshop), options);
   });
 }
@@ -135,7 +135,7 @@ Result<Engine> compile_bytes(std::span<const std::byte> bytes, std::string_view 
     TRY(const ImportOptions import, import_options_of(options));
     std::optional<std::filesystem::path> folder;
     if (!options.external_data_folder.empty()) folder = options.external_data_folder;
-    TRY(ImportedModel model, import_onnx(bytes, workshop->registry(), import, folder));
+    TRY(ImportedModel model, import_model(bytes, workshop->registry(), import, folder));
     if (!name.empty()) model.name = std::string(name);
     return compile_graph(std::move(model), std::move(workshop), options);
   });

@@ -3,7 +3,7 @@
 
 #include "api/state.h"
 #include "graph/graph.h"
-#include "import/onnx/import_onnx.h"
+#include "import/import_model.h"
 #include "passes/pipeline.h"
 
 namespace polyphase::api {

@@ -1,5 +1,6 @@
 // extract: a part of a model with its types, and what flows over its borders.
 #include "api/layers.h"
+#include "import/onnx/import_onnx.h"
 #include "wire/cut_model.h"
 
 namespace polyphase::api {

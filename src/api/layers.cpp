@@ -128,7 +128,7 @@ Result<LayerReport> compare_model(const std::string& path, std::span<const Tenso
                                   const CompileOptions& compile, const LayerOptions& options) {
   auto workshop = built_in_workshop();
   TRY(const ImportOptions import, import_options_of(compile));
-  TRY(ImportedModel model, import_onnx(std::filesystem::path(path), workshop->registry(), import));
+  TRY(ImportedModel model, import_model(std::filesystem::path(path), workshop->registry(), import));
   const std::vector<LogicalTensor> tensors = logical_tensors(model);
   ImportedModel compiled;
   compiled.name = model.name;

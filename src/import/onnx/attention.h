@@ -3,7 +3,8 @@
 
 #include <optional>
 
-#include "import/onnx/composer.h"
+#include "import/compose/composer.h"
+#include "import/onnx/node_context.h"
 
 namespace polyphase {
 

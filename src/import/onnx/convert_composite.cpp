@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "import/onnx/composer.h"
+#include "import/compose/composer.h"
+#include "import/onnx/node_context.h"
 #include "import/onnx/window_attributes.h"
 
 namespace polyphase {

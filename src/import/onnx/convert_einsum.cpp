@@ -11,7 +11,8 @@
 #include <map>
 #include <set>
 
-#include "import/onnx/composer.h"
+#include "import/compose/composer.h"
+#include "import/onnx/node_context.h"
 
 namespace polyphase {
 namespace {

@@ -1,7 +1,8 @@
 // GridSample and AffineGrid.
 #include <algorithm>
 
-#include "import/onnx/composer.h"
+#include "import/compose/composer.h"
+#include "import/onnx/node_context.h"
 
 namespace polyphase {
 namespace {

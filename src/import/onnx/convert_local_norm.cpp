@@ -1,7 +1,8 @@
 // LRN, LpNormalization, LpPool, GlobalLpPool: sums of powers over neighbours, an axis, a window, an image.
 #include <cmath>
 
-#include "import/onnx/composer.h"
+#include "import/compose/composer.h"
+#include "import/onnx/node_context.h"
 #include "import/onnx/window_attributes.h"
 
 namespace polyphase {

@@ -2,7 +2,8 @@
 //
 //   loss[n, d…] = -x[n, target[n, d…], d…] · weight[target[n, d…]],   0 where the target is ignore_index;
 //   mean divides their sum by the sum of the weights.
-#include "import/onnx/composer.h"
+#include "import/compose/composer.h"
+#include "import/onnx/node_context.h"
 
 namespace polyphase {
 namespace {

@@ -1,7 +1,8 @@
 // ONNX Runtime's fused normalisations: with the sum in front of them, without the mean, over channels that lie last.
 #include <algorithm>
 
-#include "import/onnx/composer.h"
+#include "import/compose/composer.h"
+#include "import/onnx/node_context.h"
 
 namespace polyphase {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "import/compose/remaining_size.h"
 #include "import/onnx/node_context.h"
 
 namespace polyphase {
@@ -18,32 +19,6 @@ Result<Values> single(Result<Value*> value) {
 
 Result<Values> reshaped(NodeContext& node, Sizes sizes) {
   return single(node.emit("reshape", Attributes({{"shape", std::move(sizes)}}), {node.input(0)}));
-}
-
-// product(all) / product(known), with equal factors crossed out first, so that (N·C·H·W) / (N·C) is H·W and not a
-// floor.
-Dim remaining_size(Sizes all, const Sizes& known) {
-  Dim divisor(1);
-  for (const Dim& size : known) {
-    const auto same = std::find(all.begin(), all.end(), size);
-    if (same != all.end() && !(size == 0)) {
-      all.erase(same);
-    } else {
-      divisor *= size;
-    }
-  }
-  // Integer factors next: 64·H / 16 is 4·H.
-  std::int64_t left = divisor.is_constant() ? divisor.value() : 1;
-  for (Dim& size : all) {
-    if (left <= 1 || !size.is_constant() || size.value() <= 0) continue;
-    const std::int64_t shared = std::gcd(size.value(), left);
-    size = Dim(size.value() / shared);
-    left /= shared;
-  }
-  Dim total(1);
-  for (const Dim& size : all) total *= size;
-  if (divisor.is_constant() && divisor.value() > 0) divisor = Dim(left);
-  return divisor == 1 ? total : floor_div(total, divisor);
 }
 
 // A shape that only data tells, with its 0 (copy this size) and -1 (the rest) worked out by nodes.

@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "graph/graph.h"
+#include "import/compose/emitter.h"
 
 namespace polyphase {
 
 class NodeContext;
-using Values = std::vector<Value*>;
 
 inline constexpr int any_number = 1 << 20;  // of operands or results
 

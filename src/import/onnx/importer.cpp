@@ -1,6 +1,7 @@
 // The model around the nodes: versions, inputs, initialisers, outputs.
 #include "import/onnx/importer.h"
 
+#include "import/compose/symbol_name.h"
 #include "import/onnx/input_shapes.h"
 #include "import/onnx/opsets.h"
 #include "onnx/onnx.pb.h"

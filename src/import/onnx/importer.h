@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "import/compose/fixed_values.h"
 #include "import/onnx/converter.h"
-#include "import/onnx/fixed_values.h"
 #include "import/onnx/functions.h"
 #include "import/onnx/import_onnx.h"
 #include "import/onnx/missing.h"

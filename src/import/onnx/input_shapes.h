@@ -18,9 +18,6 @@ class ValueInfoProto;
 
 namespace polyphase {
 
-// A name that Dim::symbol and the text forms take: [A-Za-z_][A-Za-z0-9_.]*, like `wish` and not in `used`; added to it.
-std::string unique_symbol(std::string_view wish, std::set<std::string, std::less<>>& used);
-
 // The types of these inputs, in order; `used` collects the symbols.
 Result<std::vector<Type>> input_types(const std::vector<const onnx::ValueInfoProto*>& inputs,
                                       const ImportOptions& options, std::set<std::string, std::less<>>& used,

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "import/onnx/survey.h"
+#include "import/survey.h"
 
 namespace polyphase {
 

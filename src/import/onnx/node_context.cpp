@@ -14,17 +14,12 @@ Error broken_rule(std::string message, std::string hint) {
   return Error{ErrorCode::invalid_model, std::move(message), std::move(hint)};
 }
 
-Error lacking(std::string message, std::string hint) {
-  return Error{ErrorCode::unsupported, std::move(message), std::move(hint)};
-}
-
 NodeContext::NodeContext(Importer& importer, Graph& graph, const Converter& converter, int version, std::string name,
                          Values inputs, std::size_t output_count, std::vector<NamedAttribute> attributes)
-    : importer_(importer),
-      graph_(graph),
+    : Emitter(graph, std::move(name)),
+      importer_(importer),
       converter_(converter),
       version_(version),
-      name_(std::move(name)),
       inputs_(std::move(inputs)),
       output_count_(output_count),
       attributes_(std::move(attributes)) {}
@@ -130,29 +125,6 @@ Result<Tensor> NodeContext::sparse_tensor(std::string_view attribute_name) {
   return importer_.take(*attribute->mutable_sparse_tensor());
 }
 
-Result<Value*> NodeContext::emit(std::string_view op_name, Attributes attributes, Values operands) {
-  TRY(Node * node, graph_.add(op_name, std::move(attributes), std::move(operands), name_));
-  return node->output();
-}
-
-Result<Values> NodeContext::emit_all(std::string_view op_name, Attributes attributes, Values operands) {
-  TRY(Node * node, graph_.add(op_name, std::move(attributes), std::move(operands), name_));
-  Values out;
-  for (const auto& output : node->outputs()) out.push_back(output.get());
-  return out;
-}
-
-Value* NodeContext::constant(Tensor tensor) { return graph_.add_constant(std::move(tensor), name_ + "/constant"); }
-
-Value* NodeContext::scalar(DType dtype, double value) {
-  return constant(Tensor::from_values(dtype, {}, std::vector<double>{value}));
-}
-
-Value* NodeContext::sizes_as_data(std::vector<Dim> sizes, bool scalar) {
-  CHECK(!scalar || sizes.size() == 1);
-  return graph_.must_add("dims", Attributes({{"values", std::move(sizes)}, {"scalar", scalar}}), {}, name_);
-}
-
 Result<std::vector<Dim>> NodeContext::sizes(std::size_t i, DimRange range) {
   return sizes_of(input(i), "operand " + std::to_string(i), range);
 }
@@ -187,7 +159,7 @@ Result<std::vector<Dim>> NodeContext::sizes_of(Value* value, std::string_view ro
     if (value->type.dtype != DType::i64 && value->type.dtype != DType::i32) {
       TRY(integers, emit("cast", Attributes({{"to", DType::i64}}), {value}));
     }
-    TRY(Node * node, graph_.add("bind", Attributes({{"symbols", symbols}}), {integers}, name_ + "/bind"));
+    TRY(Node * node, graph().add("bind", Attributes({{"symbols", symbols}}), {integers}, name() + "/bind"));
     bound = node->output();
     if (!bound->contents.has_value()) bound->contents = symbols;
   }
@@ -268,7 +240,7 @@ Result<std::vector<std::int64_t>> NodeContext::axes(const std::vector<std::int64
   return out;
 }
 
-void NodeContext::warn(std::string text) { importer_.warn("node '" + name_ + "': " + std::move(text)); }
+void NodeContext::warn(std::string text) { importer_.warn("node '" + name() + "': " + std::move(text)); }
 
 Result<void> NodeContext::finish() const {
   if (refusal_ != nullptr) return Error(*refusal_);

@@ -12,6 +12,7 @@
 #include "base/dim.h"
 #include "base/result.h"
 #include "graph/graph.h"
+#include "import/compose/emitter.h"
 #include "import/onnx/converter.h"
 #include "import/onnx/scope.h"
 
@@ -25,15 +26,13 @@ namespace polyphase {
 class Importer;
 struct Ratio;
 
-class NodeContext {
+class NodeContext : public Emitter {
  public:
   NodeContext(Importer& importer, Graph& graph, const Converter& converter, int version, std::string name,
               Values inputs, std::size_t output_count, std::vector<NamedAttribute> attributes);
 
   int version() const { return version_; }
-  const std::string& name() const { return name_; }
   std::string_view op_type() const { return converter_.op_type; }
-  Graph& graph() { return graph_; }
 
   // Operands. The table's min_inputs are there; others may be absent (null).
   std::size_t input_count() const { return inputs_.size(); }
@@ -60,14 +59,6 @@ class NodeContext {
   Result<Tensor> sparse_tensor(std::string_view attribute_name);
   void ignore(std::string_view attribute_name) { (void)find(attribute_name); }
   void refuse_later(Error error);  // keeps the first
-
-  // Adds an IR node and returns its first result.
-  Result<Value*> emit(std::string_view op_name, Attributes attributes, Values operands);
-  // The same, for operators with several results.
-  Result<Values> emit_all(std::string_view op_name, Attributes attributes, Values operands);
-  Value* constant(Tensor tensor);
-  Value* scalar(DType dtype, double value);
-  Value* sizes_as_data(std::vector<Dim> sizes, bool scalar = false);
 
   // Operand i's elements as sizes. Where they come from data, a bind node gives them names; its length must be known
   // then.
@@ -99,10 +90,8 @@ class NodeContext {
   onnx::AttributeProto* find(std::string_view attribute_name, int wanted_type);
 
   Importer& importer_;
-  Graph& graph_;
   const Converter& converter_;
   int version_;
-  std::string name_;
   Values inputs_;
   std::size_t output_count_;
   std::vector<NamedAttribute> attributes_;
@@ -110,11 +99,10 @@ class NodeContext {
   std::unique_ptr<Error> refusal_;
 };
 
-// Refusals in one line: a rule of ONNX is broken; or it is legal and we lack it, with what works instead.
+// A refusal in one line: a rule of ONNX is broken.
 inline constexpr const char* rule_broken_advice =
     "The model breaks ONNX's rules: check it with onnx.checker.check_model(model, full_check=True) and export it "
     "again.";
 Error broken_rule(std::string message, std::string hint = rule_broken_advice);
-Error lacking(std::string message, std::string hint);
 
 }  // namespace polyphase

@@ -7,7 +7,7 @@
 
 #include "base/dim.h"
 #include "graph/graph.h"
-#include "import/onnx/fixed_values.h"
+#include "import/compose/fixed_values.h"
 
 namespace polyphase {
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "import/onnx/composer.h"
+#include "import/compose/composer.h"
 #include "import/onnx/importer.h"
 #include "import/onnx/node_context.h"
 #include "onnx/onnx.pb.h"

@@ -1,5 +1,5 @@
 // Evaluates by the operators' references, each node once, without recursion.
-#include "import/onnx/fixed_values.h"
+#include "import/compose/fixed_values.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,5 +1,5 @@
 // Composer: nodes of several operators with their attributes filled in.
-#include "import/onnx/composer.h"
+#include "import/compose/composer.h"
 
 #include <algorithm>
 #include <numeric>

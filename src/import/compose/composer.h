@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "import/onnx/node_context.h"
+#include "import/compose/emitter.h"
 
 namespace polyphase {
 
@@ -15,7 +15,7 @@ class Composer {
   using Integers = std::vector<std::int64_t>;
   using Sizes = std::vector<Dim>;
 
-  explicit Composer(NodeContext& node) : node_(node) {}
+  explicit Composer(Emitter& node) : node_(node) {}
 
   bool ok() const { return !error_.has_value(); }
   // The value, or the first refusal.
@@ -64,7 +64,7 @@ class Composer {
   Value* gather(Value* value, Value* indices, std::int64_t axis);
 
  private:
-  NodeContext& node_;
+  Emitter& node_;
   std::optional<Error> error_;
 };
 

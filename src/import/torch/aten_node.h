@@ -1,0 +1,109 @@
+// AtenNode: what a converter sees of its node: arguments by their names in the schema, checked against its types.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dim.h"
+#include "base/result.h"
+#include "graph/graph.h"
+#include "import/compose/emitter.h"
+#include "import/torch/converter.h"
+
+namespace polyphase {
+
+// A Python number among tensors: it takes part in type promotion by its kind alone.
+struct AtenScalar {
+  enum class Kind { boolean, integer, real };
+  Kind kind = Kind::integer;
+  Dim size;          // of boolean (0, 1) and integer
+  double value = 0;  // of real; of the others where it is known
+};
+
+// One argument after names have become values.
+struct AtenArgument {
+  bool none = false;
+  bool list = false;
+  Values tensors;                   // a null: None in a list, or the entry is a number
+  std::vector<AtenScalar> scalars;  // numbers; of a tensor argument that is a number, its only entry
+  std::string text;
+  std::int64_t code = -1;  // dtype, memory format, layout
+};
+
+class AtenNode : public Emitter {
+ public:
+  AtenNode(Graph& graph, std::string name, const AtenConverter& converter,
+           std::map<std::string, AtenArgument, std::less<>> arguments, std::vector<std::optional<DType>> result_dtypes,
+           std::vector<std::string>& warnings)
+      : Emitter(graph, std::move(name)),
+        converter_(converter),
+        arguments_(std::move(arguments)),
+        result_dtypes_(std::move(result_dtypes)),
+        warnings_(warnings) {}
+
+  const std::string& overload() const { return converter_.schema.name; }  // "conv2d", "add.Tensor"
+
+  // Whether the overload has such a parameter at all.
+  bool takes(std::string_view parameter) const { return arguments_.find(parameter) != arguments_.end(); }
+  // False for None.
+  bool has(std::string_view parameter) const { return !argument(parameter).none; }
+  // A tensor; a number becomes one of rank 0 (i64, f32, bool). Null for None.
+  Value* tensor(std::string_view parameter);
+  bool is_number(std::string_view parameter) const;
+  const std::vector<AtenScalar>& scalars(std::string_view parameter) const { return argument(parameter).scalars; }
+  const AtenScalar& scalar(std::string_view parameter) const;
+  Values tensors(std::string_view parameter);  // of a list; a null for None
+  // Sizes may be symbolic. A list of one entry counts for `count` axes, as in PyTorch.
+  Dim size(std::string_view parameter) const;
+  std::vector<Dim> sizes(std::string_view parameter, std::size_t count = 0) const;
+  // Numbers that must be fixed: a symbolic one makes the node fail after the converter returns.
+  std::int64_t integer(std::string_view parameter);
+  std::vector<std::int64_t> integers(std::string_view parameter, std::size_t count = 0);
+  double real(std::string_view parameter);
+  std::vector<double> reals(std::string_view parameter);
+  bool flag(std::string_view parameter) const;
+  std::string word(std::string_view parameter) const { return argument(parameter).text; }
+  // A dtype argument; nothing for None. A type that we cannot store makes the node fail.
+  std::optional<DType> dtype(std::string_view parameter);
+  // Memory formats and reductions are codes.
+  std::int64_t code(std::string_view parameter) const { return argument(parameter).code; }
+
+  // The dtype that the program declares for result i.
+  std::optional<DType> result_dtype(std::size_t i = 0) const;
+
+  // How many tensors the node gives, those of lists one by one.
+  std::size_t result_count() const { return result_dtypes_.size(); }
+
+  // The dtype in which PyTorch computes with these (tensors of rank 1 and more, then of rank 0, then numbers).
+  DType promoted(const std::vector<std::string_view>& parameters) const;
+  // The tensor or number as a tensor of this dtype.
+  Value* tensor_as(std::string_view parameter, DType dtype);
+
+  // An axis in [-rank, rank) → [0, rank); rank 0 counts as 1.
+  Result<std::int64_t> axis(std::string_view parameter, int rank);
+  Result<std::vector<std::int64_t>> axes(std::string_view parameter, int rank);
+
+  void warn(std::string text) { warnings_.push_back("node '" + name() + "': " + std::move(text)); }
+  void refuse_later(Error error);
+  Result<void> finish() const;
+
+ private:
+  const AtenArgument& argument(std::string_view parameter) const;
+  std::int64_t fixed(const AtenScalar& scalar, std::string_view parameter);
+
+  const AtenConverter& converter_;
+  std::map<std::string, AtenArgument, std::less<>> arguments_;
+  std::vector<std::optional<DType>> result_dtypes_;
+  std::vector<std::string>& warnings_;
+  std::shared_ptr<Error> refusal_;
+};
+
+// The program breaks a rule of PyTorch's operator.
+Error broken_program(std::string message);
+
+}  // namespace polyphase

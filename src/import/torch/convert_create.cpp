@@ -1,0 +1,148 @@
+// Tensors out of nothing: constants, counts, triangles.
+#include <cmath>
+
+#include "import/compose/composer.h"
+#include "import/torch/aten_node.h"
+
+namespace polyphase {
+namespace {
+
+using Sizes = Composer::Sizes;
+
+Result<Values> one(const Composer& c, Value* value) {
+  TRY(Value * result, c.result(value));
+  return Values{result};
+}
+
+// The dtype argument, else what the program declares.
+DType dtype_of(AtenNode& node, DType otherwise) {
+  return node.dtype("dtype").value_or(node.result_dtype().value_or(otherwise));
+}
+
+Result<Values> filled(AtenNode& node, Value* element, Sizes sizes) {
+  Composer c(node);
+  for (const Dim& size : sizes) {
+    if (size.range().high < 0) return broken_program("a tensor has the size " + size.text() + ".");
+  }
+  return one(c, c.expand(element, std::move(sizes)));
+}
+
+template <int value>
+Result<Values> convert_filled(AtenNode& node) {
+  return filled(node, node.Emitter::scalar(dtype_of(node, DType::f32), value), node.sizes("size"));
+}
+
+template <int value>
+Result<Values> convert_filled_like(AtenNode& node) {
+  Value* const self = node.tensor("self");
+  return filled(node, node.Emitter::scalar(dtype_of(node, self->type.dtype), value), self->type.shape.dims());
+}
+
+Result<Values> convert_full(AtenNode& node) {
+  return filled(node, node.tensor_as("fill_value", dtype_of(node, DType::f32)), node.sizes("size"));
+}
+
+Result<Values> convert_full_like(AtenNode& node) {
+  Value* const self = node.tensor("self");
+  return filled(node, node.tensor_as("fill_value", dtype_of(node, self->type.dtype)), self->type.shape.dims());
+}
+
+Result<Values> convert_scalar_tensor(AtenNode& node) { return Values{node.tensor_as("s", dtype_of(node, DType::f32))}; }
+
+// start, start + step, …, below end.
+Result<Values> counted(AtenNode& node, bool has_start, bool has_step) {
+  Composer c(node);
+  using Kind = AtenScalar::Kind;
+  const auto is_real = [&](const char* parameter) { return node.scalar(parameter).kind == Kind::real; };
+  const bool real = is_real("end") || (has_start && is_real("start")) || (has_step && is_real("step"));
+  const DType dtype = dtype_of(node, real ? DType::f32 : DType::i64);
+  if (!real) {
+    const Dim start = has_start ? node.size("start") : Dim(0);
+    const std::int64_t step = has_step ? node.integer("step") : 1;
+    if (step == 0) return broken_program("step must be nonzero");
+    const Dim distance = step > 0 ? node.size("end") - start : start - node.size("end");
+    const Dim count = max(ceil_div(distance, std::abs(step)), Dim(0));
+    return one(c, c.cast(c.op("range", {}, Attributes({{"start", start}, {"count", count}, {"step", step}})), dtype));
+  }
+  constexpr double most = 1 << 20;
+  const double start = has_start ? node.real("start") : 0;
+  const double step = has_step ? node.real("step") : 1;
+  const double count = std::ceil((node.real("end") - start) / step);
+  TRY_VOID(node.finish());
+  if (!(count <= most))
+    return lacking("a range of floats with more than a million numbers.", "Count integers and multiply.");
+  std::vector<double> numbers;
+  for (int i = 0; i < count; ++i) numbers.push_back(start + step * i);
+  const std::vector<std::int64_t> sizes{static_cast<std::int64_t>(numbers.size())};
+  return Values{node.constant(Tensor::from_values(dtype, sizes, numbers))};
+}
+
+Result<Values> convert_arange(AtenNode& node) { return counted(node, false, false); }
+Result<Values> convert_arange_start(AtenNode& node) { return counted(node, true, false); }
+Result<Values> convert_arange_step(AtenNode& node) { return counted(node, true, true); }
+
+template <bool upper>
+Result<Values> convert_triangle(AtenNode& node) {
+  Composer c(node);
+  return one(c, c.op("trilu", {node.tensor("self")}, Attributes({{"k", node.size("diagonal")}, {"upper", upper}})));
+}
+
+}  // namespace
+
+std::vector<AtenEntry> aten_create_entries() {
+  return {
+      {"arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+       "-> "
+       "Tensor",
+       convert_arange},
+      {"arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+       "bool? "
+       "pin_memory=None) -> Tensor",
+       convert_arange_start},
+      {"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, "
+       "Device? "
+       "device=None, bool? pin_memory=None) -> Tensor",
+       convert_arange_step},
+      {"full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+       "bool? "
+       "pin_memory=None) -> Tensor",
+       convert_full},
+      {"full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+       "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+       convert_full_like},
+      {"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
+       "Device? "
+       "device=None, bool? pin_memory=None) -> Tensor",
+       convert_full},
+      {"new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+       "bool? "
+       "pin_memory=None) -> Tensor",
+       convert_filled<1>},
+      {"new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+       "bool? "
+       "pin_memory=None) -> Tensor",
+       convert_filled<0>},
+      {"ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+       "pin_memory=None) -> "
+       "Tensor",
+       convert_filled<1>},
+      {"ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+       "pin_memory=None, "
+       "MemoryFormat? memory_format=None) -> Tensor",
+       convert_filled_like<1>},
+      {"scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+       "pin_memory=None) -> Tensor",
+       convert_scalar_tensor},
+      {"tril(Tensor self, SymInt diagonal=0) -> Tensor", convert_triangle<false>},
+      {"triu(Tensor self, SymInt diagonal=0) -> Tensor", convert_triangle<true>},
+      {"zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+       "pin_memory=None) "
+       "-> Tensor",
+       convert_filled<0>},
+      {"zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+       "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+       convert_filled_like<0>},
+  };
+}
+
+}  // namespace polyphase

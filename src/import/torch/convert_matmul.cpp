@@ -1,0 +1,113 @@
+// Matrix products and attention.
+#include <cmath>
+
+#include "import/compose/composer.h"
+#include "import/torch/aten_node.h"
+
+namespace polyphase {
+namespace {
+
+using Sizes = Composer::Sizes;
+
+Result<Values> one(const Composer& c, Value* value) {
+  TRY(Value * result, c.result(value));
+  return Values{result};
+}
+
+template <const char* other>
+Result<Values> convert_matmul(AtenNode& node) {
+  Composer c(node);
+  return one(c, c.matmul(node.tensor("self"), node.tensor(other)));
+}
+
+// x·transpose(weight) + bias
+Result<Values> convert_linear(AtenNode& node) {
+  Composer c(node);
+  Value* const weight = node.tensor("weight");
+  Value* const bias = node.tensor("bias");
+  Value* const product = c.matmul(node.tensor("input"), c.rank(weight) == 2 ? c.swap_last(weight) : weight);
+  return one(c, bias == nullptr ? product : c.add(product, bias));
+}
+
+// beta·self + alpha·(a·b)
+template <const char* first, const char* second>
+Result<Values> convert_addmm(AtenNode& node) {
+  Composer c(node);
+  Value* product = c.matmul(node.tensor(first), node.tensor(second));
+  const double alpha = node.real("alpha");
+  const double beta = node.real("beta");
+  if (alpha != 1) product = c.mul(product, alpha);
+  if (beta == 0) return one(c, product);
+  Value* self = node.tensor("self");
+  if (beta != 1) self = c.mul(self, beta);
+  return one(c, c.add(product, self));
+}
+
+// Leading axes become one, missing ones are added: (…, S, D) → (B, H, S, D), H the last of the leading axes.
+Value* four_axes(Composer& c, Value* x) {
+  while (c.ok() && c.rank(x) < 4) x = c.unsqueeze(x, 0);
+  if (!c.ok() || c.rank(x) == 4) return x;
+  Dim images = 1;
+  for (int i = 0; i < c.rank(x) - 3; ++i) images *= c.size(x, i);
+  return c.reshape(x, {images, c.size(x, -3), c.size(x, -2), c.size(x, -1)});
+}
+
+// True hides nothing, false hides the key; numbers are added.
+Value* bias_of(AtenNode& node, Composer& c, DType dtype) {
+  if (!node.has("attn_mask")) return nullptr;
+  Value* mask = node.tensor("attn_mask");
+  if (c.dtype(mask) == DType::boolean) mask = c.where(mask, c.number(0, dtype), c.number(-INFINITY, dtype));
+  return four_axes(c, c.cast(mask, dtype));
+}
+
+Result<Values> convert_attention(AtenNode& node) {
+  Composer c(node);
+  Value* const query = node.tensor("query");
+  if (node.real("dropout_p") != 0)
+    return lacking("attention drops weights at random.", "Call eval() on the module before the export.");
+  if (c.rank(query) < 2) return broken_program("scaled_dot_product_attention takes operands of two axes at least.");
+  double scale = 1;
+  if (node.has("scale")) {
+    scale = node.real("scale");
+  } else {
+    const auto width = c.size(query, -1).constant();
+    if (!width.has_value() || *width == 0)
+      return lacking("the last axis of the query has no fixed size, and no scale is given.", "Pass scale=.");
+    scale = 1 / std::sqrt(static_cast<double>(*width));
+  }
+  Value* const bias = bias_of(node, c, c.dtype(query));
+  // Rows of which every key is hidden give 0, as in torch's _safe_softmax.
+  Value* const y = c.with_optional(
+      "attention", {four_axes(c, query), four_axes(c, node.tensor("key")), four_axes(c, node.tensor("value")), bias},
+      Attributes({{"scale", scale}, {"causal", node.flag("is_causal")}, {"guarded", bias != nullptr}}));
+  Sizes sizes = c.sizes(query);
+  if (c.ok()) sizes.back() = c.size(node.tensor("value"), -1);
+  return one(c, c.reshape(y, std::move(sizes)));
+}
+
+constexpr char name_batch1[] = "batch1";
+constexpr char name_batch2[] = "batch2";
+constexpr char name_mat1[] = "mat1";
+constexpr char name_mat2[] = "mat2";
+constexpr char name_other[] = "other";
+
+}  // namespace
+
+std::vector<AtenEntry> aten_matmul_entries() {
+  return {
+      {"addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+       convert_addmm<name_mat1, name_mat2>},
+      {"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+       convert_addmm<name_batch1, name_batch2>},
+      {"bmm(Tensor self, Tensor mat2) -> Tensor", convert_matmul<name_mat2>},
+      {"linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", convert_linear},
+      {"matmul(Tensor self, Tensor other) -> Tensor", convert_matmul<name_other>},
+      {"mm(Tensor self, Tensor mat2) -> Tensor", convert_matmul<name_mat2>},
+      {"scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
+       "dropout_p=0., "
+       "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+       convert_attention},
+  };
+}
+
+}  // namespace polyphase

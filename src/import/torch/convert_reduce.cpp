@@ -1,0 +1,277 @@
+// Reductions over axes, running sums, orders.
+#include <cmath>
+#include <numeric>
+
+#include "import/compose/composer.h"
+#include "import/torch/aten_node.h"
+
+namespace polyphase {
+namespace {
+
+using Integers = Composer::Integers;
+
+Result<Values> one(const Composer& c, Value* value) {
+  TRY(Value * result, c.result(value));
+  return Values{result};
+}
+
+Integers all_axes(const Composer& c, const Value* x) {
+  Integers axes(static_cast<std::size_t>(c.rank(x)));
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+// Argument `dim`: a number, a list, None or an empty list for all axes; nothing in the schema: all.
+Result<Integers> axes_of(AtenNode& node, Composer& c, Value* x) {
+  if (!node.takes("dim") || !node.has("dim")) return all_axes(c, x);
+  TRY(Integers axes, node.axes("dim", c.rank(x)));
+  if (c.rank(x) == 0) return Integers{};
+  return axes.empty() ? all_axes(c, x) : axes;
+}
+
+bool keeps(AtenNode& node) { return node.takes("keepdim") && node.flag("keepdim"); }
+
+// In the dtype asked for; bools and integers add up as i64.
+Value* summand(AtenNode& node, Composer& c, Value* x) {
+  const auto asked = node.takes("dtype") ? node.dtype("dtype") : std::nullopt;
+  if (asked.has_value()) return c.cast(x, *asked);
+  return is_float(c.dtype(x)) ? x : c.cast(x, DType::i64);
+}
+
+template <const char* name>
+Result<Values> convert_sum(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(Integers axes, axes_of(node, c, x));
+  return one(c, c.reduce(name, summand(node, c, x), std::move(axes), keeps(node)));
+}
+
+Result<Values> convert_mean(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(Integers axes, axes_of(node, c, x));
+  const auto asked = node.dtype("dtype");
+  if (!asked.has_value() && !is_float(c.dtype(x)))
+    return broken_program(
+        "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype.");
+  return one(c, c.reduce("reduce_mean", asked.has_value() ? c.cast(x, *asked) : x, std::move(axes), keeps(node)));
+}
+
+// Bools have no order of their own here.
+template <const char* name>
+Result<Values> convert_extreme(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(Integers axes, axes_of(node, c, x));
+  const bool is_bool = c.dtype(x) == DType::boolean;
+  Value* const y = c.reduce(name, is_bool ? c.cast(x, DType::u8) : x, std::move(axes), keeps(node));
+  return one(c, is_bool ? c.cast(y, DType::boolean) : y);
+}
+
+// any and all: of what is not 0.
+template <const char* name>
+Result<Values> convert_quantifier(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(Integers axes, axes_of(node, c, x));
+  Value* const found = c.reduce(name, c.cast(c.cast(x, DType::boolean), DType::u8), std::move(axes), keeps(node));
+  return one(c, c.dtype(x) == DType::u8 ? found : c.cast(found, DType::boolean));
+}
+
+// Values and where they are.
+template <const char* extreme, const char* arg>
+Result<Values> convert_extreme_with_place(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+  if (c.rank(x) == 0)
+    return lacking("max and min along an axis of a single number.", "Leave them out: they change nothing.");
+  const bool keep = node.flag("keepdim");
+  Value* const values = c.reduce(extreme, x, {axis}, keep);
+  return c.results({values, c.op(arg, {x}, Attributes({{"axis", axis}, {"keep", keep}}))});
+}
+
+template <const char* arg>
+Result<Values> convert_arg(AtenNode& node) {
+  Composer c(node);
+  Value* x = node.tensor("self");
+  const bool keep = node.flag("keepdim");
+  if (node.has("dim")) {
+    TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+    return one(c, c.op(arg, {x}, Attributes({{"axis", axis}, {"keep", keep}})));
+  }
+  if (keep) return lacking("argmax over all axes that keeps them.", "Flatten the operand first.");
+  Dim count = 1;
+  for (const Dim& size : c.sizes(x)) count *= size;
+  x = c.reshape(x, {count});
+  return one(c, c.op(arg, {x}, Attributes({{"axis", std::int64_t{0}}, {"keep", false}})));
+}
+
+// How many elements the axes have, as a float.
+Value* element_count(Composer& c, Value* x, const Integers& axes, double less) {
+  Dim count = 1;
+  for (const std::int64_t axis : axes) count *= c.size(x, static_cast<int>(axis));
+  if (count.is_constant()) return c.number(static_cast<double>(count.value()) - less, c.dtype(x));
+  return c.add(c.cast(c.dims({count}, true), c.dtype(x)), -less);
+}
+
+struct Moments {
+  Value* variance = nullptr;
+  Value* mean = nullptr;
+};
+
+// The sum of squares from the mean over (n - correction), from the mean itself: no difference of large numbers.
+Result<Moments> moments(AtenNode& node, Composer& c) {
+  Value* const x = node.tensor("self");
+  TRY(const Integers axes, axes_of(node, c, x));
+  double correction = 1;
+  if (node.takes("correction")) {
+    correction = node.has("correction") ? node.real("correction") : 1;
+  } else {
+    correction = node.flag("unbiased") ? 1 : 0;
+  }
+  const bool keep = keeps(node);
+  Value* const mean = c.reduce("reduce_mean", x, axes, true);
+  Value* const squares = c.reduce("reduce_sum", c.op("square", {c.sub(x, mean)}), axes, keep);
+  Moments out;
+  out.variance = c.div(squares, element_count(c, x, axes, correction));
+  out.mean = keep ? mean : c.reduce("reduce_mean", x, axes, false);
+  return out;
+}
+
+Result<Values> convert_var(AtenNode& node) {
+  Composer c(node);
+  TRY(const Moments found, moments(node, c));
+  return one(c, found.variance);
+}
+
+Result<Values> convert_std(AtenNode& node) {
+  Composer c(node);
+  TRY(const Moments found, moments(node, c));
+  return one(c, c.op("sqrt", {found.variance}));
+}
+
+Result<Values> convert_var_mean(AtenNode& node) {
+  Composer c(node);
+  TRY(const Moments found, moments(node, c));
+  return c.results({found.variance, found.mean});
+}
+
+Result<Values> convert_vector_norm(AtenNode& node) {
+  Composer c(node);
+  const auto asked = node.dtype("dtype");
+  Value* x = node.tensor("self");
+  if (asked.has_value()) x = c.cast(x, *asked);
+  TRY(Integers axes, axes_of(node, c, x));
+  const double order = node.real("ord");
+  const bool keep = keeps(node);
+  if (order == 2) return one(c, c.reduce("reduce_l2", x, std::move(axes), keep));
+  if (order == 1) return one(c, c.reduce("reduce_l1", x, std::move(axes), keep));
+  if (std::isinf(order))
+    return one(c, c.reduce(order > 0 ? "reduce_max" : "reduce_min", c.op("abs", {x}), std::move(axes), keep));
+  if (order == 0) return lacking("the vector norm of order 0.", "Count what is not 0 with (x != 0).sum().");
+  Value* const powers = c.op("pow", {c.op("abs", {x}), c.number(order, c.dtype(x))});
+  Value* const sum = c.reduce("reduce_sum", powers, std::move(axes), keep);
+  return one(c, c.op("pow", {sum, c.number(1 / order, c.dtype(x))}));
+}
+
+Result<Values> convert_cumsum(AtenNode& node) {
+  Composer c(node);
+  Value* const x = summand(node, c, node.tensor("self"));
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+  if (c.rank(x) == 0) return one(c, x);
+  return one(c, c.op("cum_sum", {x}, Attributes({{"axis", Dim(axis)}})));
+}
+
+Result<Values> ordered(AtenNode& node, std::int64_t axis, Dim count, bool largest) {
+  return node.emit_all("top_k", Attributes({{"axis", axis}, {"k", std::move(count)}, {"largest", largest}}),
+                       {node.tensor("self")});
+}
+
+Result<Values> convert_topk(AtenNode& node) {
+  Composer c(node);
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(node.tensor("self"))));
+  return ordered(node, axis, node.size("k"), node.flag("largest"));
+}
+
+Result<Values> convert_sort(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+  return ordered(node, axis, c.size(x, static_cast<int>(axis)), node.flag("descending"));
+}
+
+template <const char* name>
+Result<Values> convert_softmax(AtenNode& node) {
+  Composer c(node);
+  Value* x = node.tensor("self");
+  if (node.takes("dtype")) {
+    const auto asked = node.dtype("dtype");
+    if (asked.has_value()) x = c.cast(x, *asked);
+  } else if (node.flag("half_to_float")) {
+    x = c.cast(x, DType::f32);
+  }
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+  return one(c, c.op(name, {x}, Attributes({{"axis", axis}})));
+}
+
+constexpr char name_arg_max[] = "arg_max";
+constexpr char name_arg_min[] = "arg_min";
+constexpr char name_log_softmax[] = "log_softmax";
+constexpr char name_reduce_max[] = "reduce_max";
+constexpr char name_reduce_min[] = "reduce_min";
+constexpr char name_reduce_prod[] = "reduce_prod";
+constexpr char name_reduce_sum[] = "reduce_sum";
+constexpr char name_softmax[] = "softmax";
+
+}  // namespace
+
+std::vector<AtenEntry> aten_reduce_entries() {
+  return {
+      {"_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", convert_softmax<name_log_softmax>},
+      {"_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", convert_softmax<name_softmax>},
+      {"all(Tensor self) -> Tensor", convert_quantifier<name_reduce_min>},
+      {"all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", convert_quantifier<name_reduce_min>},
+      {"amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", convert_extreme<name_reduce_max>},
+      {"amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", convert_extreme<name_reduce_min>},
+      {"any(Tensor self) -> Tensor", convert_quantifier<name_reduce_max>},
+      {"any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", convert_quantifier<name_reduce_max>},
+      {"argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", convert_arg<name_arg_max>},
+      {"argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", convert_arg<name_arg_min>},
+      {"cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", convert_cumsum},
+      {"linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+       "-> "
+       "Tensor",
+       convert_vector_norm},
+      {"log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", convert_softmax<name_log_softmax>},
+      {"max(Tensor self) -> Tensor", convert_extreme<name_reduce_max>},
+      {"max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+       convert_extreme_with_place<name_reduce_max, name_arg_max>},
+      {"mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", convert_mean},
+      {"mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", convert_mean},
+      {"min(Tensor self) -> Tensor", convert_extreme<name_reduce_min>},
+      {"min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+       convert_extreme_with_place<name_reduce_min, name_arg_min>},
+      {"prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", convert_sum<name_reduce_prod>},
+      {"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+       convert_sum<name_reduce_prod>},
+      {"softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", convert_softmax<name_softmax>},
+      {"sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", convert_sort},
+      {"std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+       convert_std},
+      {"sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", convert_sum<name_reduce_sum>},
+      {"sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+       convert_sum<name_reduce_sum>},
+      {"topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor "
+       "indices)",
+       convert_topk},
+      {"var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+       convert_var},
+      {"var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", convert_var},
+      {"var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, "
+       "Tensor)",
+       convert_var_mean},
+  };
+}
+
+}  // namespace polyphase

@@ -1,0 +1,401 @@
+// Windows and resampling: pools, interpolation, padding, reading at given places.
+#include <cmath>
+
+#include "import/compose/composer.h"
+#include "import/torch/aten_node.h"
+
+namespace polyphase {
+namespace {
+
+using Sizes = Composer::Sizes;
+using Integers = Composer::Integers;
+
+Result<Values> one(const Composer& c, Value* value) {
+  TRY(Value * result, c.result(value));
+  return Values{result};
+}
+
+// With the batch axis that the operators want; `added` says whether it was missing.
+Value* batched(Composer& c, Value* x, int spatial, bool& added) {
+  added = c.rank(x) == spatial + 1;
+  return added ? c.unsqueeze(x, 0) : x;
+}
+
+Value* unbatched(Composer& c, Value* y, bool added) {
+  if (!added || !c.ok()) return y;
+  Sizes sizes = c.sizes(y);
+  sizes.erase(sizes.begin());
+  return c.reshape(y, std::move(sizes));
+}
+
+Result<Attributes> window_of(AtenNode& node, int spatial) {
+  const auto count = static_cast<std::size_t>(spatial);
+  const Integers kernel = node.integers("kernel_size", count);
+  Integers stride = node.integers("stride", count);
+  if (stride.empty()) stride = kernel;
+  const Integers padding = node.integers("padding", count);
+  const Integers dilation = node.takes("dilation") ? node.integers("dilation", count) : Integers(count, 1);
+  for (const Integers* list : std::initializer_list<const Integers*>{&kernel, &stride, &padding, &dilation}) {
+    if (list->size() != count)
+      return broken_program("a list of the window has " + std::to_string(list->size()) + " entries for " +
+                            std::to_string(count) + " axes.");
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (kernel[i] <= 0 || stride[i] <= 0 || dilation[i] <= 0)
+      return broken_program("kernel size, stride and dilation must be greater than zero.");
+    if (padding[i] < 0 || padding[i] > kernel[i] / 2)
+      return broken_program("pad should be at most half of effective kernel size, but got pad=" +
+                            std::to_string(padding[i]) + " and kernel_size=" + std::to_string(kernel[i]));
+  }
+  const Sizes pad(padding.begin(), padding.end());
+  return Attributes({{"kernel", kernel},
+                     {"stride", stride},
+                     {"dilation", dilation},
+                     {"pre", pad},
+                     {"post", pad},
+                     {"ceil", node.flag("ceil_mode")}});
+}
+
+template <int spatial>
+Result<Values> convert_max_pool(AtenNode& node) {
+  Composer c(node);
+  bool added = false;
+  Value* const x = batched(c, node.tensor("self"), spatial, added);
+  TRY(Attributes window, window_of(node, spatial));
+  return one(c, unbatched(c, c.op("max_pool", {x}, std::move(window)), added));
+}
+
+// Indices count within a plane here, within the whole operand in the IR.
+Result<Values> convert_max_pool_indices(AtenNode& node) {
+  Composer c(node);
+  bool added = false;
+  Value* const x = batched(c, node.tensor("self"), 2, added);
+  TRY(const Attributes window, window_of(node, 2));
+  Value* const values = c.op("max_pool", {x}, window);
+  Value* const places = c.op("max_pool_indices", {x}, window);
+  Value* const plane = c.dims({c.size(x, -1) * c.size(x, -2)}, true);
+  Value* const inside = c.op("mod", {places, plane});
+  return c.results({unbatched(c, values, added), unbatched(c, inside, added)});
+}
+
+template <int spatial>
+Result<Values> convert_avg_pool(AtenNode& node) {
+  Composer c(node);
+  bool added = false;
+  Value* const x = batched(c, node.tensor("self"), spatial, added);
+  TRY(Attributes window, window_of(node, spatial));
+  const bool divides = node.takes("divisor_override") && node.has("divisor_override");
+  window.set("include_pad", divides || node.flag("count_include_pad"));
+  double factor = 1;
+  if (divides) {
+    if (node.flag("ceil_mode"))
+      return lacking("avg_pool with divisor_override and ceil_mode.", "Leave one of them out.");
+    const std::int64_t divisor = node.integer("divisor_override");
+    if (divisor == 0) return broken_program("divisor must be not zero");
+    for (const std::int64_t taps : window.get<Integers>("kernel")) factor *= static_cast<double>(taps);
+    factor /= static_cast<double>(divisor);
+  }
+  return one(c, unbatched(c, c.mul(c.op("avg_pool", {x}, std::move(window)), factor), added));
+}
+
+// Along one axis, result i is the mean of the elements floor(i·I/O) to ceil((i + 1)·I/O) - 1: a product with a matrix.
+Value* adaptive_mean(Composer& c, AtenNode& node, Value* x, int axis, std::int64_t from, std::int64_t to) {
+  std::vector<double> weights(static_cast<std::size_t>(from * to), 0);
+  for (std::int64_t i = 0; i < to; ++i) {
+    const std::int64_t begin = i * from / to;
+    const std::int64_t end = ceil_div((i + 1) * from, to);
+    for (std::int64_t k = begin; k < end; ++k)
+      weights[static_cast<std::size_t>(k * to + i)] = 1 / static_cast<double>(end - begin);
+  }
+  Value* const matrix = node.constant(Tensor::from_values(c.dtype(x), std::vector<std::int64_t>{from, to}, weights));
+  const int last = c.rank(x) - 1;
+  Integers order;
+  for (int i = 0; i <= last; ++i) order.push_back(i);
+  std::swap(order[static_cast<std::size_t>(axis)], order[static_cast<std::size_t>(last)]);
+  if (axis == last) return c.matmul(x, matrix);
+  return c.transpose(c.matmul(c.transpose(x, order), matrix), order);
+}
+
+template <int spatial>
+Result<Values> convert_adaptive_avg_pool(AtenNode& node) {
+  constexpr std::int64_t most_weights = 1 << 22;
+  Composer c(node);
+  Value* y = node.tensor("self");
+  const Sizes sizes = node.sizes("output_size", spatial);
+  if (c.rank(y) < spatial + 1 || sizes.size() != static_cast<std::size_t>(spatial))
+    return broken_program("adaptive_avg_pool over " + std::to_string(spatial) + " axes does not fit " +
+                          node.tensor("self")->type.text() + ".");
+  const int first = c.rank(y) - spatial;
+  Integers whole;
+  for (int i = 0; i < spatial; ++i) {
+    const Dim& to = sizes[static_cast<std::size_t>(i)];
+    if (to == 1) whole.push_back(first + i);
+  }
+  y = c.reduce("reduce_mean", y, whole, true);
+  for (int i = 0; i < spatial && c.ok(); ++i) {
+    const Dim to = sizes[static_cast<std::size_t>(i)];
+    const Dim from = c.size(y, first + i);
+    if (to == from) continue;
+    if (!to.is_constant() || !from.is_constant() || to.value() <= 0 || from.value() <= 0 ||
+        from.value() > most_weights / to.value())
+      return lacking(
+          "adaptive_avg_pool from " + from.text() + " to " + to.text() + " elements; only 1, or fixed sizes, work.",
+          "Export the program with fixed sizes, or use an output size of 1.");
+    y = adaptive_mean(c, node, y, first + i, from.value(), to.value());
+  }
+  return one(c, y);
+}
+
+// floor(size·scale), exact for scales that are ratios of small numbers.
+Result<Dim> scaled_size(const Dim& size, double scale) {
+  if (size.is_constant()) return Dim(static_cast<std::int64_t>(std::floor(static_cast<double>(size.value()) * scale)));
+  for (std::int64_t below = 1; below <= 1024; ++below) {
+    const double above = scale * static_cast<double>(below);
+    if (above == std::floor(above) && above < 1e9)
+      return floor_div(size * Dim(static_cast<std::int64_t>(above)), below);
+  }
+  return lacking("a size that is not known at export is scaled by " + std::to_string(scale) + ".",
+                 "Pass size= instead of scale_factor=, or recompute_scale_factor=True.");
+}
+
+struct Interpolation {
+  const char* mode;  // of the IR's resize
+  int spatial;
+  bool exact = false;  // nearest-exact: from pixel centres
+};
+
+Result<Values> interpolate(AtenNode& node, const Interpolation& kind, const std::vector<double>& scales,
+                           std::optional<Sizes> sizes) {
+  Composer c(node);
+  Value* const x = node.takes("self") ? node.tensor("self") : node.tensor("input");
+  const auto count = static_cast<std::size_t>(kind.spatial);
+  if (c.rank(x) != kind.spatial + 2)
+    return broken_program("interpolation over " + std::to_string(kind.spatial) +
+                          " axes takes a batch and channels before them, found " + x->type.text() + ".");
+  if (!sizes.has_value()) {
+    sizes.emplace();
+    if (scales.size() != count) return broken_program("Must specify exactly one of output_size and scale_factors");
+    for (std::size_t i = 0; i < count; ++i) {
+      TRY(Dim size, scaled_size(c.size(x, static_cast<int>(i) + 2), scales[i]));
+      sizes->push_back(std::move(size));
+    }
+  }
+  if (sizes->size() != count)
+    return broken_program("It is expected output_size equals to " + std::to_string(count) + ".");
+  const bool aligned = node.takes("align_corners") && node.flag("align_corners");
+  const bool nearest = std::string_view(kind.mode) == "nearest";
+  Sizes whole{c.size(x, 0), c.size(x, 1)};
+  whole.insert(whole.end(), sizes->begin(), sizes->end());
+  Attributes attributes({{"sizes", std::move(whole)},
+                         {"mode", kind.mode},
+                         {"coordinate", aligned      ? "align_corners"
+                                        : kind.exact ? "tf_half_pixel_for_nn"
+                                        : nearest    ? "asymmetric"
+                                                     : "half_pixel"},
+                         {"nearest", "floor"}});
+  // Where a scale is given, coordinates follow it and not the ratio of the sizes.
+  if (scales.size() == count && !aligned) {
+    std::vector<double> factors{1, 1};
+    factors.insert(factors.end(), scales.begin(), scales.end());
+    attributes.set("scales", std::move(factors));
+  }
+  return one(c, c.op("resize", {x}, std::move(attributes)));
+}
+
+// upsample_*.default: sizes, and a scale per axis where interpolate was called with one.
+template <const Interpolation* kind>
+Result<Values> convert_upsample(AtenNode& node) {
+  static constexpr std::string_view names[] = {"scales_d", "scales_h", "scales_w"};
+  std::vector<double> scales;
+  if (kind->spatial == 1) {
+    if (node.has("scales")) scales.push_back(node.real("scales"));
+  } else {
+    for (int i = 3 - kind->spatial; i < 3; ++i) {
+      if (node.has(names[i])) scales.push_back(node.real(names[i]));
+    }
+  }
+  return interpolate(node, *kind, scales, node.sizes("output_size"));
+}
+
+// upsample_*.vec: sizes or scales.
+template <const Interpolation* kind>
+Result<Values> convert_upsample_vec(AtenNode& node) {
+  const std::vector<double> scales = node.has("scale_factors") ? node.reals("scale_factors") : std::vector<double>{};
+  std::optional<Sizes> sizes;
+  if (node.has("output_size")) sizes = node.sizes("output_size");
+  return interpolate(node, *kind, scales, std::move(sizes));
+}
+
+// Pairs (before, behind) from the last axis on.
+Result<Value*> padded(AtenNode& node, Composer& c, const Sizes& pairs, const char* mode, double value) {
+  Value* const x = node.tensor("self");
+  const auto rank = static_cast<std::size_t>(c.rank(x));
+  if (pairs.size() % 2 != 0 || pairs.size() / 2 > rank)
+    return broken_program("Length of pad must be even and at most twice the rank; found " +
+                          std::to_string(pairs.size()) + " for rank " + std::to_string(rank) + ".");
+  Sizes pre(rank, Dim(0));
+  Sizes post(rank, Dim(0));
+  for (std::size_t i = 0; i < pairs.size() / 2; ++i) {
+    pre[rank - 1 - i] = pairs[2 * i];
+    post[rank - 1 - i] = pairs[2 * i + 1];
+  }
+  if (rank == 0) return x;
+  return c.result(c.op(
+      "pad", {x}, Attributes({{"pre", std::move(pre)}, {"post", std::move(post)}, {"mode", mode}, {"value", value}})));
+}
+
+Result<Values> convert_constant_pad(AtenNode& node) {
+  Composer c(node);
+  TRY(Value * y, padded(node, c, node.sizes("pad"), "constant", node.real("value")));
+  return Values{y};
+}
+
+template <const char* mode>
+Result<Values> convert_mode_pad(AtenNode& node) {
+  Composer c(node);
+  TRY(Value * y, padded(node, c, node.sizes("padding"), mode, 0));
+  return Values{y};
+}
+
+Result<Values> convert_pad(AtenNode& node) {
+  Composer c(node);
+  const std::string mode = node.word("mode");
+  const char* const ours = mode == "constant"    ? "constant"
+                           : mode == "reflect"   ? "reflect"
+                           : mode == "replicate" ? "edge"
+                           : mode == "circular"  ? "wrap"
+                                                 : nullptr;
+  if (ours == nullptr) return broken_program("Unrecognised padding mode " + mode);
+  TRY(Value * y, padded(node, c, node.sizes("pad"), ours, node.has("value") ? node.real("value") : 0));
+  return Values{y};
+}
+
+Result<Values> convert_grid_sample(AtenNode& node) {
+  Composer c(node);
+  constexpr const char* modes[] = {"linear", "nearest", "cubic"};
+  constexpr const char* paddings[] = {"zeros", "border", "reflection"};
+  const std::int64_t mode = node.integer("interpolation_mode");
+  const std::int64_t padding = node.integer("padding_mode");
+  if (mode < 0 || mode > 2 || padding < 0 || padding > 2) return broken_program("grid_sampler has an unknown mode.");
+  return one(c, c.op("grid_sample", {node.tensor("input"), node.tensor("grid")},
+                     Attributes({{"mode", modes[mode]},
+                                 {"padding", paddings[padding]},
+                                 {"align_corners", node.flag("align_corners")}})));
+}
+
+constexpr char name_edge[] = "edge";
+constexpr char name_reflect[] = "reflect";
+constexpr Interpolation nearest1{"nearest", 1};
+constexpr Interpolation nearest2{"nearest", 2};
+constexpr Interpolation nearest3{"nearest", 3};
+constexpr Interpolation exact1{"nearest", 1, true};
+constexpr Interpolation exact2{"nearest", 2, true};
+constexpr Interpolation exact3{"nearest", 3, true};
+constexpr Interpolation linear1{"linear", 1};
+constexpr Interpolation linear2{"linear", 2};
+constexpr Interpolation linear3{"linear", 3};
+constexpr Interpolation cubic2{"cubic", 2};
+
+}  // namespace
+
+std::vector<AtenEntry> aten_resample_entries() {
+  return {
+      {"_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", convert_adaptive_avg_pool<2>},
+      {"_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", convert_adaptive_avg_pool<3>},
+      {"_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
+       convert_upsample<&exact1>},
+      {"_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+       convert_upsample_vec<&exact1>},
+      {"_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> "
+       "Tensor",
+       convert_upsample<&exact2>},
+      {"_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+       convert_upsample_vec<&exact2>},
+      {"_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, "
+       "float? "
+       "scales_w=None) -> Tensor",
+       convert_upsample<&exact3>},
+      {"_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+       convert_upsample_vec<&exact3>},
+      {"adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", convert_adaptive_avg_pool<1>},
+      {"adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", convert_adaptive_avg_pool<2>},
+      {"adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", convert_adaptive_avg_pool<3>},
+      {"avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool "
+       "count_include_pad=True) -> Tensor",
+       convert_avg_pool<1>},
+      {"avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool "
+       "count_include_pad=True, int? divisor_override=None) -> Tensor",
+       convert_avg_pool<2>},
+      {"avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool "
+       "count_include_pad=True, int? divisor_override=None) -> Tensor",
+       convert_avg_pool<3>},
+      {"constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", convert_constant_pad},
+      {"grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
+       "Tensor",
+       convert_grid_sample},
+      {"grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
+       "Tensor",
+       convert_grid_sample},
+      {"grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
+       "Tensor",
+       convert_grid_sample},
+      {"max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool "
+       "ceil_mode=False) -> Tensor",
+       convert_max_pool<1>},
+      {"max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool "
+       "ceil_mode=False) -> Tensor",
+       convert_max_pool<2>},
+      {"max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] "
+       "dilation=1, "
+       "bool ceil_mode=False) -> (Tensor, Tensor)",
+       convert_max_pool_indices},
+      {"max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool "
+       "ceil_mode=False) -> Tensor",
+       convert_max_pool<3>},
+      {"pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", convert_pad},
+      {"reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", convert_mode_pad<name_reflect>},
+      {"reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", convert_mode_pad<name_reflect>},
+      {"reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", convert_mode_pad<name_reflect>},
+      {"replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", convert_mode_pad<name_edge>},
+      {"replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", convert_mode_pad<name_edge>},
+      {"replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", convert_mode_pad<name_edge>},
+      {"upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
+       "scales_w=None) -> Tensor",
+       convert_upsample<&cubic2>},
+      {"upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> "
+       "Tensor",
+       convert_upsample_vec<&cubic2>},
+      {"upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
+       "scales_w=None) -> Tensor",
+       convert_upsample<&linear2>},
+      {"upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> "
+       "Tensor",
+       convert_upsample_vec<&linear2>},
+      {"upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
+       convert_upsample<&linear1>},
+      {"upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> "
+       "Tensor",
+       convert_upsample_vec<&linear1>},
+      {"upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
+       convert_upsample<&nearest1>},
+      {"upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+       convert_upsample_vec<&nearest1>},
+      {"upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+       convert_upsample<&nearest2>},
+      {"upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+       convert_upsample_vec<&nearest2>},
+      {"upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? "
+       "scales_w=None) -> Tensor",
+       convert_upsample<&nearest3>},
+      {"upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+       convert_upsample_vec<&nearest3>},
+      {"upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? "
+       "scales_h=None, float? scales_w=None) -> Tensor",
+       convert_upsample<&linear3>},
+      {"upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> "
+       "Tensor",
+       convert_upsample_vec<&linear3>},
+  };
+}
+
+}  // namespace polyphase

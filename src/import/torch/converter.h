@@ -1,0 +1,55 @@
+// AtenConverter: how one overload of ATen becomes IR nodes; the table of all of them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "import/compose/emitter.h"
+#include "import/torch/schema.h"
+
+namespace polyphase {
+
+class AtenNode;
+
+struct AtenEntry {
+  std::string_view schema;  // as torch.ops.aten.NAME.OVERLOAD._schema prints it, without "aten::"
+  // One value per result tensor, the entries of a result that is a list in order; a null stands for a result that we do
+  // not compute, which nobody may then use. What is wrong with the node is an Error that says why it is refused.
+  Result<Values> (*convert)(AtenNode&) = nullptr;
+  bool also_in_place = false;  // ATen has NAME_ of this overload, which writes the result into operand 0
+};
+
+struct AtenConverter {
+  std::string_view declaration;  // the entry's
+  AtenSchema schema;
+  Result<Values> (*convert)(AtenNode&) = nullptr;
+  bool in_place = false;  // made of an entry's `also_in_place`
+};
+
+// The families, one file each.
+std::vector<AtenEntry> aten_activation_entries();
+std::vector<AtenEntry> aten_arithmetic_entries();
+std::vector<AtenEntry> aten_convolution_entries();
+std::vector<AtenEntry> aten_create_entries();
+std::vector<AtenEntry> aten_matmul_entries();
+std::vector<AtenEntry> aten_norm_entries();
+std::vector<AtenEntry> aten_reduce_entries();
+std::vector<AtenEntry> aten_resample_entries();
+std::vector<AtenEntry> aten_shape_entries();
+
+class AtenTable {
+ public:
+  AtenTable();
+  // By the target of a program's node: "torch.ops.aten.relu.default". Null: there is none.
+  const AtenConverter* find(std::string_view target) const;
+  // "relu.default" → its converter.
+  const std::map<std::string, AtenConverter, std::less<>>& all() const { return converters_; }
+
+ private:
+  std::map<std::string, AtenConverter, std::less<>> converters_;
+};
+
+}  // namespace polyphase

@@ -1,0 +1,52 @@
+// The table of contents of the importer of PyTorch programs.
+#include "base/check.h"
+#include "import/torch/converter.h"
+
+namespace polyphase {
+namespace {
+
+constexpr std::string_view prefix = "torch.ops.aten.";
+
+// "add.Tensor" → "add_.Tensor", "relu" → "relu_"
+std::string in_place_name(const std::string& name) {
+  const auto dot = std::min(name.find('.'), name.size());
+  return name.substr(0, dot) + "_" + name.substr(dot);
+}
+
+std::string full_name(const std::string& name) {
+  return name.find('.') == std::string::npos ? name + ".default" : name;
+}
+
+}  // namespace
+
+AtenTable::AtenTable() {
+  const auto add = [this](AtenConverter converter) {
+    std::string name = full_name(converter.schema.name);
+    const bool fresh = converters_.emplace(std::move(name), std::move(converter)).second;
+    CHECK(fresh, "an overload has two converters");
+  };
+  for (auto* family :
+       {aten_activation_entries, aten_arithmetic_entries, aten_convolution_entries, aten_create_entries,
+        aten_matmul_entries, aten_norm_entries, aten_reduce_entries, aten_resample_entries, aten_shape_entries}) {
+    for (const AtenEntry& entry : family()) {
+      AtenConverter converter{entry.schema, parse_schema(entry.schema), entry.convert, false};
+      if (entry.also_in_place) {
+        AtenConverter writing = converter;
+        writing.in_place = true;
+        writing.schema.name = in_place_name(writing.schema.name);
+        writing.schema.parameters.at(0).alias = "a!";
+        writing.schema.result_aliases.at(0) = "a!";
+        add(std::move(writing));
+      }
+      add(std::move(converter));
+    }
+  }
+}
+
+const AtenConverter* AtenTable::find(std::string_view target) const {
+  if (target.substr(0, prefix.size()) != prefix) return nullptr;
+  const auto found = converters_.find(target.substr(prefix.size()));
+  return found == converters_.end() ? nullptr : &found->second;
+}
+
+}  // namespace polyphase

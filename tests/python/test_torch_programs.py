@@ -1,0 +1,216 @@
+"""Programs of torch.export (.pt2) against the module itself: every overload of the converters' table, with fixed and
+open sizes, as exported and decomposed."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import warnings
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch_cases import CASES, Case
+
+AUTO = torch.export.Dim.AUTO
+
+
+class Call(nn.Module):
+    """A function as a module, in eval mode."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs):
+        return self.function(*inputs)
+
+
+def export(module: nn.Module, inputs, dynamic=None, decomposed=False):
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        program = torch.export.export(module.eval(), tuple(inputs), dynamic_shapes=dynamic)
+        return program.run_decompositions() if decomposed else program
+
+
+def targets(program) -> set[str]:
+    found = set()
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            found |= {str(node.target) for node in module.graph.nodes if node.op == "call_function"}
+    return found
+
+
+def check(polyphase, folder, program, inputs, want, tolerance=2e-6, names=None):
+    path = folder / "model.pt2"
+    torch.export.save(program, path)
+    names = names or [f"input_{i}" for i in range(len(inputs))]
+    got = polyphase.run_arrays(path, {name: tensor.detach().numpy() for name, tensor in zip(names, inputs)}, folder)
+    want = [want] if isinstance(want, torch.Tensor) else list(want)
+    assert len(got) == len(want)
+    for i, expected in enumerate(want):
+        expected, found = expected.detach().numpy(), got[f"output_{i}"]
+        assert found.dtype == expected.dtype
+        assert found.shape == expected.shape
+        scale = max(float(np.abs(expected[np.isfinite(expected)]).max(initial=0)), 1e-6) if expected.dtype.kind == "f" else 1
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("form", ["static", "dynamic", "decomposed"])
+def test_overloads(polyphase, tmp_path, case: Case, form: str):
+    torch.manual_seed(1)
+    inputs = case.inputs()
+    dynamic = None
+    if form == "dynamic":
+        if case.static_only:
+            return
+        dynamic = {"inputs": tuple({axis: AUTO for axis in range(x.dim())} for x in inputs)}
+    module = case.make() if isinstance(case.make(), nn.Module) else Call(case.make())
+    program = export(module, [x.clone() for x in inputs], None if not isinstance(module, Call) else dynamic, form == "decomposed")
+    names = None if isinstance(module, Call) else case.names
+    want = module.eval()(*[x.clone() for x in inputs])
+    want = [want] if isinstance(want, torch.Tensor) else list(want)
+    check(polyphase, tmp_path, program, inputs, want, case.tolerance, names or [f"inputs_{i}" for i in range(len(inputs))])
+
+
+def test_every_overload_has_a_case(polyphase):
+    """And each declaration is PyTorch's own."""
+    listed = json.loads(polyphase("converters", "--json").stdout)["converters"]
+    exercised = set()
+    for case in CASES:
+        module = case.make() if isinstance(case.make(), nn.Module) else Call(case.make())
+        for decomposed in (False, True):
+            exercised |= targets(export(module, case.inputs(), None, decomposed))
+    missing = []
+    for entry in listed:
+        _, name, overload = entry["name"].split(".")
+        packet = getattr(torch.ops.aten, name, None)
+        assert packet is not None and overload in packet.overloads(), entry["name"]
+        schema = str(getattr(packet, overload)._schema).removeprefix("aten::")
+        if entry["in_place"]:
+            assert "(a!) self" in schema
+        else:
+            assert entry["declaration"] == schema
+            if entry["name"] not in exercised:
+                missing.append(entry["name"])
+    assert len(listed) >= 200
+    assert not missing, missing
+
+
+class Skip(nn.Module):
+    """As large as that skip connection."""
+
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Conv2d(3, 6, 3, stride=2, padding=1)
+        self.up = nn.ConvTranspose2d(6, 4, 3, stride=2, padding=1)
+
+    def forward(self, x, skips):
+        return self.up(torch.relu(self.down(x)), output_size=skips["first"][0].shape[2:]) + skips["first"][0]
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_one_engine_for_odd_and_even_output_sizes(polyphase, tmp_path, decomposed):
+    module = Skip().eval()
+    shapes = ({0: AUTO, 2: AUTO, 3: AUTO}, {"first": [{0: AUTO, 2: AUTO, 3: AUTO}]})
+    x, skip = torch.randn(2, 3, 16, 16), torch.randn(2, 4, 16, 15)
+    torch.export.save(export(module, (x, {"first": [skip]}), shapes, decomposed), tmp_path / "model.pt2")
+    engine = tmp_path / "model.ppe"
+    polyphase("compile", tmp_path / "model.pt2", "-o", engine)
+    for height, width in ((16, 15), (15, 16), (15, 15), (16, 16)):
+        skip = torch.randn(2, 4, height, width)
+        got = polyphase.run_arrays(engine, {"x": x.numpy(), "skips.first.0": skip.numpy()}, tmp_path)["output_0"]
+        np.testing.assert_allclose(got, module(x, {"first": [skip]}).detach().numpy(), rtol=1e-5, atol=1e-5)
+    np.savez(tmp_path / "in.npz", **{"x": x.numpy(), "skips.first.0": np.zeros((2, 4, 18, 16), np.float32)})
+    said = polyphase("run", engine, "--inputs", tmp_path / "in.npz", expect=1).stderr
+    assert "output padding must be smaller than either stride or dilation" in said
+
+
+def test_in_place_writes(polyphase, tmp_path):
+    def written(x):
+        y = x * 2
+        y.add_(1).relu_()
+        return y + x
+
+    x = torch.randn(3, 4)
+    check(polyphase, tmp_path, export(Call(written), [x]), [x], written(x), names=["inputs_0"])
+
+    def shared(x):
+        y = x * 2
+        view = y[0]
+        y.add_(1)
+        return view + 1
+
+    torch.export.save(export(Call(shared), [x]), tmp_path / "shared.pt2")
+    said = polyphase("check", tmp_path / "shared.pt2", expect=4).stdout
+    assert "shares and is read later" in said
+    program = export(Call(shared), [x]).run_decompositions({})
+    check(polyphase, tmp_path, program, [x], shared(x), names=["inputs_0"])
+
+
+def test_tied_and_normalised_weights(polyphase, tmp_path):
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(5, 5)
+            self.second = nn.Linear(5, 5)
+            self.second.weight = self.first.weight
+            self.up = nn.utils.parametrizations.weight_norm(nn.ConvTranspose1d(5, 3, 4, 2, 1))
+            self.old = nn.utils.weight_norm(nn.Conv1d(3, 2, 3))
+            self.register_buffer("scale", torch.rand(2, 1), persistent=False)
+
+        def forward(self, x):
+            y = self.second(torch.tanh(self.first(x)))
+            return self.old(self.up(y.transpose(1, 2))) * self.scale
+
+    module, x = Tied(), torch.randn(2, 7, 5)
+    check(polyphase, tmp_path, export(module, [x]), [x], module(x), 1e-5, names=["x"])
+    graph = polyphase("compile", tmp_path / "model.pt2", "-o", tmp_path / "m.ppe", "--print-after", "all").stdout
+    last = graph[graph.rindex("graph "):]
+    assert "reduce_l2" not in last  # the norm became a weight
+
+
+def saved(function, *inputs) -> bytes:
+    file = io.BytesIO()
+    torch.export.save(export(Call(function), list(inputs)), file)
+    return file.getvalue()
+
+
+def test_what_is_no_program_is_told_what_to_do(polyphase, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.save(torch.jit.trace(nn.ReLU(), torch.ones(2)), tmp_path / "script.pt")
+    torch.save({"weight": torch.ones(3)}, tmp_path / "state.pt")
+    for name, words in (("script.pt", "this is a TorchScript archive"), ("state.pt", "such as a state_dict, but no network")):
+        said = polyphase("compile", tmp_path / name, "-o", tmp_path / "x.ppe", expect=1).stderr
+        assert words in said
+        assert "torch.export.save(torch.export.export(module, inputs)" in said
+    assert not (tmp_path / "x.ppe").exists()
+
+
+def test_every_cut_and_many_flips_are_refused_or_right(polyphase, tmp_path):
+    whole = saved(lambda x: F.conv_transpose2d(x, torch.ones(2, 3, 2, 2), stride=2), torch.randn(1, 2, 3, 3))
+    path = tmp_path / "cut.pt2"
+    for length in range(0, len(whole), max(1, len(whole) // 40)):
+        path.write_bytes(whole[:length])
+        polyphase("check", path, expect=1)
+    random = np.random.default_rng(1)
+    for _ in range(60):
+        broken = bytearray(whole)
+        broken[random.integers(len(whole))] ^= 1 << random.integers(8)
+        path.write_bytes(broken)
+        done = subprocess.run([str(polyphase.path), "check", str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1, 4), done.stderr
+
+
+def test_missing_operators_are_listed(polyphase, tmp_path):
+    (tmp_path / "m.pt2").write_bytes(saved(lambda x: torch.linalg.inv(x) + torch.linalg.det(x), torch.eye(3)))
+    said = polyphase("check", tmp_path / "m.pt2", expect=4).stdout
+    assert "run_decompositions" in said
+    said = polyphase("compile", tmp_path / "m.pt2", "-o", tmp_path / "m.ppe", expect=1).stderr
+    assert "the program uses operators that Polyphase lacks: " in said
+    assert "linalg" in said

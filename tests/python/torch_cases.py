@@ -1,0 +1,298 @@
+"""One small use of each ATen overload that the importer of programs takes: the call, and its operands."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+aten = torch.ops.aten
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    make: Callable[[], object]  # a function of the inputs, or a module
+    inputs: Callable[[], list[torch.Tensor]]
+    tolerance: float = 3e-6
+    static_only: bool = False  # PyTorch itself fixes the sizes, or they must be fixed
+    names: list[str] | None = None
+
+
+CASES: list[Case] = []
+
+
+def use(overload: str, call: Callable, *inputs, label: str = "", tolerance: float = 3e-6, static_only: bool = False):
+    """`call` gets the overload, then the operands."""
+    name, _, variant = overload.partition(".")
+    op = getattr(getattr(aten, name), variant or "default")
+    made = [x() if callable(x) else x for x in inputs]
+    CASES.append(Case(overload + label, lambda: lambda *given: call(op, *given), lambda: [x.clone() for x in made], tolerance, static_only))
+
+
+def reals(*shape):
+    return torch.linspace(-2, 2, max(1, int(torch.tensor(shape).prod()) if shape else 1)).roll(3).reshape(shape)
+
+
+def positive(*shape):
+    return reals(*shape).abs() + 0.25
+
+
+def inside(*shape):
+    return reals(*shape) * 0.45
+
+
+def whole(*shape, low=-5, high=6):
+    count = int(torch.tensor(shape).prod()) if shape else 1
+    return (torch.arange(count) * 7 % (high - low) + low).reshape(shape)
+
+
+def noise(*shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+X = reals(3, 4)
+
+for unary in ("abs acosh alpha_dropout asinh atan bitwise_not ceil cos cosh erf exp exp2 expm1 floor hardsigmoid hardswish isinf isnan "
+              "log_sigmoid logical_not mish neg relu relu6 round selu sigmoid sign silu sin sinh square tan tanh trunc hardtanh elu "
+              "softplus leaky_relu gelu celu").split():
+    if unary == "acosh":
+        use(unary, lambda op, x: op(x), positive(3, 4) + 1, tolerance=1e-5)
+    elif unary == "bitwise_not":
+        use(unary, lambda op, x, y: (op(x), op(y)), whole(3, 4), whole(3, 4) > 0)
+    elif unary == "alpha_dropout":
+        use(unary, lambda op, x: op(x, 0.5, False) + 1, X)
+    else:
+        use(unary, lambda op, x: op(x), X, tolerance=1e-5)
+for unary in "acos asin atanh".split():
+    use(unary, lambda op, x: op(x), inside(3, 4), tolerance=1e-5)
+for unary in "log log10 log1p log2 reciprocal rsqrt sqrt".split():
+    use(unary, lambda op, x: op(x), positive(3, 4))
+use("exp", lambda op, x: op(x), whole(3, 4), label="/integers")
+use("floor", lambda op, x: op(x), whole(3, 4), label="/integers")
+for dropout in ("dropout", "feature_dropout"):
+    use(dropout, lambda op, x: op(x, 0.5, False) + 1, X)
+use("elu", lambda op, x: op(x, 0.7, 1.2, 0.9), X, label="/scaled")
+use("softplus", lambda op, x: op(x, 2.0, 3.0), X, label="/threshold")
+use("gelu", lambda op, x: op(x, approximate="tanh"), X, label="/tanh")
+use("glu", lambda op, x: op(x, 1), X)
+use("prelu", lambda op, x, w: op(x, w), reals(2, 3, 4), positive(3))
+use("clamp", lambda op, x: op(x, -0.5, 1), X)
+use("clamp", lambda op, x: op(x, None, 2), whole(3, 4), label="/integers")
+use("clamp.Tensor", lambda op, x, a: op(x, a, a + 1), X, inside(4))
+use("clamp_min", lambda op, x: op(x, 0.25), X)
+use("clamp_max", lambda op, x: op(x, 0.25), X)
+
+for binary in ("add.Tensor sub.Tensor mul.Tensor div.Tensor rsub.Tensor maximum minimum eq.Tensor ne.Tensor lt.Tensor le.Tensor gt.Tensor "
+               "ge.Tensor remainder.Tensor fmod.Tensor").split():
+    use(binary, lambda op, x, y: op(x, y), X, positive(4))
+    use(binary, lambda op, x, y: op(x, y), whole(3, 4), positive(4), label="/mixed")
+for binary in "add.Scalar sub.Scalar mul.Scalar div.Scalar rsub.Scalar eq.Scalar ne.Scalar lt.Scalar le.Scalar gt.Scalar ge.Scalar remainder.Scalar fmod.Scalar".split():
+    use(binary, lambda op, x: op(x, 1.5), X)
+    use(binary, lambda op, x: op(x, 2), whole(3, 4), label="/integers")
+use("add.Tensor", lambda op, x, y: op(x, y, alpha=0.5), X, X.flip(0), label="/alpha")
+use("sub.Tensor", lambda op, x, y: op(x, y, alpha=3), whole(3, 4), whole(4), label="/alpha")
+use("add.Tensor", lambda op, x: op(x, x.shape[0]), X, label="/size")
+use("add.Tensor", lambda op, x, y: op(x, y), X.half(), X.flip(0), label="/f16 and f32", tolerance=1e-3)
+use("mul.Tensor", lambda op, x, y: op(x, y), X.half(), torch.tensor(2.5), label="/rank 0", tolerance=1e-3)
+for mode in (None, "floor", "trunc"):
+    use("div.Tensor_mode", lambda op, x, y, mode=mode: op(x, y, rounding_mode=mode), X, positive(4), label=f"/{mode}")
+    use("div.Tensor_mode", lambda op, x, y, mode=mode: op(x, y, rounding_mode=mode), whole(3, 4), torch.tensor([3, -2, 4, 5]), label=f"/{mode}/integers")
+    use("div.Scalar_mode", lambda op, x, mode=mode: op(x, 1.5, rounding_mode=mode), X, label=f"/{mode}")
+use("floor_divide", lambda op, x, y: op(x, y), X, positive(4))
+use("pow.Tensor_Scalar", lambda op, x: (op(x, 2), op(x, 3), op(x, 1), op(x.abs(), 0.5), op(x.abs(), 1.7)), X, tolerance=1e-5)
+use("pow.Tensor_Scalar", lambda op, x: op(x, 3), whole(3, 4), label="/integers")
+use("pow.Tensor_Tensor", lambda op, x, y: op(x, y), positive(3, 4), X, tolerance=1e-5)
+use("pow.Scalar", lambda op, x: op(2.5, x), X, tolerance=1e-5)
+for logical in "logical_and logical_or logical_xor".split():
+    use(logical, lambda op, x, y: op(x, y), X.round(), whole(4))
+for bitwise in "bitwise_and.Tensor bitwise_or.Tensor bitwise_xor.Tensor".split():
+    use(bitwise, lambda op, x, y: op(x, y), whole(3, 4), whole(4))
+    use(bitwise, lambda op, x, y: op(x, y), whole(3, 4) > 0, whole(4) > 0, label="/bools")
+use("where.self", lambda op, x, y: op(x > 0, x, y), X, whole(4))
+use("where.ScalarOther", lambda op, x: op(x > 0, x, 2.0), X)
+use("where.ScalarSelf", lambda op, x: op(x > 0, 2.0, x), X)
+use("where.Scalar", lambda op, x: op(x > 0, 2.0, 3.0), X)
+use("masked_fill.Scalar", lambda op, x: op(x, x > 0, float("-inf")), X)
+use("masked_fill.Tensor", lambda op, x, v: op(x, x > 0, v), X, torch.tensor(0.5))
+use("addcmul", lambda op, x, y, z: op(x, y, z, value=0.5), X, X + 1, positive(4))
+use("addcdiv", lambda op, x, y, z: op(x, y, z, value=0.5), X, X + 1, positive(4))
+use("lerp.Scalar", lambda op, x, y: op(x, y, 0.3), X, X + 1)
+
+Y = reals(2, 3, 4)
+use("_to_copy", lambda op, x: op(x, dtype=torch.float64), X)
+use("to.dtype", lambda op, x: op(x, torch.int32), X)
+use("to.device", lambda op, x: op(x, torch.device("cpu"), torch.float64), X)
+use("to.dtype_layout", lambda op, x: op(x, dtype=torch.float16), X, tolerance=1e-3)
+use("to.other", lambda op, x, y: op(x, y), X, whole(2))
+use("type_as", lambda op, x, y: op(x, y), X, whole(2))
+for same in "alias clone contiguous detach lift_fresh_copy".split():
+    use(same, lambda op, x: op(x) + 1, X)
+use("view", lambda op, x: op(x, [x.shape[0], -1]), Y)
+use("_unsafe_view", lambda op, x: op(x, [-1, x.shape[2]]), Y)
+use("reshape", lambda op, x: op(x, [-1]), Y)
+use("flatten.using_ints", lambda op, x: (op(x, 1), op(x, 0, 1), op(x)), Y)
+use("unflatten.int", lambda op, x: op(x, 2, [2, -1]), Y)
+use("squeeze", lambda op, x: op(x), reals(2, 1, 3, 1), static_only=True)
+use("squeeze.dim", lambda op, x: op(x, 1), reals(2, 1, 3), static_only=True)
+use("squeeze.dims", lambda op, x: op(x, [1, -1]), reals(2, 1, 3, 1), static_only=True)
+use("unsqueeze", lambda op, x: (op(x, 0), op(x, -1)), X)
+use("permute", lambda op, x: op(x, [2, 0, -2]), Y)
+use("transpose.int", lambda op, x: op(x, 0, -1), Y)
+use("t", lambda op, x: op(x), X)
+use("movedim.int", lambda op, x: op(x, 0, 2), Y)
+use("movedim.intlist", lambda op, x: op(x, [0, 2], [2, 0]), Y)
+use("expand", lambda op, x: op(x.unsqueeze(1), [2, -1, 3, -1]), X)
+use("expand_as", lambda op, x, y: op(x, y), reals(4), X)
+use("repeat", lambda op, x: op(x, [2, 1, 3]), X)
+use("tile", lambda op, x: op(x, [2]), X)
+use("cat", lambda op, x, y: (op([x, y], 1), op([x, y], -1)), X, whole(3, 2))
+use("concat", lambda op, x, y: op([x, y]), X, reals(2, 4))
+use("stack", lambda op, x, y: op([x, y], -1), X, X + 1)
+use("split.Tensor", lambda op, x: tuple(op(x, 2, 1)), reals(3, 5), static_only=True)
+use("chunk", lambda op, x: tuple(op(x, 3, 1)), reals(3, 7), static_only=True)
+use("split_with_sizes", lambda op, x: tuple(op(x, [1, 3], 1)), X, static_only=True)
+use("unbind.int", lambda op, x: tuple(op(x, 0)), X, static_only=True)
+use("select.int", lambda op, x: (op(x, 1, 2), op(x, 0, -1)), Y)
+use("slice.Tensor", lambda op, x: (op(x, 1, 1, 3), op(x, 2, -3, -1), op(x, 2, 0, 9223372036854775807, 2), op(x, 0, 1, 100)), Y)
+use("narrow", lambda op, x: op(x, 2, 1, 2), Y)
+use("index_select", lambda op, x, i: op(x, 1, i), X, torch.tensor([3, 0, 0]))
+use("gather", lambda op, x, i: op(x, 1, i), X, whole(3, 2, low=0, high=4))
+use("embedding", lambda op, w, i: op(w, i), X, whole(2, 3, low=0, high=3))
+use("flip", lambda op, x: op(x, [0, -1]), Y)
+use("roll", lambda op, x: (op(x, [1, -1], [0, 2]), op(x, [5])), Y)
+use("pixel_shuffle", lambda op, x: op(x, 2), reals(2, 8, 3, 2))
+use("pixel_shuffle", lambda op, x: op(x, 2), reals(8, 3, 2), label="/unbatched")
+use("pixel_unshuffle", lambda op, x: op(x, 2), reals(2, 2, 4, 6))
+
+for fold in "sum mean prod max min all any".split():
+    use(fold, lambda op, x: op(x), positive(2, 3))
+for fold in "sum.dim_IntList mean.dim amax amin".split():
+    use(fold, lambda op, x: (op(x, [1], True), op(x, [0, -1])), Y)
+use("sum.dim_IntList", lambda op, x: op(x, None), whole(3, 4), label="/integers")
+for fold in "max.dim min.dim any.dim all.dim prod.dim_int".split():
+    use(fold, lambda op, x: op(x, 1), Y)
+use("max.dim", lambda op, x: op(x, 0, True), Y, label="/keep")
+for fold in "argmax argmin".split():
+    use(fold, lambda op, x: (op(x, 1), op(x, 0, True), op(x)), Y)
+for spread in "var.correction std.correction var_mean.correction".split():
+    use(spread, lambda op, x: op(x, [1, 2], correction=0), noise(2, 3, 4))
+    use(spread, lambda op, x: op(x, [1], keepdim=True), noise(2, 3, 4), label="/keep")
+use("var.dim", lambda op, x: op(x, [1], False), noise(2, 3, 4))
+use("linalg_vector_norm", lambda op, x: (op(x), op(x, 1, [1]), op(x, float("inf"), [0], True), op(x, 3)), X, tolerance=1e-5)
+use("cumsum", lambda op, x: op(x, 1), X)
+use("topk", lambda op, x: op(x, 2, 1), X)
+use("sort", lambda op, x: (*op(x, 1), *op(x, 0, True)), X)
+for soft in "softmax.int log_softmax.int".split():
+    use(soft, lambda op, x: (op(x, 1), op(x, -1, torch.float64)), X)
+for soft in "_softmax _log_softmax".split():
+    use(soft, lambda op, x: op(x, 1, False), X)
+
+use("matmul", lambda op, x, y: op(x, y), noise(2, 3, 4), noise(4, 5))
+use("matmul", lambda op, x, y: op(x, y), noise(4), noise(2, 4, 5), label="/vector")
+use("mm", lambda op, x, y: op(x, y), noise(3, 4), noise(4, 5))
+use("bmm", lambda op, x, y: op(x, y), noise(2, 3, 4), noise(2, 4, 5))
+use("addmm", lambda op, b, x, y: op(b, x, y, beta=0.5, alpha=2), noise(5), noise(3, 4), noise(4, 5))
+use("baddbmm", lambda op, b, x, y: op(b, x, y), noise(2, 3, 5), noise(2, 3, 4), noise(2, 4, 5))
+use("linear", lambda op, x, w, b: (op(x, w, b), op(x, w)), noise(2, 3, 4), noise(5, 4), noise(5))
+ATTENDED = (noise(2, 3, 5, 4), noise(2, 3, 6, 4), noise(2, 3, 6, 7))
+use("scaled_dot_product_attention", lambda op, q, k, v: op(q, k, v), *ATTENDED, static_only=True)
+use("scaled_dot_product_attention", lambda op, q, k, v, m: op(q, k, v, m), *ATTENDED, noise(5, 6), label="/bias", static_only=True)
+use("scaled_dot_product_attention", lambda op, q, k, v, m: op(q, k, v, m > 0), *ATTENDED, reals(5, 6), label="/mask", static_only=True)
+use("scaled_dot_product_attention", lambda op, q, k, v: op(q, k, v, None, 0.0, True, scale=0.3), *ATTENDED, label="/causal", static_only=True)
+use("scaled_dot_product_attention", lambda op, q, k, v: op(q, k, v), noise(3, 5, 4), noise(3, 6, 4), noise(3, 6, 4), label="/rank 3", static_only=True)
+
+STATISTICS = (noise(2, 3, 4, 5), positive(3), reals(3), reals(3), positive(3))
+use("batch_norm", lambda op, x, w, b, m, v: op(x, w, b, m, v, False, 0.1, 1e-5, False), *STATISTICS)
+use("batch_norm", lambda op, x, w, b, m, v: op(x, None, None, m, v, False, 0.1, 1e-5, False) + w[0] + b[0], *STATISTICS, label="/plain")
+use("native_batch_norm", lambda op, x, w, b, m, v: op(x, w, b, m, v, False, 0.1, 1e-5)[0], *STATISTICS)
+use("_native_batch_norm_legit_no_training", lambda op, x, w, b, m, v: op(x, w, b, m, v, 0.1, 1e-5)[0], *STATISTICS)
+use("instance_norm", lambda op, x, w, b, m, v: op(x, w, b, None, None, True, 0.1, 1e-5, False) + m[0] + v[0], *STATISTICS, tolerance=1e-5)
+use("instance_norm", lambda op, x, w, b, m, v: op(x, w, b, m, v, False, 0.1, 1e-5, False), *STATISTICS, label="/statistics")
+use("group_norm", lambda op, x, w, b: op(x, 2, w, b), noise(2, 4, 3, 5), positive(4), reals(4), tolerance=1e-5, static_only=True)
+use("native_group_norm", lambda op, x, w, b: op(x, w, b, 2, 4, 15, 2, 1e-5)[0], noise(2, 4, 3, 5), positive(4), reals(4), tolerance=1e-5, static_only=True)
+use("layer_norm", lambda op, x, w, b: op(x, [3, 5], w, b), noise(2, 3, 5), positive(3, 5), reals(3, 5), tolerance=1e-5, static_only=True)
+use("native_layer_norm", lambda op, x, w, b: op(x, [5], w, b, 1e-5)[0], noise(2, 3, 5), positive(5), reals(5), tolerance=1e-5, static_only=True)
+use("rms_norm", lambda op, x, w: (op(x, [5], w), op(x, [5], None, 1e-3)), noise(2, 3, 5), positive(5), tolerance=1e-5, static_only=True)
+use("_weight_norm", lambda op, v, g: op(v, g, 0), noise(3, 4, 2), positive(3, 1, 1))
+
+for rank, sizes in ((1, (9,)), (2, (9, 8)), (3, (6, 7, 5))):
+    images = noise(2, 3, *sizes)
+    for pool in ("max", "avg"):
+        use(f"{pool}_pool{rank}d", lambda op, x, r=rank: (op(x, [3] * r, [2] * r, [1] * r), op(x, [2]), op(x, [3] * r, [2] * r, [0] * r, ceil_mode=True)), images)
+        use(f"{pool}_pool{rank}d", lambda op, x, r=rank: op(x, [2] * r), images[0], label="/unbatched")
+    use(f"avg_pool{rank}d", lambda op, x, r=rank: op(x, [3] * r, [2] * r, [1] * r, count_include_pad=False), images, label="/without padding")
+    use(f"adaptive_avg_pool{rank}d", lambda op, x, r=rank: (op(x, [1] * r), op(x, [4] * r)), images, static_only=True)
+    scales = (2.0, 1.5, 2.0)[:rank]
+    larger = [11, 16, 9][:rank]
+    linear = {1: "upsample_linear1d", 2: "upsample_bilinear2d", 3: "upsample_trilinear3d"}[rank]
+    for nearest in (f"upsample_nearest{rank}d", f"_upsample_nearest_exact{rank}d"):
+        use(nearest, lambda op, x, to=larger: op(x, to), images, static_only=True)
+        use(f"{nearest}.vec", lambda op, x, s=scales: op(x, None, s), images)
+    for smooth in (linear, *(["upsample_bicubic2d"] if rank == 2 else [])):
+        use(smooth, lambda op, x, to=larger: (op(x, to, True), op(x, to, False)), images, static_only=True, tolerance=1e-5)
+        use(f"{smooth}.vec", lambda op, x, s=scales: op(x, None, False, s), images, tolerance=1e-5)
+        use(f"{smooth}.vec", lambda op, x, to=larger: op(x, to, True, None), images, label="/sizes", static_only=True, tolerance=1e-5)
+    use(f"reflection_pad{rank}d", lambda op, x, r=rank: op(x, [2, 1] * r), images)
+    use(f"replication_pad{rank}d", lambda op, x, r=rank: op(x, [2, 1] * r), images)
+use("upsample_nearest2d", lambda op, x: op(x, [18, 16], 2.0, 2.0), noise(2, 3, 9, 8), label="/scales", static_only=True)
+use("max_pool2d", lambda op, x: op(x, [3], [1], [1], [2]), noise(2, 3, 9, 8), label="/dilated")
+use("max_pool2d_with_indices", lambda op, x: op(x, [3, 2], [2, 2], [1, 0]), noise(2, 3, 9, 8))
+use("avg_pool2d", lambda op, x: op(x, [3, 2], [2], [1, 1], False, True, 5), noise(2, 3, 9, 8), label="/divisor")
+use("_adaptive_avg_pool2d", lambda op, x: op(x, [3, 5]), noise(2, 3, 9, 8), static_only=True)
+use("_adaptive_avg_pool3d", lambda op, x: op(x, [2, 3, 4]), noise(2, 3, 6, 7, 5), static_only=True)
+use("constant_pad_nd", lambda op, x: (op(x, [1, 2, -1, 0], 0.5), op(x, [1, 1])), Y)
+for mode in "constant reflect replicate circular".split():
+    use("pad", lambda op, x, mode=mode: op(x, [1, 2, 2, 1], mode), noise(2, 3, 4, 5), label=f"/{mode}")
+GRID = torch.stack([noise(2, 4, 5), noise(2, 5, 4).transpose(1, 2)], -1) * 0.8
+for mode in range(3):
+    use("grid_sampler", lambda op, x, g, m=mode: op(x, g, m, m, m == 1), noise(2, 3, 6, 7), GRID, label=f"/{mode}", tolerance=1e-5)
+use("grid_sampler_2d", lambda op, x, g: op(x, g, 0, 0, False), noise(2, 3, 6, 7), GRID, tolerance=1e-5)
+use("grid_sampler_3d", lambda op, x, g: op(x, g, 0, 1, True), noise(1, 2, 4, 5, 3), noise(1, 2, 3, 2, 3) * 0.7, tolerance=1e-5)
+
+for rank in (1, 2, 3):
+    image, kernel, stride = noise(2, 4, *[7, 6, 5][:rank]), noise(6, 2, *[3, 2, 3][:rank]), [2, 1, 2][:rank]
+    use(f"conv{rank}d", lambda op, x, w, b, s=stride: op(x, w, b, s, [1], [1], 2), image, kernel, reals(6), static_only=True, tolerance=1e-5)
+    use(f"conv{rank}d.padding", lambda op, x, w, b: (op(x, w, b, [1], "same", [2], 2), op(x, w, None, [2], "valid", [1], 2)), image, kernel, reals(6), static_only=True, tolerance=1e-5)
+    use(f"conv{rank}d", lambda op, x, w, b: op(x, w, b, [1], [0], [1], 2), image[0], kernel, reals(6), label="/unbatched", static_only=True, tolerance=1e-5)
+    back = noise(4, 3, *[3, 4, 2][:rank])
+    up = f"conv_transpose{rank}d" + ("" if rank == 1 else ".input")
+    use(up, lambda op, x, w, b, r=rank: op(x, w, b, [2] * r, [1] * r, [1] * r, 2, [2] * r), image, back, reals(6), static_only=True, tolerance=1e-5)
+    use(up, lambda op, x, w, b: op(x, w, None, [3], [0], [2]) + b[0], image[0], back, reals(6), label="/unbatched", static_only=True, tolerance=1e-5)
+    for name in ("convolution", "convolution_overrideable"):
+        if name == "convolution":
+            use(name, lambda op, x, w, b, r=rank: op(x, w, b, [2] * r, [1] * r, [1] * r, True, [1] * r, 2), image, back, reals(6), label=f"/up {rank}", static_only=True, tolerance=1e-5)
+            use(name, lambda op, x, w, b, r=rank: op(x, w, b, [2] * r, [1] * r, [1] * r, False, [0] * r, 2), image, kernel, reals(6), label=f"/down {rank}", static_only=True, tolerance=1e-5)
+
+use("arange", lambda op, x: x + op(4), X)
+use("arange.start", lambda op, x: x + op(1, 5), X)
+use("arange.start_step", lambda op, x: x + op(7, -1, -2), X)
+use("arange.start_step", lambda op, x: x + op(0.5, 2.5, 0.5), X, label="/reals")
+use("arange", lambda op, x: op(x.shape[1]) + x, X, label="/size")
+for fill in "zeros ones".split():
+    use(fill, lambda op, x: x + op([x.shape[1]]), X)
+    use(f"{fill}_like", lambda op, x: x + op(x, dtype=torch.float64), X)
+    use(f"new_{fill}", lambda op, x: op(x, [2, x.shape[0]]), X)
+use("full", lambda op, x: x + op([x.shape[1]], 2.5), X)
+use("full_like", lambda op, x: x + op(x, 3), X)
+use("new_full", lambda op, x: op(x, [2, x.shape[0]], 1.5), X)
+use("scalar_tensor", lambda op, x: x + op(2.5), X)
+for half in "tril triu".split():
+    use(half, lambda op, x: (op(x), op(x, 1)), Y)
+
+
+class Small(nn.Module):
+    """What GANs and U-Nets are made of."""
+
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.SiLU())
+        self.up = nn.Sequential(nn.ConvTranspose2d(8, 4, 4, 2, 1), nn.GroupNorm(2, 4), nn.LeakyReLU(0.2, inplace=True), nn.Upsample(scale_factor=2, mode="bilinear"), nn.PixelShuffle(2))
+
+    def forward(self, x):
+        return torch.tanh(self.up(self.down(x)))
+
+
+CASES.append(Case("network", Small, lambda: [noise(2, 3, 12, 10)], 1e-5, names=["x"]))
