@@ -29,8 +29,12 @@ CODES = {
 # What the user was doing: the first pattern that the file's path has. {} is the file's own name, for operators.
 GROUPS = [
     (r"src/wire/cut_model|src/api/extract|apps/cli/command_extract", "Cutting a part out of a model"),
+    (r"src/wire/zip_archive|src/import/torch/(archive|guards|importer|program_read|sym_expr|input_names)\.", "Reading a program of torch.export"),
+    (r"src/import/torch/(aten_node|translate|schema|table)\.", "Any operator of a program"),
+    (r"src/import/torch/(?:convert_)?(\w+)\.", "Operators of a program: {}"),
     (r"src/wire/|src/import/onnx/(importer|import_onnx|opsets|functions|input_shapes)\.", "Reading an ONNX model"),
-    (r"src/import/onnx/(missing|translate|node_context|composer|fixed_values|subgraph)", "Any operator of an ONNX model"),
+    (r"src/import/onnx/(missing|translate|node_context|subgraph)", "Any operator of an ONNX model"),
+    (r"src/import/compose/", "Any operator of an ONNX model"),
     (r"src/import/onnx/(branch|loop|scan)\.", "If, Loop and Scan of an ONNX model"),
     (r"src/import/onnx/(?:convert_)?(\w+)\.", "Operators of an ONNX model: {}"),
     (r"src/ops/conv_transpose_torch\.", "ConvTranspose as PyTorch has it"),
@@ -50,12 +54,14 @@ GROUPS = [
     (r"python/", "Python"),
     (r"apps/cli/", "Command line"),
 ]
-ORDER = ["Reading an ONNX model", "Any operator of an ONNX model", "If, Loop", "Operators of an ONNX model", "ConvTranspose", "Any operator", "Operator rules", "Compiling",
+ORDER = ["Reading an ONNX model", "Any operator of an ONNX model", "If, Loop", "Operators of an ONNX model", "Reading a program", "Any operator of a program", "Operators of a program", "ConvTranspose", "Any operator", "Operator rules", "Compiling",
          "Cutting", "Engine files", "Running", "Command line", "Arrays", "C API", "Python", "DLPack", "Sizes and graphs", "Graphs in memory"]
 # What a group of messages has in common.
 ABOUT = {
     "Reading an ONNX model": "The file itself, its opset, its inputs and outputs, and the weights in it or beside it. The trail at the end of a message names the file.",
     "Any operator of an ONNX model": "These begin with the node's name and end with its operator and the version that the model means.",
+    "Reading a program of torch.export": "The archive (.pt2), the network and the weights in it. Nothing in it is run. The trail at the end of a message names the file.",
+    "Any operator of a program": "These begin with the node's name and end with its operator and the line of the module that it came from.",
     "Any operator": "Rules that many operators share, in the words of `docs/operators.md`. A size that is known only when the model runs is checked then, with the same words.",
     "ConvTranspose as PyTorch has it": "The messages are PyTorch's own, so that a search for them finds both.",
     "Engine files: a program that contradicts itself": "The bytes are as they were written, but no compiler writes such a program: the file was made or changed by something else.",
@@ -153,6 +159,8 @@ def hint_of(refusal: Refusal, on_the_way: dict[str, Text]) -> Text:
         pass
     elif refusal.file.startswith(("src/import/onnx/", "src/ops/conv_transpose_onnx", "src/ops/onnx_window")):
         giver = "src/import/onnx/translate.cpp:translate_node"
+    elif refusal.file.startswith("src/import/torch/"):
+        giver = "src/import/torch/translate.cpp:translate_node"
     elif refusal.file.startswith("src/ops/"):
         giver = {"invalid_argument": "src/ops/op.cpp:run_reference", "invalid_model": "src/ops/op.cpp:infer_types"}.get(refusal.codes[0])
     if giver not in on_the_way:

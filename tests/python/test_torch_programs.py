@@ -130,6 +130,22 @@ def test_one_engine_for_odd_and_even_output_sizes(polyphase, tmp_path, decompose
     assert "output padding must be smaller than either stride or dilation" in said
 
 
+def test_what_the_export_took_for_granted_is_tested(polyphase, tmp_path):
+    def branch(x, y):
+        return x * 2 if x.shape[0] > 2 * y.shape[0] + 1 else x + 1
+
+    class Branch(nn.Module):
+        def forward(self, x, rest):
+            return branch(x, rest["y"])
+
+    inputs = (torch.randn(9, 2), {"y": torch.randn(3)})
+    program = export(Branch(), inputs, ({0: AUTO}, {"y": {0: AUTO}}))
+    check(polyphase, tmp_path, program, [inputs[0], inputs[1]["y"]], branch(inputs[0], inputs[1]["y"]), names=["x", "rest.y"])
+    np.savez(tmp_path / "in.npz", **{"x": np.zeros((6, 2), np.float32), "rest.y": np.zeros(3, np.float32)})
+    said = polyphase("run", tmp_path / "model.pt2", "--inputs", tmp_path / "in.npz", expect=1).stderr
+    assert "the program was exported for sizes with " in said
+
+
 def test_in_place_writes(polyphase, tmp_path):
     def written(x):
         y = x * 2

@@ -24,7 +24,7 @@ NodeContext::NodeContext(Importer& importer, Graph& graph, const Converter& conv
       output_count_(output_count),
       attributes_(std::move(attributes)) {}
 
-onnx::AttributeProto* NodeContext::find(std::string_view attribute_name) {
+onnx::AttributeProto* NodeContext::attribute_named(std::string_view attribute_name) {
   asked_.insert(std::string(attribute_name));
   for (const NamedAttribute& attribute : attributes_) {
     if (attribute.name == attribute_name) return attribute.proto;
@@ -58,8 +58,8 @@ std::string_view name_of_type(int type) {
 
 }  // namespace
 
-onnx::AttributeProto* NodeContext::find(std::string_view attribute_name, int wanted_type) {
-  onnx::AttributeProto* attribute = find(attribute_name);
+onnx::AttributeProto* NodeContext::attribute_named(std::string_view attribute_name, int wanted_type) {
+  onnx::AttributeProto* attribute = attribute_named(attribute_name);
   if (attribute == nullptr) return nullptr;
   const int type = type_of(*attribute);
   const bool empty_list = type == onnx::AttributeProto::UNDEFINED &&
@@ -76,50 +76,50 @@ void NodeContext::refuse_later(Error error) {
   if (refusal_ == nullptr) refusal_ = std::make_unique<Error>(std::move(error));
 }
 
-bool NodeContext::has_attribute(std::string_view attribute_name) { return find(attribute_name) != nullptr; }
+bool NodeContext::has_attribute(std::string_view attribute_name) { return attribute_named(attribute_name) != nullptr; }
 
 std::int64_t NodeContext::integer(std::string_view attribute_name, std::int64_t otherwise) {
-  const auto* attribute = find(attribute_name, onnx::AttributeProto::INT);
+  const auto* attribute = attribute_named(attribute_name, onnx::AttributeProto::INT);
   return attribute == nullptr ? otherwise : attribute->i();
 }
 
 double NodeContext::real(std::string_view attribute_name, double otherwise) {
-  const auto* attribute = find(attribute_name, onnx::AttributeProto::FLOAT);
+  const auto* attribute = attribute_named(attribute_name, onnx::AttributeProto::FLOAT);
   return attribute == nullptr ? otherwise : static_cast<double>(attribute->f());
 }
 
 std::string NodeContext::word(std::string_view attribute_name, std::string_view otherwise) {
-  const auto* attribute = find(attribute_name, onnx::AttributeProto::STRING);
+  const auto* attribute = attribute_named(attribute_name, onnx::AttributeProto::STRING);
   return attribute == nullptr ? std::string(otherwise) : attribute->s();
 }
 
 std::optional<std::vector<std::int64_t>> NodeContext::integers(std::string_view attribute_name) {
-  const auto* attribute = find(attribute_name, onnx::AttributeProto::INTS);
+  const auto* attribute = attribute_named(attribute_name, onnx::AttributeProto::INTS);
   if (attribute == nullptr) return std::nullopt;
   return std::vector<std::int64_t>(attribute->ints().begin(), attribute->ints().end());
 }
 
 std::optional<std::vector<double>> NodeContext::reals(std::string_view attribute_name) {
-  const auto* attribute = find(attribute_name, onnx::AttributeProto::FLOATS);
+  const auto* attribute = attribute_named(attribute_name, onnx::AttributeProto::FLOATS);
   if (attribute == nullptr) return std::nullopt;
   return std::vector<double>(attribute->floats().begin(), attribute->floats().end());
 }
 
 std::vector<std::string> NodeContext::words(std::string_view attribute_name) {
-  const auto* attribute = find(attribute_name, onnx::AttributeProto::STRINGS);
+  const auto* attribute = attribute_named(attribute_name, onnx::AttributeProto::STRINGS);
   if (attribute == nullptr) return {};
   return {attribute->strings().begin(), attribute->strings().end()};
 }
 
 Result<Tensor> NodeContext::tensor(std::string_view attribute_name) {
-  auto* attribute = find(attribute_name, onnx::AttributeProto::TENSOR);
+  auto* attribute = attribute_named(attribute_name, onnx::AttributeProto::TENSOR);
   if (attribute == nullptr)
     return broken_rule("attribute '" + std::string(attribute_name) + "' (a tensor) is missing.");
   return importer_.take(*attribute->mutable_t());
 }
 
 Result<Tensor> NodeContext::sparse_tensor(std::string_view attribute_name) {
-  auto* attribute = find(attribute_name, onnx::AttributeProto::SPARSE_TENSOR);
+  auto* attribute = attribute_named(attribute_name, onnx::AttributeProto::SPARSE_TENSOR);
   if (attribute == nullptr)
     return broken_rule("attribute '" + std::string(attribute_name) + "' (a sparse tensor) is missing.");
   return importer_.take(*attribute->mutable_sparse_tensor());

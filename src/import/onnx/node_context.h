@@ -57,7 +57,7 @@ class NodeContext : public Emitter {
   std::vector<std::string> words(std::string_view attribute_name);  // none: empty
   Result<Tensor> tensor(std::string_view attribute_name);
   Result<Tensor> sparse_tensor(std::string_view attribute_name);
-  void ignore(std::string_view attribute_name) { (void)find(attribute_name); }
+  void ignore(std::string_view attribute_name) { (void)attribute_named(attribute_name); }
   void refuse_later(Error error);  // keeps the first
 
   // Operand i's elements as sizes. Where they come from data, a bind node gives them names; its length must be known
@@ -86,8 +86,8 @@ class NodeContext : public Emitter {
   Result<void> finish() const;
 
  private:
-  onnx::AttributeProto* find(std::string_view attribute_name);
-  onnx::AttributeProto* find(std::string_view attribute_name, int wanted_type);
+  onnx::AttributeProto* attribute_named(std::string_view attribute_name);
+  onnx::AttributeProto* attribute_named(std::string_view attribute_name, int wanted_type);
 
   Importer& importer_;
   const Converter& converter_;

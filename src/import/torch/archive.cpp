@@ -142,7 +142,7 @@ Result<void> ProgramArchive::read_lists() {
   return {};
 }
 
-Result<Program> ProgramArchive::program() const {
+Result<TorchProgram> ProgramArchive::program() const {
   TRY(const std::string json, archive_.read_text(root_ + "models/" + name_ + ".json"));
   return read_program(json);
 }

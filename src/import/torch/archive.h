@@ -25,7 +25,7 @@ class ProgramArchive {
   static Result<ProgramArchive> open(wire::ZipArchive archive);
 
   const std::string& name() const { return name_; }
-  Result<Program> program() const;
+  Result<TorchProgram> program() const;
   // A parameter, buffer or constant by its name in the module. Tensors that share a storage share its bytes.
   Result<Tensor> tensor(const std::string& target);
 

@@ -9,8 +9,7 @@
 namespace polyphase {
 
 Error broken_program(std::string message) {
-  return Error{ErrorCode::invalid_model, std::move(message),
-               "PyTorch would refuse this as well; export the program again with torch.export."};
+  return Error{ErrorCode::invalid_model, std::move(message), broken_program_advice};
 }
 
 const AtenArgument& AtenNode::argument(std::string_view parameter) const {

@@ -104,6 +104,8 @@ class AtenNode : public Emitter {
 };
 
 // The program breaks a rule of PyTorch's operator.
+inline constexpr const char* broken_program_advice =
+    "PyTorch would refuse this as well; export the program again with torch.export.";
 Error broken_program(std::string message);
 
 }  // namespace polyphase

@@ -36,6 +36,7 @@ std::vector<AtenEntry> aten_convolution_entries();
 std::vector<AtenEntry> aten_create_entries();
 std::vector<AtenEntry> aten_matmul_entries();
 std::vector<AtenEntry> aten_norm_entries();
+std::vector<AtenEntry> aten_piece_entries();
 std::vector<AtenEntry> aten_reduce_entries();
 std::vector<AtenEntry> aten_resample_entries();
 std::vector<AtenEntry> aten_shape_entries();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "import/compose/symbol_name.h"
+#include "import/torch/guards.h"
 #include "import/torch/import_torch.h"
 #include "wire/printable.h"
 
@@ -16,6 +17,7 @@ Result<ImportedModel> ProgramImporter::run() {
   TRY_VOID(check_options());
   note_last_uses(program_.graph);
   TRY_VOID(translate(program_.graph));
+  TRY_VOID(add_guards());  // behind what the operators demand in their own words
   ImportedModel imported;
   imported.name = archive_.name();
   imported.producer = "torch.export " + program_.torch_version;
@@ -222,6 +224,29 @@ Result<void> ProgramImporter::check_options() const {
   return {};
 }
 
+// What the export took for granted about sizes is tested whenever they change.
+Result<void> ProgramImporter::add_guards() {
+  const InputSize size = [this](std::string_view name, std::int64_t axis) -> std::optional<Dim> {
+    for (const auto& input : graph_->inputs()) {
+      if (input->name == name && axis < input->type.shape.rank()) return input->type.shape[static_cast<int>(axis)];
+    }
+    return std::nullopt;
+  };
+  for (const std::string& guard : program_.guards) {
+    const auto relations = parse_guard(guard, size);
+    const std::string shown = wire::printable(guard, 300);
+    if (!relations.has_value()) {
+      warnings_.push_back("the program relies on " + shown + ", which is not tested");
+      continue;
+    }
+    for (const SymbolicRelation& one : *relations)
+      TRY_VOID(
+          DimDemands(graph_->checks())
+              .require(one.left, one.relation, one.right, "the program was exported for sizes with " + shown + "."));
+  }
+  return {};
+}
+
 Result<void> ProgramImporter::add_outputs() {
   std::size_t index = 0;
   for (const ProgramOutput& output : program_.outputs) {
@@ -288,7 +313,7 @@ Result<ImportedModel> import_archive(Result<wire::ZipArchive> archive, const Reg
                                      const ImportOptions& options) {
   if (!archive.ok()) return std::move(archive).error();
   TRY(ProgramArchive parts, ProgramArchive::open(std::move(archive).value()));
-  TRY(const Program program, parts.program());
+  TRY(const TorchProgram program, parts.program());
   return ProgramImporter(parts, program, registry, options).run();
 }
 

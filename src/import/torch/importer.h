@@ -34,7 +34,7 @@ std::pair<std::string, std::string> split_target(const std::string& target);
 
 class ProgramImporter {
  public:
-  ProgramImporter(ProgramArchive& archive, const Program& program, const Registry& registry,
+  ProgramImporter(ProgramArchive& archive, const TorchProgram& program, const Registry& registry,
                   const ImportOptions& options)
       : archive_(archive), program_(program), registry_(registry), options_(options) {}
 
@@ -47,6 +47,7 @@ class ProgramImporter {
   Result<Shape> input_shape(const ProgramTensor& tensor, const std::string& name);
   Result<Dim> input_size(const ProgramNumber& size, const std::string& input, int axis, const std::vector<Dim>* asked);
   Result<void> check_options() const;
+  Result<void> add_guards();
   Result<void> add_outputs();
   Result<void> refuse_changes() const;
   Result<Dim> meaning_of_symbol(std::string_view symbol);
@@ -76,7 +77,7 @@ class ProgramImporter {
                                    const ProgramArgument& argument, bool& missing);
 
   ProgramArchive& archive_;
-  const Program& program_;
+  const TorchProgram& program_;
   const Registry& registry_;
   const ImportOptions& options_;
   const AtenTable table_;

@@ -1,4 +1,4 @@
-// Program: what torch.export writes down of a network (its ExportedProgram), as read from models/*.json.
+// TorchProgram: what torch.export writes down of a network (its ExportedProgram), as read from models/*.json.
 //
 // Source: torch/_export/serde/schema.py, version 8. Sizes and other symbolic numbers stay text here (sympy's srepr);
 // sym_expr.h reads them.
@@ -98,7 +98,7 @@ struct ProgramOutput {
   std::string target;  // of what is changed in place, or what else it is
 };
 
-struct Program {
+struct TorchProgram {
   ProgramGraph graph;
   std::vector<ProgramInput> inputs;
   std::vector<ProgramOutput> outputs;
@@ -109,7 +109,7 @@ struct Program {
 };
 
 // Errors: corrupt (no such JSON), unsupported (another version of the schema).
-Result<Program> read_program(std::string_view json);
+Result<TorchProgram> read_program(std::string_view json);
 
 // Weights: name → where its bytes lie.
 struct ProgramPayload {

@@ -1,4 +1,4 @@
-// models/*.json and *_config.json → Program.
+// models/*.json and *_config.json → TorchProgram.
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -204,7 +204,7 @@ ProgramOutput output_of(const json& value) {
   return out;
 }
 
-Result<Program> program_of(const json& file) {
+Result<TorchProgram> program_of(const json& file) {
   const json& version = file.at("schema_version");
   const auto major = version.at("major").get<std::int64_t>();
   if (major != schema_major) {
@@ -213,7 +213,7 @@ Result<Program> program_of(const json& file) {
                      " of torch.export's schema; Polyphase reads version " + std::to_string(schema_major) + ".",
                  save_again};
   }
-  Program out;
+  TorchProgram out;
   const json& module = file.at("graph_module");
   out.graph = graph_of(module.at("graph"), 0);
   const json& signature = module.at("signature");
@@ -254,8 +254,8 @@ auto reading(const std::string& what, F&& read) -> decltype(read()) {
 
 }  // namespace
 
-Result<Program> read_program(std::string_view text) {
-  return reading("the program's JSON", [&]() -> Result<Program> { return program_of(json::parse(text)); });
+Result<TorchProgram> read_program(std::string_view text) {
+  return reading("the program's JSON", [&]() -> Result<TorchProgram> { return program_of(json::parse(text)); });
 }
 
 Result<std::map<std::string, ProgramPayload, std::less<>>> read_payloads(std::string_view text) {

@@ -413,6 +413,7 @@ Result<void> ProgramImporter::translate(const ProgramGraph& graph) {
 Result<void> ProgramImporter::translate_node(const ProgramGraph& graph, const ProgramNode& node) {
   const std::string name = name_of(node);
   const auto located = [&](Error&& error) {
+    if (error.hint.empty() && error.code == ErrorCode::invalid_model) error.hint = broken_program_advice;
     Error out = std::move(std::move(error).at_node(name)).within("operator " + short_target(node.target));
     const std::string place = place_of(node);
     return place.empty() ? out : std::move(out).within("in " + place);

@@ -1,0 +1,192 @@
+// Pieces of tensors and tensors of pieces.
+#include <algorithm>
+
+#include "import/compose/composer.h"
+#include "import/torch/aten_node.h"
+
+namespace polyphase {
+namespace {
+
+using Sizes = Composer::Sizes;
+
+Result<Values> one(const Composer& c, Value* value) {
+  TRY(Value * result, c.result(value));
+  return Values{result};
+}
+
+// Of one dtype by promotion; the legacy empty tensors of shape (0) do not count.
+Result<Values> parts_of(AtenNode& node, Composer& c) {
+  const Values given = node.tensors("tensors");
+  if (given.empty()) return broken_program("cat expects a non-empty list of Tensors.");
+  const DType dtype = node.promoted({"tensors"});
+  Values parts;
+  for (Value* part : given) {
+    if (given.size() > 1 && c.rank(part) == 1 && c.size(part, 0) == 0 && parts.size() + 1 < given.size()) continue;
+    parts.push_back(c.cast(part, dtype));
+  }
+  return parts;
+}
+
+Result<Values> convert_cat(AtenNode& node) {
+  Composer c(node);
+  TRY(Values parts, parts_of(node, c));
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(parts.front())));
+  return one(c, c.concat(std::move(parts), axis));
+}
+
+Result<Values> convert_stack(AtenNode& node) {
+  Composer c(node);
+  const Values given = node.tensors("tensors");
+  if (given.empty()) return broken_program("stack expects a non-empty TensorList");
+  const DType dtype = node.promoted({"tensors"});
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(given.front()) + 1));
+  Values parts;
+  for (Value* part : given) parts.push_back(c.unsqueeze(c.cast(part, dtype), static_cast<int>(axis)));
+  return one(c, c.concat(std::move(parts), axis));
+}
+
+Result<Values> pieces(AtenNode& node, Composer& c, int axis, const Sizes& sizes) {
+  Values out;
+  Dim start = 0;
+  Value* const x = node.tensor("self");
+  for (const Dim& size : sizes) {
+    out.push_back(c.slice(x, axis, start, size));
+    start += size;
+  }
+  c.require_equal(start, c.size(x, axis), "split: the pieces must have as many elements as the axis.");
+  if (!c.ok()) return c.results({});
+  return out;
+}
+
+// Pieces of one size, the last with what is left; how many there are the program says.
+Result<Values> equal_pieces(AtenNode& node, Composer& c, int axis, const Dim& size) {
+  const std::size_t count = node.result_count();
+  if (count == 0) return broken_program("split gives no tensor.");
+  Sizes sizes(count - 1, size);
+  sizes.push_back(c.size(node.tensor("self"), axis) - size * Dim(static_cast<std::int64_t>(count) - 1));
+  return pieces(node, c, axis, sizes);
+}
+
+Result<Values> convert_split(AtenNode& node) {
+  Composer c(node);
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(node.tensor("self"))));
+  return equal_pieces(node, c, static_cast<int>(axis), node.size("split_size"));
+}
+
+Result<Values> convert_chunk(AtenNode& node) {
+  Composer c(node);
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(node.tensor("self"))));
+  const std::int64_t chunks = node.integer("chunks");
+  if (chunks <= 0) return broken_program("chunk expects `chunks` to be greater than 0, got: " + std::to_string(chunks));
+  return equal_pieces(node, c, static_cast<int>(axis),
+                      ceil_div(c.size(node.tensor("self"), static_cast<int>(axis)), chunks));
+}
+
+Result<Values> convert_split_sizes(AtenNode& node) {
+  Composer c(node);
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(node.tensor("self"))));
+  return pieces(node, c, static_cast<int>(axis), node.sizes("split_sizes"));
+}
+
+Value* selected(Composer& c, Value* x, int axis, Dim index) {
+  Value* const piece = c.slice(x, axis, std::move(index), 1);
+  Sizes sizes = c.sizes(piece);
+  if (c.ok()) sizes.erase(sizes.begin() + axis);
+  return c.reshape(piece, std::move(sizes));
+}
+
+Result<Values> convert_unbind(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+  const auto count = static_cast<std::int64_t>(node.result_count());
+  c.require_equal(c.size(x, static_cast<int>(axis)), count,
+                  "unbind: the axis must have as many elements as the program has results.");
+  Values out;
+  for (std::int64_t i = 0; i < count; ++i) out.push_back(selected(c, x, static_cast<int>(axis), i));
+  return c.results(std::move(out));
+}
+
+// A place counted from the end becomes one from the beginning.
+Dim from_begin(const Dim& place, const Dim& size) { return place.range().high < 0 ? size + place : place; }
+
+Result<Values> convert_select(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+  const Dim size = c.size(x, static_cast<int>(axis));
+  return one(c, selected(c, x, static_cast<int>(axis), from_begin(node.size("index"), size)));
+}
+
+// Python's rules: from the end where negative, clamped to the axis.
+Result<Values> convert_slice(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+  const Dim size = c.size(x, static_cast<int>(axis));
+  const std::int64_t step = node.integer("step");
+  if (step <= 0) return broken_program("slice step must be positive");
+  const auto place = [&](const char* parameter, const Dim& otherwise) {
+    if (!node.has(parameter)) return otherwise;
+    const Dim given = node.size(parameter);
+    if (given.is_constant() && given.value() == INT64_MAX) return size;
+    return min(max(from_begin(given, size), Dim(0)), size);
+  };
+  const Dim start = place("start", Dim(0));
+  const Dim count = ceil_div(max(place("end", size) - start, Dim(0)), step);
+  return one(c, c.slice(x, static_cast<int>(axis), start, count, step));
+}
+
+Result<Values> convert_narrow(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+  const Dim size = c.size(x, static_cast<int>(axis));
+  return one(c, c.slice(x, static_cast<int>(axis), from_begin(node.size("start"), size), node.size("length")));
+}
+
+Result<Values> convert_index_select(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+  return one(c, c.gather(x, node.tensor("index"), axis));
+}
+
+Result<Values> convert_gather(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  Value* const index = node.tensor("index");
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+  return one(c, c.op("gather_elements", {x, index}, Attributes({{"axis", axis}})));
+}
+
+Result<Values> convert_embedding(AtenNode& node) {
+  Composer c(node);
+  return one(c, c.gather(node.tensor("weight"), node.tensor("indices"), 0));
+}
+
+}  // namespace
+
+std::vector<AtenEntry> aten_piece_entries() {
+  return {
+      {"cat(Tensor[] tensors, int dim=0) -> Tensor", convert_cat},
+      {"chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", convert_chunk},
+      {"concat(Tensor[] tensors, int dim=0) -> Tensor", convert_cat},
+      {"embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool "
+       "sparse=False) "
+       "-> Tensor",
+       convert_embedding},
+      {"gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", convert_gather},
+      {"index_select(Tensor self, int dim, Tensor index) -> Tensor", convert_index_select},
+      {"narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", convert_narrow},
+      {"select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", convert_select},
+      {"slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+       convert_slice},
+      {"split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", convert_split},
+      {"split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", convert_split_sizes},
+      {"stack(Tensor[] tensors, int dim=0) -> Tensor", convert_stack},
+      {"unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", convert_unbind},
+  };
+}
+
+}  // namespace polyphase
