@@ -159,6 +159,9 @@ use("select.int", lambda op, x: (op(x, 1, 2), op(x, 0, -1)), Y)
 use("slice.Tensor", lambda op, x: (op(x, 1, 1, 3), op(x, 2, -3, -1), op(x, 2, 0, 9223372036854775807, 2), op(x, 0, 1, 100)), Y)
 use("narrow", lambda op, x: op(x, 2, 1, 2), Y)
 use("index_select", lambda op, x, i: op(x, 1, i), X, torch.tensor([3, 0, 0]))
+for index in ("index.Tensor", "_unsafe_index.Tensor"):
+    use(index, lambda op, x, i, j: (op(x, [None, i]), op(x, [None, i.unsqueeze(1), j]), op(x, [i, None, j]), op(x, [i % 2, j])), Y,
+        torch.tensor([1, 0, 1]), torch.tensor([2, -1, 0]))
 use("gather", lambda op, x, i: op(x, 1, i), X, whole(3, 2, low=0, high=4))
 use("embedding", lambda op, w, i: op(w, i), X, whole(2, 3, low=0, high=3))
 use("flip", lambda op, x: op(x, [0, -1]), Y)
@@ -172,6 +175,8 @@ for fold in "sum mean prod max min all any".split():
 for fold in "sum.dim_IntList mean.dim amax amin".split():
     use(fold, lambda op, x: (op(x, [1], True), op(x, [0, -1])), Y)
 use("sum.dim_IntList", lambda op, x: op(x, None), whole(3, 4), label="/integers")
+for fold in "any.dims all.dims".split():
+    use(fold, lambda op, x: (op(x, [1, -1]), op(x, [0], True)), Y.round())
 for fold in "max.dim min.dim any.dim all.dim prod.dim_int".split():
     use(fold, lambda op, x: op(x, 1), Y)
 use("max.dim", lambda op, x: op(x, 0, True), Y, label="/keep")
@@ -211,6 +216,7 @@ use("native_batch_norm", lambda op, x, w, b, m, v: op(x, w, b, m, v, False, 0.1,
 use("_native_batch_norm_legit_no_training", lambda op, x, w, b, m, v: op(x, w, b, m, v, 0.1, 1e-5)[0], *STATISTICS)
 use("instance_norm", lambda op, x, w, b, m, v: op(x, w, b, None, None, True, 0.1, 1e-5, False) + m[0] + v[0], *STATISTICS, tolerance=1e-5)
 use("instance_norm", lambda op, x, w, b, m, v: op(x, w, b, m, v, False, 0.1, 1e-5, False), *STATISTICS, label="/statistics")
+use("_native_batch_norm_legit.no_stats", lambda op, x, w, b, m, v: op(x, w, b, True, 0.1, 1e-5)[0] + m[0] + v[0], *STATISTICS, tolerance=1e-5)
 use("group_norm", lambda op, x, w, b: op(x, 2, w, b), noise(2, 4, 3, 5), positive(4), reals(4), tolerance=1e-5, static_only=True)
 use("native_group_norm", lambda op, x, w, b: op(x, w, b, 2, 4, 15, 2, 1e-5)[0], noise(2, 4, 3, 5), positive(4), reals(4), tolerance=1e-5, static_only=True)
 use("layer_norm", lambda op, x, w, b: op(x, [3, 5], w, b), noise(2, 3, 5), positive(3, 5), reals(3, 5), tolerance=1e-5, static_only=True)
@@ -240,6 +246,7 @@ for rank, sizes in ((1, (9,)), (2, (9, 8)), (3, (6, 7, 5))):
 use("upsample_nearest2d", lambda op, x: op(x, [18, 16], 2.0, 2.0), noise(2, 3, 9, 8), label="/scales", static_only=True)
 use("max_pool2d", lambda op, x: op(x, [3], [1], [1], [2]), noise(2, 3, 9, 8), label="/dilated")
 use("max_pool2d_with_indices", lambda op, x: op(x, [3, 2], [2, 2], [1, 0]), noise(2, 3, 9, 8))
+use("max_pool3d_with_indices", lambda op, x: op(x, [3, 2, 2], [2, 2, 1], [1, 0, 1]), noise(2, 3, 6, 7, 5))
 use("avg_pool2d", lambda op, x: op(x, [3, 2], [2], [1, 1], False, True, 5), noise(2, 3, 9, 8), label="/divisor")
 use("_adaptive_avg_pool2d", lambda op, x: op(x, [3, 5]), noise(2, 3, 9, 8), static_only=True)
 use("_adaptive_avg_pool3d", lambda op, x: op(x, [2, 3, 4]), noise(2, 3, 6, 7, 5), static_only=True)
@@ -261,10 +268,8 @@ for rank in (1, 2, 3):
     up = f"conv_transpose{rank}d" + ("" if rank == 1 else ".input")
     use(up, lambda op, x, w, b, r=rank: op(x, w, b, [2] * r, [1] * r, [1] * r, 2, [2] * r), image, back, reals(6), static_only=True, tolerance=1e-5)
     use(up, lambda op, x, w, b: op(x, w, None, [3], [0], [2]) + b[0], image[0], back, reals(6), label="/unbatched", static_only=True, tolerance=1e-5)
-    for name in ("convolution", "convolution_overrideable"):
-        if name == "convolution":
-            use(name, lambda op, x, w, b, r=rank: op(x, w, b, [2] * r, [1] * r, [1] * r, True, [1] * r, 2), image, back, reals(6), label=f"/up {rank}", static_only=True, tolerance=1e-5)
-            use(name, lambda op, x, w, b, r=rank: op(x, w, b, [2] * r, [1] * r, [1] * r, False, [0] * r, 2), image, kernel, reals(6), label=f"/down {rank}", static_only=True, tolerance=1e-5)
+    use("convolution", lambda op, x, w, b, r=rank: op(x, w, b, [2] * r, [1] * r, [1] * r, True, [1] * r, 2), image, back, reals(6), label=f"/up {rank}", static_only=True, tolerance=1e-5)
+    use("convolution", lambda op, x, w, b, r=rank: op(x, w, b, [2] * r, [1] * r, [1] * r, False, [0] * r, 2), image, kernel, reals(6), label=f"/down {rank}", static_only=True, tolerance=1e-5)
 
 use("arange", lambda op, x: x + op(4), X)
 use("arange.start", lambda op, x: x + op(1, 5), X)

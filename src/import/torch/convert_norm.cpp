@@ -61,6 +61,25 @@ Result<Values> convert_instance_norm(AtenNode& node) {
                                 Attributes({{"epsilon", node.real("eps")}})));
 }
 
+// By the operand's own statistics over the batch as well.
+Result<Values> convert_batch_statistics(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("input");
+  if (!node.flag("training")) return broken_program("batch_norm without statistics must be in training mode.");
+  const int rank = c.rank(x);
+  Composer::Integers turned;
+  for (int i = 0; i < rank; ++i) turned.push_back(i);
+  std::swap(turned[0], turned[1]);
+  // Channels first, so that the batch is one more spatial axis; one image of as many channels.
+  Value* const image = c.unsqueeze(c.transpose(x, turned), 0);
+  Value* const y = c.with_optional("instance_norm", {image, node.tensor("weight"), node.tensor("bias")},
+                                   Attributes({{"epsilon", node.real("eps")}}));
+  Sizes sizes = c.sizes(y);
+  if (c.ok()) sizes.erase(sizes.begin());
+  TRY(Value * result, c.result(c.transpose(c.reshape(y, std::move(sizes)), turned)));
+  return Values{result, nullptr, nullptr};
+}
+
 Value* by_groups(AtenNode& node, Composer& c, const char* groups) {
   return c.with_optional("group_norm", {node.tensor("input"), node.tensor("weight"), node.tensor("bias")},
                          Attributes({{"groups", node.integer(groups)}, {"epsilon", node.real("eps")}}));
@@ -131,6 +150,10 @@ Result<Values> convert_weight_norm(AtenNode& node) {
 
 std::vector<AtenEntry> aten_norm_entries() {
   return {
+      {"_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
+       "float "
+       "eps) -> (Tensor, Tensor, Tensor)",
+       convert_batch_statistics},
       {"_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
        "running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
        convert_batch_norm_inference},

@@ -7,6 +7,7 @@
 namespace polyphase {
 namespace {
 
+using Integers = Composer::Integers;
 using Sizes = Composer::Sizes;
 
 Result<Values> one(const Composer& c, Value* value) {
@@ -160,6 +161,46 @@ Result<Values> convert_gather(AtenNode& node) {
   return one(c, c.op("gather_elements", {x, index}, Attributes({{"axis", axis}})));
 }
 
+// x[:, i, j]: the indices broadcast to one shape, which stands where the indexed axes stood; in front if those are
+// apart.
+Result<Values> convert_index(AtenNode& node) {
+  Composer c(node);
+  Value* x = node.tensor("self");
+  const Values given = node.tensors("indices");
+  Values indices;
+  Integers order;
+  Integers rest;
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(c.rank(x)); ++axis) {
+    Value* const index = axis < given.size() ? given[axis] : nullptr;
+    if (index != nullptr && !is_integer(c.dtype(index)))
+      return lacking("an index of the type " + std::string(name_of(c.dtype(index))) +
+                         ": how many elements it takes only its data tell.",
+                     "Use torch.where, or indices of integers.");
+    (index == nullptr ? rest : order).push_back(static_cast<std::int64_t>(axis));
+    if (index != nullptr) indices.push_back(c.cast(index, DType::i64));
+  }
+  if (indices.empty() || given.size() > static_cast<std::size_t>(c.rank(x)))
+    return broken_program("too many indices for tensor of dimension " + std::to_string(c.rank(x)));
+  if (indices.size() == 1) return one(c, c.gather(x, indices.front(), order.front()));
+  const std::int64_t first = order.front();
+  const bool together = order.back() - first + 1 == static_cast<std::int64_t>(order.size());
+  order.insert(order.end(), rest.begin(), rest.end());
+  // One tuple of indices per element of their common shape.
+  Value* common = indices.front();
+  for (Value* index : indices) common = c.op("add", {common, c.op("mul", {index, c.number(0, DType::i64)})});
+  Values columns;
+  for (Value* index : indices) columns.push_back(c.unsqueeze(c.expand(index, c.sizes(common)), c.rank(common)));
+  Value* const tuples = c.concat(columns, c.rank(common));
+  Value* const found = c.op("gather_nd", {c.transpose(x, order), tuples});
+  if (!together || first == 0) return one(c, found);
+  const int leading = c.rank(common);
+  Integers back;
+  for (std::int64_t i = 0; i < first; ++i) back.push_back(leading + i);
+  for (std::int64_t i = 0; i < leading; ++i) back.push_back(i);
+  for (std::int64_t i = leading + first; i < c.rank(found); ++i) back.push_back(i);
+  return one(c, c.transpose(found, back));
+}
+
 Result<Values> convert_embedding(AtenNode& node) {
   Composer c(node);
   return one(c, c.gather(node.tensor("weight"), node.tensor("indices"), 0));
@@ -169,6 +210,7 @@ Result<Values> convert_embedding(AtenNode& node) {
 
 std::vector<AtenEntry> aten_piece_entries() {
   return {
+      {"_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", convert_index},
       {"cat(Tensor[] tensors, int dim=0) -> Tensor", convert_cat},
       {"chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", convert_chunk},
       {"concat(Tensor[] tensors, int dim=0) -> Tensor", convert_cat},
@@ -177,6 +219,7 @@ std::vector<AtenEntry> aten_piece_entries() {
        "-> Tensor",
        convert_embedding},
       {"gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", convert_gather},
+      {"index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", convert_index},
       {"index_select(Tensor self, int dim, Tensor index) -> Tensor", convert_index_select},
       {"narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", convert_narrow},
       {"select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", convert_select},

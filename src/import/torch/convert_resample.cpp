@@ -66,15 +66,17 @@ Result<Values> convert_max_pool(AtenNode& node) {
 }
 
 // Indices count within a plane here, within the whole operand in the IR.
+template <int spatial>
 Result<Values> convert_max_pool_indices(AtenNode& node) {
   Composer c(node);
   bool added = false;
-  Value* const x = batched(c, node.tensor("self"), 2, added);
-  TRY(const Attributes window, window_of(node, 2));
+  Value* const x = batched(c, node.tensor("self"), spatial, added);
+  TRY(const Attributes window, window_of(node, spatial));
   Value* const values = c.op("max_pool", {x}, window);
   Value* const places = c.op("max_pool_indices", {x}, window);
-  Value* const plane = c.dims({c.size(x, -1) * c.size(x, -2)}, true);
-  Value* const inside = c.op("mod", {places, plane});
+  Dim plane = 1;
+  for (int i = 1; i <= spatial; ++i) plane *= c.size(x, -i);
+  Value* const inside = c.op("mod", {places, c.dims({plane}, true)});
   return c.results({unbatched(c, values, added), unbatched(c, inside, added)});
 }
 
@@ -348,10 +350,14 @@ std::vector<AtenEntry> aten_resample_entries() {
       {"max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] "
        "dilation=1, "
        "bool ceil_mode=False) -> (Tensor, Tensor)",
-       convert_max_pool_indices},
+       convert_max_pool_indices<2>},
       {"max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool "
        "ceil_mode=False) -> Tensor",
        convert_max_pool<3>},
+      {"max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] "
+       "dilation=1, "
+       "bool ceil_mode=False) -> (Tensor, Tensor)",
+       convert_max_pool_indices<3>},
       {"pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", convert_pad},
       {"reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", convert_mode_pad<name_reflect>},
       {"reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", convert_mode_pad<name_reflect>},

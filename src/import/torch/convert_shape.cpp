@@ -305,7 +305,7 @@ std::vector<AtenEntry> aten_shape_entries() {
       {"_unsafe_view(Tensor self, SymInt[] size) -> Tensor", convert_view<name_size>},
       {"alias(Tensor(a) self) -> Tensor(a)", convert_same<name_self>},
       {"clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", convert_same<name_self>},
-      {"contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
+      {"contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)",
        convert_same<name_self>},
       {"detach(Tensor(a) self) -> Tensor(a)", convert_same<name_self>},
       {"expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", convert_expand},

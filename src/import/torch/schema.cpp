@@ -26,7 +26,6 @@ ProgramItem item_of(std::string_view text, std::string_view type) {
   using Kind = ProgramItem::Kind;
   if (text == "None") return {};
   if (text == "True" || text == "False") return {.kind = Kind::boolean, .integer = text == "True" ? 1 : 0};
-  if (text == "contiguous_format") return {.kind = Kind::memory_format, .integer = 1};
   if (text == "Mean") return {.kind = Kind::integer, .integer = 1};
   if (text.front() == '"' || text.front() == '\'')
     return {.kind = Kind::text, .text = std::string(text.substr(1, text.size() - 2))};
