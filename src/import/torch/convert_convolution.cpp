@@ -148,42 +148,39 @@ Result<Values> convert_convolution(AtenNode& node) {
 
 std::vector<AtenEntry> aten_convolution_entries() {
   return {
-      {"conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] "
-       "dilation=1, SymInt groups=1) -> Tensor",
+      {"conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] "
+       "dilation=[1], SymInt groups=1) -> Tensor",
        convert_conv<1>},
-      {"conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, str padding=\"valid\", "
-       "SymInt[1] dilation=1, SymInt groups=1) -> Tensor",
+      {"conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", "
+       "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
        convert_conv_padding<1>},
-      {"conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] "
-       "dilation=1, SymInt groups=1) -> Tensor",
+      {"conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
+       "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
        convert_conv<2>},
-      {"conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, str padding=\"valid\", "
-       "SymInt[2] dilation=1, SymInt groups=1) -> Tensor",
+      {"conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", "
+       "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
        convert_conv_padding<2>},
-      {"conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] "
-       "dilation=1, SymInt groups=1) -> Tensor",
+      {"conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, "
+       "0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
        convert_conv<3>},
-      {"conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, str padding=\"valid\", "
-       "SymInt[3] dilation=1, SymInt groups=1) -> Tensor",
+      {"conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str "
+       "padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
        convert_conv_padding<3>},
-      {"conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, "
-       "SymInt[1] output_padding=0, SymInt groups=1, SymInt[1] dilation=1) -> Tensor",
+      {"conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
+       "SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
        convert_conv_transpose<1>},
-      {"conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] "
-       "padding=0, "
-       "SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor",
+      {"conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] "
+       "padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
        convert_conv_transpose<2>},
-      {"conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] "
-       "padding=0, "
-       "SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] dilation=1) -> Tensor",
+      {"conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] "
+       "padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> "
+       "Tensor",
        convert_conv_transpose<3>},
       {"convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
-       "bool "
-       "transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+       "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
        convert_convolution},
       {"convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
-       "SymInt[] "
-       "dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+       "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
        convert_convolution},
   };
 }
