@@ -192,7 +192,7 @@ std::vector<AtenEntry> aten_arithmetic_entries() {
       {"div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", convert_div_mode, true},
       {"eq.Scalar(Tensor self, Scalar other) -> Tensor", convert_comparison<name_equal, false>},
       {"eq.Tensor(Tensor self, Tensor other) -> Tensor", convert_comparison<name_equal, false>},
-      {"floor_divide(Tensor self, Tensor other) -> Tensor", convert_floor_divide, true},
+      {"floor_divide(Tensor self, Tensor other) -> Tensor", convert_floor_divide},
       {"fmod.Scalar(Tensor self, Scalar other) -> Tensor", convert_mod<true>, true},
       {"fmod.Tensor(Tensor self, Tensor other) -> Tensor", convert_mod<true>, true},
       {"ge.Scalar(Tensor self, Scalar other) -> Tensor", convert_comparison<name_greater_equal, false>},
