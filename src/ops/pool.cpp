@@ -112,6 +112,7 @@ Result<void> reference_max_pool(const ReferenceContext& context) {
 
 // The place of an element in its plane, with the first axis moving fastest.
 std::int64_t column_major(const Window& window, std::int64_t place) {
+  if (place == 0) return 0;  // also of an operand without elements
   std::int64_t index[3];
   for (int i = 2; i >= 0; --i) {
     index[i] = place % window.axis(static_cast<std::size_t>(i)).big_size;

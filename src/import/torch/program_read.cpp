@@ -159,7 +159,9 @@ ProgramGraph graph_of(const json& value, int depth) {
 
 ProgramInput input_of(const json& value) {
   using Kind = ProgramInput::Kind;
-  const auto [key, content] = union_of(value);
+  const std::pair<std::string, const json*> one = union_of(value);  // no structured binding: a lambda takes it below
+  const std::string& key = one.first;
+  const json* const content = one.second;
   ProgramInput out;
   const auto weight = [&](Kind kind, const char* target) {
     out.kind = kind;

@@ -90,6 +90,7 @@ int64_t find(const PlacePlan& p, const float* plane, const Taps& d, const Taps& 
 }
 
 int64_t column_major(const PlacePlan& p, int64_t place) {
+  if (place == 0) return 0;  // also of an operand without elements
   const int64_t w = place % p.axes[2].in;
   const int64_t h = place / p.axes[2].in % p.axes[1].in;
   const int64_t d = place / p.axes[2].in / p.axes[1].in;
