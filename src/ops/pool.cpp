@@ -170,10 +170,10 @@ Result<void> reference_max_pool_indices(const ReferenceContext& context) {
 std::vector<double> counted_taps(const WindowAxis& axis, std::int64_t low, std::int64_t high) {
   std::vector<double> out(static_cast<std::size_t>(axis.small_size));
   for (std::int64_t o = 0; o < axis.small_size; ++o) {
-    for (std::int64_t t = 0; t < axis.taps; ++t) {
-      const std::int64_t place = o * axis.stride + t * axis.dilation - axis.pre;
-      if (place >= low && place < high) out[static_cast<std::size_t>(o)] += 1;
-    }
+    const std::int64_t origin = o * axis.stride - axis.pre;
+    const std::int64_t begin = std::max<std::int64_t>(0, ceil_div(low - origin, axis.dilation));
+    const std::int64_t end = std::min(axis.taps, ceil_div(high - origin, axis.dilation));
+    out[static_cast<std::size_t>(o)] = static_cast<double>(std::max<std::int64_t>(0, end - begin));
   }
   return out;
 }

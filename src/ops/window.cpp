@@ -77,7 +77,11 @@ std::vector<TapSpan> tap_spans(const WindowAxis& axis) {
   if (axis.small_size == 0 || axis.big_size == 0) return out;
   const std::int64_t reach = (axis.small_size - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1;
   const std::int64_t pre = std::clamp(axis.pre, -axis.big_size, reach);  // beyond these the grids do not meet at all
-  for (std::int64_t tap = 0; tap < axis.taps; ++tap) {
+  // Only taps that meet the operand somewhere: a window may be far longer than the operand.
+  const std::int64_t from =
+      std::max<std::int64_t>(0, ceil_div(pre - (axis.small_size - 1) * axis.stride, axis.dilation));
+  const std::int64_t to = std::min(axis.taps, floor_div(axis.big_size - 1 + pre, axis.dilation) + 1);
+  for (std::int64_t tap = from; tap < to; ++tap) {
     const std::int64_t shift = tap * axis.dilation - pre;
     const std::int64_t first = std::max<std::int64_t>(0, ceil_div(-shift, axis.stride));
     const std::int64_t end = std::min(axis.small_size, ceil_div(axis.big_size - shift, axis.stride));

@@ -135,7 +135,7 @@ Result<Values> convert_adaptive_avg_pool(AtenNode& node) {
   }
   y = c.reduce("reduce_mean", y, whole, true);
   for (int i = 0; i < spatial && c.ok(); ++i) {
-    const Dim to = sizes[static_cast<std::size_t>(i)];
+    const Dim& to = sizes[static_cast<std::size_t>(i)];
     const Dim from = c.size(y, first + i);
     if (to == from) continue;
     if (!to.is_constant() || !from.is_constant() || to.value() <= 0 || from.value() <= 0 ||
