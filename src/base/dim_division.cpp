@@ -55,7 +55,8 @@ Dim divide_by_constant(const Dim& a, std::int64_t k) {
   for (const Monomial& term : all_terms(DimExpression::expand(a))) {
     const std::int64_t quotient = floor_div(term.coefficient, k);
     if (quotient != 0 && !add_term(whole, {quotient, term.atoms})) return Dim::poisoned();
-    const std::int64_t left = term.coefficient - quotient * k;
+    std::int64_t left = term.coefficient % k;  // quotient * k may leave int64
+    if (left < 0) left += k;
     if (left != 0 && !add_term(rest, {left, term.atoms})) return Dim::poisoned();
   }
   const Dim taken = DimExpression::wrap(whole);
