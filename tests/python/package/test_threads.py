@@ -91,6 +91,8 @@ INTERRUPT = """
     import numpy as np, polyphase
     from test_threads import slow_model, LARGE
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background begins with it ignored
+
     def interrupt(after):
         threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
 
