@@ -17,7 +17,7 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, *, target: str =
             external_data: Path | None = None) -> Engine:
     """Compiles a network into an engine.
 
-    model: the path of an ONNX file, its bytes, or an onnx.ModelProto.
+    model: the path or the bytes of an ONNX file or of a program of torch.export (.pt2, docs/torch.md), or an onnx.ModelProto.
     target: 'native', packed for this CPU's instructions; 'portable', for any CPU, packs its weights when loaded; 'scalar',
         'avx2' or 'avx512', packed for every CPU that has them.
     shapes: input name to its sizes in elements, numbers or names: {"x": (1, 3, "H", "W")} or {"x": "1x3xHxW"}. A name is a
