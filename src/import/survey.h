@@ -3,6 +3,7 @@
 // on.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -54,6 +55,11 @@ class OperatorSurvey {
     if (refused.problems.size() < kept) refused.problems.push_back({std::move(error), 1});
   }
   const std::map<Key, OperatorUse>& uses() const { return uses_; }
+  // Whether nothing stood in the way.
+  bool complete() const {
+    return std::all_of(uses_.begin(), uses_.end(),
+                       [](const auto& entry) { return !entry.second.is_missing && entry.second.nodes_refused == 0; });
+  }
 
  private:
   std::map<Key, OperatorUse> uses_;

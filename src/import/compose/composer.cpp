@@ -99,6 +99,13 @@ Value* Composer::unsqueeze(Value* value, int axis) {
   return reshape(value, std::move(shape));
 }
 
+Value* Composer::squeeze(Value* value, int axis) {
+  if (!ok()) return nullptr;
+  Sizes shape = sizes(value);
+  shape.erase(shape.begin() + axis);
+  return reshape(value, std::move(shape));
+}
+
 Value* Composer::concat(Values values, std::int64_t axis) {
   if (values.size() == 1) return values[0];
   return op("concat", std::move(values), Attributes({{"axis", axis}}));

@@ -57,6 +57,7 @@ class Composer {
   Value* transpose(Value* value, Integers order);
   Value* swap_last(Value* value);  // the last two axes
   Value* unsqueeze(Value* value, int axis);
+  Value* squeeze(Value* value, int axis);  // an axis of size 1
   Value* concat(Values values, std::int64_t axis);
   // Elements start … start + size of one axis, every step-th.
   Value* slice(Value* value, int axis, Dim start, Dim size, std::int64_t step = 1);

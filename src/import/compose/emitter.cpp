@@ -9,6 +9,14 @@ Error lacking(std::string message, std::string hint) {
   return Error{ErrorCode::unsupported, std::move(message), std::move(hint)};
 }
 
+void output_what_nobody_reads(Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    for (const auto& output : node->outputs()) {
+      if (output->users.empty() && node->constant() == nullptr) graph.add_output(output.get(), output->name);
+    }
+  }
+}
+
 Result<Value*> Emitter::emit(std::string_view op_name, Attributes attributes, Values operands) {
   TRY(Node * node, graph_.add(op_name, std::move(attributes), std::move(operands), name_));
   return node->output();

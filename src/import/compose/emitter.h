@@ -33,6 +33,9 @@ class Emitter {
   std::string name_;
 };
 
+// Of an import that a survey could not complete: results that nothing in the graph reads become its outputs.
+void output_what_nobody_reads(Graph& graph);
+
 // It is legal and we lack it, with what works instead.
 Error lacking(std::string message, std::string hint);
 

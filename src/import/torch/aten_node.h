@@ -70,8 +70,6 @@ class AtenNode : public Emitter {
   std::string word(std::string_view parameter) const { return argument(parameter).text; }
   // A dtype argument; nothing for None. A type that we cannot store makes the node fail.
   std::optional<DType> dtype(std::string_view parameter);
-  // Memory formats and reductions are codes.
-  std::int64_t code(std::string_view parameter) const { return argument(parameter).code; }
 
   // The dtype that the program declares for result i.
   std::optional<DType> result_dtype(std::size_t i = 0) const;

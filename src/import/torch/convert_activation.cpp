@@ -7,11 +7,6 @@
 namespace polyphase {
 namespace {
 
-Result<Values> one(const Composer& c, Value* value) {
-  TRY(Value * result, c.result(value));
-  return Values{result};
-}
-
 // Integers and bools become PyTorch's default float.
 Value* as_float(AtenNode& node, std::string_view parameter) {
   const DType dtype = node.promoted({parameter});
@@ -22,14 +17,14 @@ Value* as_float(AtenNode& node, std::string_view parameter) {
 template <const char* name>
 Result<Values> convert_plain(AtenNode& node) {
   Composer c(node);
-  return one(c, c.op(name, {node.tensor("self")}));
+  return c.results({c.op(name, {node.tensor("self")})});
 }
 
 // Its result is a float.
 template <const char* name>
 Result<Values> convert_real(AtenNode& node) {
   Composer c(node);
-  return one(c, c.op(name, {as_float(node, "self")}));
+  return c.results({c.op(name, {as_float(node, "self")})});
 }
 
 // Integers are whole already.
@@ -38,12 +33,12 @@ Result<Values> convert_rounding(AtenNode& node) {
   Value* const x = node.tensor("self");
   if (!is_float(x->type.dtype)) return Values{x};
   Composer c(node);
-  return one(c, c.op(name, {x}));
+  return c.results({c.op(name, {x})});
 }
 
 Result<Values> convert_rsqrt(AtenNode& node) {
   Composer c(node);
-  return one(c, c.op("reciprocal", {c.op("sqrt", {as_float(node, "self")})}));
+  return c.results({c.op("reciprocal", {c.op("sqrt", {as_float(node, "self")})})});
 }
 
 Result<Values> convert_truncate(AtenNode& node) {
@@ -51,14 +46,14 @@ Result<Values> convert_truncate(AtenNode& node) {
   if (!is_float(x->type.dtype)) return Values{x};
   Composer c(node);
   Value* const below = c.op("less", {x, c.number(0, c.dtype(x))});
-  return one(c, c.where(below, c.op("ceil", {x}), c.op("floor", {x})));
+  return c.results({c.where(below, c.op("ceil", {x}), c.op("floor", {x}))});
 }
 
 // Logarithms and powers of other bases: f(x)·factor.
 template <int base>
 Result<Values> convert_log(AtenNode& node) {
   Composer c(node);
-  return one(c, c.mul(c.op("log", {as_float(node, "self")}), 1 / std::log(static_cast<double>(base))));
+  return c.results({c.mul(c.op("log", {as_float(node, "self")}), 1 / std::log(static_cast<double>(base)))});
 }
 
 Result<Values> convert_log1p(AtenNode& node) {
@@ -69,31 +64,31 @@ Result<Values> convert_log1p(AtenNode& node) {
   Value* const difference = c.add(u, -1);
   Value* const nothing = c.op("equal", {difference, c.number(0, c.dtype(x))});
   Value* const divisor = c.where(nothing, c.number(1, c.dtype(x)), difference);
-  return one(c, c.where(nothing, x, c.mul(x, c.div(c.op("log", {u}), divisor))));
+  return c.results({c.where(nothing, x, c.mul(x, c.div(c.op("log", {u}), divisor)))});
 }
 
 Result<Values> convert_expm1(AtenNode& node) {
   // exp(x) - 1 = 2·sinh(x/2)·exp(x/2)
   Composer c(node);
   Value* const half = c.mul(as_float(node, "self"), 0.5);
-  return one(c, c.mul(c.mul(c.op("sinh", {half}), c.op("exp", {half})), 2));
+  return c.results({c.mul(c.mul(c.op("sinh", {half}), c.op("exp", {half})), 2)});
 }
 
 Result<Values> convert_exp2(AtenNode& node) {
   Composer c(node);
   Value* const x = as_float(node, "self");
-  return one(c, c.op("pow", {c.number(2, c.dtype(x)), x}));
+  return c.results({c.op("pow", {c.number(2, c.dtype(x)), x})});
 }
 
 Result<Values> convert_logical_not(AtenNode& node) {
   Composer c(node);
-  return one(c, c.op("not", {c.cast(node.tensor("self"), DType::boolean)}));
+  return c.results({c.op("not", {c.cast(node.tensor("self"), DType::boolean)})});
 }
 
 Result<Values> convert_bitwise_not(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
-  return one(c, c.op(c.dtype(x) == DType::boolean ? "not" : "bitwise_not", {x}));
+  return c.results({c.op(c.dtype(x) == DType::boolean ? "not" : "bitwise_not", {x})});
 }
 
 // Beyond beta·x > threshold PyTorch takes x itself; from 15 on that is softplus to the last bit of f32.
@@ -105,8 +100,8 @@ Result<Values> convert_softplus(AtenNode& node) {
   Value* const scaled = c.mul(x, beta);
   Value* const soft = c.mul(c.op("softplus", {scaled}), 1 / beta);
   constexpr double equal_from = 15;
-  if (threshold >= equal_from && c.dtype(x) != DType::f64) return one(c, soft);
-  return one(c, c.where(c.op("greater", {scaled, c.number(threshold, c.dtype(x))}), x, soft));
+  if (threshold >= equal_from && c.dtype(x) != DType::f64) return c.results({soft});
+  return c.results({c.where(c.op("greater", {scaled, c.number(threshold, c.dtype(x))}), x, soft)});
 }
 
 Result<Values> convert_elu(AtenNode& node) {
@@ -116,12 +111,12 @@ Result<Values> convert_elu(AtenNode& node) {
   Value* const x = as_float(node, "self");
   Value* y = c.op("elu", {c.mul(x, input_scale)}, Attributes({{"alpha", node.real("alpha")}}));
   if (input_scale != 1) y = c.where(c.op("greater", {x, c.number(0, c.dtype(x))}), x, y);
-  return one(c, c.mul(y, scale));
+  return c.results({c.mul(y, scale)});
 }
 
 Result<Values> convert_celu(AtenNode& node) {
   Composer c(node);
-  return one(c, c.op("celu", {as_float(node, "self")}, Attributes({{"alpha", node.real("alpha")}})));
+  return c.results({c.op("celu", {as_float(node, "self")}, Attributes({{"alpha", node.real("alpha")}}))});
 }
 
 Result<Values> convert_gelu(AtenNode& node) {
@@ -129,22 +124,23 @@ Result<Values> convert_gelu(AtenNode& node) {
   const std::string formula = node.word("approximate");
   if (formula != "none" && formula != "tanh")
     return broken_program("approximate argument must be either none or tanh.");
-  return one(c, c.op("gelu", {as_float(node, "self")}, Attributes({{"approximate", formula}})));
+  return c.results({c.op("gelu", {as_float(node, "self")}, Attributes({{"approximate", formula}}))});
 }
 
 Result<Values> convert_leaky_relu(AtenNode& node) {
   Composer c(node);
-  return one(c, c.op("leaky_relu", {as_float(node, "self")}, Attributes({{"alpha", node.real("negative_slope")}})));
+  return c.results(
+      {c.op("leaky_relu", {as_float(node, "self")}, Attributes({{"alpha", node.real("negative_slope")}}))});
 }
 
 Result<Values> convert_hardsigmoid(AtenNode& node) {
   Composer c(node);
-  return one(c, c.op("hard_sigmoid", {as_float(node, "self")}, Attributes({{"alpha", 1.0 / 6}, {"beta", 0.5}})));
+  return c.results({c.op("hard_sigmoid", {as_float(node, "self")}, Attributes({{"alpha", 1.0 / 6}, {"beta", 0.5}}))});
 }
 
 Result<Values> convert_log_sigmoid(AtenNode& node) {
   Composer c(node);
-  return one(c, c.op("neg", {c.op("softplus", {c.op("neg", {as_float(node, "self")})})}));
+  return c.results({c.op("neg", {c.op("softplus", {c.op("neg", {as_float(node, "self")})})})});
 }
 
 Result<Values> convert_glu(AtenNode& node) {
@@ -154,7 +150,7 @@ Result<Values> convert_glu(AtenNode& node) {
   const Dim half = floor_div(c.size(x, static_cast<int>(axis)), 2);
   c.require_equal(half * 2, c.size(x, static_cast<int>(axis)), "Halving dimension must be even");
   Value* const gate = c.slice(x, static_cast<int>(axis), half, half);
-  return one(c, c.mul(c.slice(x, static_cast<int>(axis), 0, half), c.op("sigmoid", {gate})));
+  return c.results({c.mul(c.slice(x, static_cast<int>(axis), 0, half), c.op("sigmoid", {gate}))});
 }
 
 // A slope per channel, axis 1.
@@ -167,7 +163,7 @@ Result<Values> convert_prelu(AtenNode& node) {
     shape[0] = c.size(slope, 0);
     slope = c.reshape(slope, std::move(shape));
   }
-  return one(c, c.op("prelu", {x, slope}));
+  return c.results({c.op("prelu", {x, slope})});
 }
 
 Value* bounded(Composer& c, Value* x, double low, double high) {
@@ -176,12 +172,12 @@ Value* bounded(Composer& c, Value* x, double low, double high) {
 
 Result<Values> convert_relu6(AtenNode& node) {
   Composer c(node);
-  return one(c, bounded(c, node.tensor("self"), 0, 6));
+  return c.results({bounded(c, node.tensor("self"), 0, 6)});
 }
 
 Result<Values> convert_hardtanh(AtenNode& node) {
   Composer c(node);
-  return one(c, bounded(c, node.tensor("self"), node.real("min_val"), node.real("max_val")));
+  return c.results({bounded(c, node.tensor("self"), node.real("min_val"), node.real("max_val"))});
 }
 
 // Bounds may be numbers or tensors, either may be absent.
@@ -206,7 +202,7 @@ Result<Values> clamp(AtenNode& node, const std::vector<std::string_view>& lows,
   };
   bound("max", lows, true);
   bound("min", highs, false);
-  return one(c, y);
+  return c.results({y});
 }
 
 Result<Values> convert_clamp(AtenNode& node) { return clamp(node, {"min"}, {"max"}); }

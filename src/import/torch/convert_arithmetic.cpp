@@ -5,16 +5,11 @@
 namespace polyphase {
 namespace {
 
-Result<Values> one(const Composer& c, Value* value) {
-  TRY(Value * result, c.result(value));
-  return Values{result};
-}
-
 template <const char* name>
 Result<Values> convert_binary(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
-  return one(c, c.op(name, {node.tensor_as("self", dtype), node.tensor_as("other", dtype)}));
+  return c.results({c.op(name, {node.tensor_as("self", dtype), node.tensor_as("other", dtype)})});
 }
 
 Value* scaled(AtenNode& node, Composer& c, Value* value) {
@@ -28,14 +23,14 @@ Result<Values> convert_scaled(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
   Value* const self = node.tensor_as("self", dtype);
-  return one(c, c.op(name, {self, scaled(node, c, node.tensor_as("other", dtype))}));
+  return c.results({c.op(name, {self, scaled(node, c, node.tensor_as("other", dtype))})});
 }
 
 Result<Values> convert_rsub(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
   Value* const self = scaled(node, c, node.tensor_as("self", dtype));
-  return one(c, c.sub(node.tensor_as("other", dtype), self));
+  return c.results({c.sub(node.tensor_as("other", dtype), self)});
 }
 
 // True division: of integers a float.
@@ -47,7 +42,7 @@ Value* quotient(AtenNode& node, Composer& c) {
 
 Result<Values> convert_div(AtenNode& node) {
   Composer c(node);
-  return one(c, quotient(node, c));
+  return c.results({quotient(node, c)});
 }
 
 // The quotient towards minus infinity: (x - x mod y) / y, exact for integers and what PyTorch computes for floats.
@@ -59,32 +54,32 @@ Value* floor_quotient(Composer& c, Value* x, Value* y) {
 
 Result<Values> convert_div_mode(AtenNode& node) {
   Composer c(node);
-  if (!node.has("rounding_mode")) return one(c, quotient(node, c));
+  if (!node.has("rounding_mode")) return c.results({quotient(node, c)});
   const std::string mode = node.word("rounding_mode");
   const DType dtype = node.promoted({"self", "other"});
   Value* const x = node.tensor_as("self", dtype);
   Value* const y = node.tensor_as("other", dtype);
-  if (mode == "floor") return one(c, floor_quotient(c, x, y));
+  if (mode == "floor") return c.results({floor_quotient(c, x, y)});
   if (mode != "trunc")
     return broken_program("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '" + mode + "'");
   Value* const whole = c.div(x, y);
-  if (!is_float(dtype)) return one(c, whole);
+  if (!is_float(dtype)) return c.results({whole});
   Value* const below = c.op("less", {whole, c.number(0, dtype)});
-  return one(c, c.where(below, c.op("ceil", {whole}), c.op("floor", {whole})));
+  return c.results({c.where(below, c.op("ceil", {whole}), c.op("floor", {whole}))});
 }
 
 Result<Values> convert_floor_divide(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
-  return one(c, floor_quotient(c, node.tensor_as("self", dtype), node.tensor_as("other", dtype)));
+  return c.results({floor_quotient(c, node.tensor_as("self", dtype), node.tensor_as("other", dtype))});
 }
 
 template <bool sign_of_self>
 Result<Values> convert_mod(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
-  return one(c, c.op("mod", {node.tensor_as("self", dtype), node.tensor_as("other", dtype)},
-                     Attributes({{"fmod", sign_of_self}})));
+  return c.results({c.op("mod", {node.tensor_as("self", dtype), node.tensor_as("other", dtype)},
+                         Attributes({{"fmod", sign_of_self}}))});
 }
 
 Result<Values> convert_pow(AtenNode& node) {
@@ -93,11 +88,11 @@ Result<Values> convert_pow(AtenNode& node) {
   Value* const x = node.tensor_as("self", dtype);
   if (node.is_number("exponent")) {
     const double exponent = node.real("exponent");
-    if (exponent == 1) return one(c, x);
-    if (exponent == 2) return one(c, c.op("square", {x}));
-    if (exponent == 0.5 && is_float(dtype)) return one(c, c.op("sqrt", {x}));
+    if (exponent == 1) return c.results({x});
+    if (exponent == 2) return c.results({c.op("square", {x})});
+    if (exponent == 0.5 && is_float(dtype)) return c.results({c.op("sqrt", {x})});
   }
-  return one(c, c.op("pow", {x, node.tensor_as("exponent", dtype)}));
+  return c.results({c.op("pow", {x, node.tensor_as("exponent", dtype)})});
 }
 
 template <const char* name, bool negated>
@@ -105,35 +100,36 @@ Result<Values> convert_comparison(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
   Value* const found = c.op(name, {node.tensor_as("self", dtype), node.tensor_as("other", dtype)});
-  return one(c, negated ? c.op("not", {found}) : found);
+  return c.results({negated ? c.op("not", {found}) : found});
 }
 
 template <const char* name>
 Result<Values> convert_logical(AtenNode& node) {
   Composer c(node);
-  return one(c,
-             c.op(name, {c.cast(node.tensor("self"), DType::boolean), c.cast(node.tensor("other"), DType::boolean)}));
+  return c.results(
+      {c.op(name, {c.cast(node.tensor("self"), DType::boolean), c.cast(node.tensor("other"), DType::boolean)})});
 }
 
 template <const char* of_bools, const char* of_integers>
 Result<Values> convert_bitwise(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
-  return one(c, c.op(dtype == DType::boolean ? of_bools : of_integers,
-                     {node.tensor_as("self", dtype), node.tensor_as("other", dtype)}));
+  return c.results({c.op(dtype == DType::boolean ? of_bools : of_integers,
+                         {node.tensor_as("self", dtype), node.tensor_as("other", dtype)})});
 }
 
 Result<Values> convert_where(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
   Value* const condition = c.cast(node.tensor("condition"), DType::boolean);
-  return one(c, c.where(condition, node.tensor_as("self", dtype), node.tensor_as("other", dtype)));
+  return c.results({c.where(condition, node.tensor_as("self", dtype), node.tensor_as("other", dtype))});
 }
 
 Result<Values> convert_masked_fill(AtenNode& node) {
   Composer c(node);
   Value* const self = node.tensor("self");
-  return one(c, c.where(c.cast(node.tensor("mask"), DType::boolean), node.tensor_as("value", c.dtype(self)), self));
+  return c.results(
+      {c.where(c.cast(node.tensor("mask"), DType::boolean), node.tensor_as("value", c.dtype(self)), self)});
 }
 
 // self + value·tensor1·tensor2, or with a quotient.
@@ -144,7 +140,7 @@ Result<Values> convert_addc(AtenNode& node) {
   Value* product = c.op(name, {node.tensor_as("tensor1", dtype), node.tensor_as("tensor2", dtype)});
   const double value = node.real("value");
   if (value != 1) product = c.mul(product, value);
-  return one(c, c.add(node.tensor_as("self", dtype), product));
+  return c.results({c.add(node.tensor_as("self", dtype), product)});
 }
 
 Result<Values> convert_lerp(AtenNode& node) {
@@ -152,7 +148,7 @@ Result<Values> convert_lerp(AtenNode& node) {
   Composer c(node);
   Value* const self = node.tensor_as("self", dtype);
   Value* const end = node.tensor_as("end", dtype);
-  return one(c, c.add(self, c.mul(c.sub(end, self), node.tensor_as("weight", dtype))));
+  return c.results({c.add(self, c.mul(c.sub(end, self), node.tensor_as("weight", dtype)))});
 }
 
 constexpr char name_add[] = "add";

@@ -6,18 +6,12 @@
 namespace polyphase {
 namespace {
 
-struct ConvolutionArguments {
-  int spatial = 2;
-  bool transposed = false;
-  bool unbatched_allowed = true;  // the functions of one rank take operands without the batch axis
-};
-
-Result<Value*> transposed(AtenNode& node, const ConvolutionArguments& given, const char* input) {
-  Value* x = node.tensor(input);
+Result<Value*> transposed(AtenNode& node, int spatial) {
+  Value* x = node.tensor("input");
   Value* const weight = node.tensor("weight");
   Value* const bias = node.tensor("bias");
   TorchConvTranspose settings;
-  settings.spatial = given.spatial;
+  settings.spatial = spatial;
   settings.input = x->type;
   settings.weight = weight->type;
   if (bias != nullptr) settings.bias = bias->type;
@@ -37,11 +31,7 @@ Result<Value*> transposed(AtenNode& node, const ConvolutionArguments& given, con
                                          {"groups", form.groups},
                                          {"pre", std::move(form.pre)},
                                          {"post", std::move(form.post)}}));
-  if (form.unbatched && c.ok()) {
-    auto sizes = c.sizes(y);
-    sizes.erase(sizes.begin());
-    y = c.reshape(y, std::move(sizes));
-  }
+  if (form.unbatched) y = c.squeeze(y, 0);
   return c.result(y);
 }
 
@@ -61,13 +51,12 @@ Result<void> named_padding(AtenNode& node, const Shape& weight, std::vector<Dim>
   return {};
 }
 
-Result<Value*> forward(AtenNode& node, const ConvolutionArguments& given, const char* input, bool padding_is_named) {
-  Value* x = node.tensor(input);
+Result<Value*> forward(AtenNode& node, int spatial, bool padding_is_named) {
+  Value* x = node.tensor("input");
   Value* const weight = node.tensor("weight");
-  const int spatial = given.spatial;
   const auto count = static_cast<std::size_t>(spatial);
   const int rank = x->type.shape.rank();
-  const bool unbatched = given.unbatched_allowed && rank == spatial + 1;
+  const bool unbatched = rank == spatial + 1;
   if (weight->type.shape.rank() != spatial + 2 || (rank != spatial + 2 && !unbatched))
     return broken_program("a convolution over " + std::to_string(spatial) + " axes takes operands of rank " +
                           std::to_string(spatial + 2) + " (or " + std::to_string(spatial + 1) +
@@ -107,29 +96,25 @@ Result<Value*> forward(AtenNode& node, const ConvolutionArguments& given, const 
                                          {"groups", groups},
                                          {"pre", std::move(pre)},
                                          {"post", std::move(post)}}));
-  if (unbatched && c.ok()) {
-    auto sizes = c.sizes(y);
-    sizes.erase(sizes.begin());
-    y = c.reshape(y, std::move(sizes));
-  }
+  if (unbatched) y = c.squeeze(y, 0);
   return c.result(y);
 }
 
 template <int spatial>
 Result<Values> convert_conv(AtenNode& node) {
-  TRY(Value * y, forward(node, {spatial, false, true}, "input", false));
+  TRY(Value * y, forward(node, spatial, false));
   return Values{y};
 }
 
 template <int spatial>
 Result<Values> convert_conv_padding(AtenNode& node) {
-  TRY(Value * y, forward(node, {spatial, false, true}, "input", true));
+  TRY(Value * y, forward(node, spatial, true));
   return Values{y};
 }
 
 template <int spatial>
 Result<Values> convert_conv_transpose(AtenNode& node) {
-  TRY(Value * y, transposed(node, {spatial, true, true}, "input"));
+  TRY(Value * y, transposed(node, spatial));
   return Values{y};
 }
 
@@ -139,8 +124,7 @@ Result<Values> convert_convolution(AtenNode& node) {
   if (spatial < 1 || spatial > 3)
     return lacking("a convolution over " + std::to_string(spatial) + " axes; Polyphase has 1, 2 and 3.",
                    "Fold the other axes into the batch.");
-  const ConvolutionArguments given{spatial, node.flag("transposed"), true};
-  TRY(Value * y, given.transposed ? transposed(node, given, "input") : forward(node, given, "input", false));
+  TRY(Value * y, node.flag("transposed") ? transposed(node, spatial) : forward(node, spatial, false));
   return Values{y};
 }
 

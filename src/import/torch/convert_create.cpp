@@ -9,11 +9,6 @@ namespace {
 
 using Sizes = Composer::Sizes;
 
-Result<Values> one(const Composer& c, Value* value) {
-  TRY(Value * result, c.result(value));
-  return Values{result};
-}
-
 // The dtype argument, else what the program declares.
 DType dtype_of(AtenNode& node, DType otherwise) {
   return node.dtype("dtype").value_or(node.result_dtype().value_or(otherwise));
@@ -24,7 +19,7 @@ Result<Values> filled(AtenNode& node, Value* element, Sizes sizes) {
   for (const Dim& size : sizes) {
     if (size.range().high < 0) return broken_program("a tensor has the size " + size.text() + ".");
   }
-  return one(c, c.expand(element, std::move(sizes)));
+  return c.results({c.expand(element, std::move(sizes))});
 }
 
 template <int value>
@@ -62,7 +57,8 @@ Result<Values> counted(AtenNode& node, bool has_start, bool has_step) {
     if (step == 0) return broken_program("step must be nonzero");
     const Dim distance = step > 0 ? node.size("end") - start : start - node.size("end");
     const Dim count = max(ceil_div(distance, std::abs(step)), Dim(0));
-    return one(c, c.cast(c.op("range", {}, Attributes({{"start", start}, {"count", count}, {"step", step}})), dtype));
+    return c.results(
+        {c.cast(c.op("range", {}, Attributes({{"start", start}, {"count", count}, {"step", step}})), dtype)});
   }
   constexpr double most = 1 << 20;
   const double start = has_start ? node.real("start") : 0;
@@ -84,7 +80,8 @@ Result<Values> convert_arange_step(AtenNode& node) { return counted(node, true, 
 template <bool upper>
 Result<Values> convert_triangle(AtenNode& node) {
   Composer c(node);
-  return one(c, c.op("trilu", {node.tensor("self")}, Attributes({{"k", node.size("diagonal")}, {"upper", upper}})));
+  return c.results(
+      {c.op("trilu", {node.tensor("self")}, Attributes({{"k", node.size("diagonal")}, {"upper", upper}}))});
 }
 
 }  // namespace

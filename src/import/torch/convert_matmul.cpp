@@ -9,15 +9,10 @@ namespace {
 
 using Sizes = Composer::Sizes;
 
-Result<Values> one(const Composer& c, Value* value) {
-  TRY(Value * result, c.result(value));
-  return Values{result};
-}
-
 template <const char* other>
 Result<Values> convert_matmul(AtenNode& node) {
   Composer c(node);
-  return one(c, c.matmul(node.tensor("self"), node.tensor(other)));
+  return c.results({c.matmul(node.tensor("self"), node.tensor(other))});
 }
 
 // x·transpose(weight) + bias
@@ -26,7 +21,7 @@ Result<Values> convert_linear(AtenNode& node) {
   Value* const weight = node.tensor("weight");
   Value* const bias = node.tensor("bias");
   Value* const product = c.matmul(node.tensor("input"), c.rank(weight) == 2 ? c.swap_last(weight) : weight);
-  return one(c, bias == nullptr ? product : c.add(product, bias));
+  return c.results({bias == nullptr ? product : c.add(product, bias)});
 }
 
 // beta·self + alpha·(a·b)
@@ -37,10 +32,10 @@ Result<Values> convert_addmm(AtenNode& node) {
   const double alpha = node.real("alpha");
   const double beta = node.real("beta");
   if (alpha != 1) product = c.mul(product, alpha);
-  if (beta == 0) return one(c, product);
+  if (beta == 0) return c.results({product});
   Value* self = node.tensor("self");
   if (beta != 1) self = c.mul(self, beta);
-  return one(c, c.add(product, self));
+  return c.results({c.add(product, self)});
 }
 
 // Leading axes become one, missing ones are added: (…, S, D) → (B, H, S, D), H the last of the leading axes.
@@ -82,7 +77,7 @@ Result<Values> convert_attention(AtenNode& node) {
       Attributes({{"scale", scale}, {"causal", node.flag("is_causal")}, {"guarded", bias != nullptr}}));
   Sizes sizes = c.sizes(query);
   if (c.ok()) sizes.back() = c.size(node.tensor("value"), -1);
-  return one(c, c.reshape(y, std::move(sizes)));
+  return c.results({c.reshape(y, std::move(sizes))});
 }
 
 constexpr char name_batch1[] = "batch1";

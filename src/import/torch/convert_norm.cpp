@@ -9,11 +9,6 @@ namespace {
 
 using Sizes = Composer::Sizes;
 
-Result<Values> one(const Composer& c, Value* value) {
-  TRY(Value * result, c.result(value));
-  return Values{result};
-}
-
 // Beside the result stand statistics that only training reads.
 Result<Values> with_statistics(const Composer& c, Value* value) {
   TRY(Value * result, c.result(value));
@@ -40,7 +35,7 @@ Value* by_statistics(AtenNode& node, Composer& c) {
 Result<Values> convert_batch_norm(AtenNode& node) {
   if (node.flag("training") || !node.has("running_mean") || !node.has("running_var")) return in_training("batch_norm");
   Composer c(node);
-  return one(c, by_statistics(node, c));
+  return c.results({by_statistics(node, c)});
 }
 
 Result<Values> convert_native_batch_norm(AtenNode& node) {
@@ -56,9 +51,9 @@ Result<Values> convert_batch_norm_inference(AtenNode& node) {
 
 Result<Values> convert_instance_norm(AtenNode& node) {
   Composer c(node);
-  if (!node.flag("use_input_stats")) return one(c, by_statistics(node, c));
-  return one(c, c.with_optional("instance_norm", {node.tensor("input"), node.tensor("weight"), node.tensor("bias")},
-                                Attributes({{"epsilon", node.real("eps")}})));
+  if (!node.flag("use_input_stats")) return c.results({by_statistics(node, c)});
+  return c.results({c.with_optional("instance_norm", {node.tensor("input"), node.tensor("weight"), node.tensor("bias")},
+                                    Attributes({{"epsilon", node.real("eps")}}))});
 }
 
 // By the operand's own statistics over the batch as well.
@@ -74,9 +69,7 @@ Result<Values> convert_batch_statistics(AtenNode& node) {
   Value* const image = c.unsqueeze(c.transpose(x, turned), 0);
   Value* const y = c.with_optional("instance_norm", {image, node.tensor("weight"), node.tensor("bias")},
                                    Attributes({{"epsilon", node.real("eps")}}));
-  Sizes sizes = c.sizes(y);
-  if (c.ok()) sizes.erase(sizes.begin());
-  TRY(Value * result, c.result(c.transpose(c.reshape(y, std::move(sizes)), turned)));
+  TRY(Value * result, c.result(c.transpose(c.squeeze(y, 0), turned)));
   return Values{result, nullptr, nullptr};
 }
 
@@ -87,7 +80,7 @@ Value* by_groups(AtenNode& node, Composer& c, const char* groups) {
 
 Result<Values> convert_group_norm(AtenNode& node) {
   Composer c(node);
-  return one(c, by_groups(node, c, "num_groups"));
+  return c.results({by_groups(node, c, "num_groups")});
 }
 
 Result<Values> convert_native_group_norm(AtenNode& node) {
@@ -143,7 +136,7 @@ Result<Values> convert_weight_norm(AtenNode& node) {
     if (i != kept) axes.push_back(i);
   }
   Value* const norm = c.reduce("reduce_l2", v, axes, true);
-  return one(c, c.mul(v, c.div(node.tensor("g"), norm)));
+  return c.results({c.mul(v, c.div(node.tensor("g"), norm))});
 }
 
 }  // namespace

@@ -10,11 +10,6 @@ namespace {
 using Integers = Composer::Integers;
 using Sizes = Composer::Sizes;
 
-Result<Values> one(const Composer& c, Value* value) {
-  TRY(Value * result, c.result(value));
-  return Values{result};
-}
-
 // Of one dtype by promotion; the legacy empty tensors of shape (0) do not count.
 Result<Values> parts_of(AtenNode& node, Composer& c) {
   const Values given = node.tensors("tensors");
@@ -32,7 +27,7 @@ Result<Values> convert_cat(AtenNode& node) {
   Composer c(node);
   TRY(Values parts, parts_of(node, c));
   TRY(const std::int64_t axis, node.axis("dim", c.rank(parts.front())));
-  return one(c, c.concat(std::move(parts), axis));
+  return c.results({c.concat(std::move(parts), axis)});
 }
 
 Result<Values> convert_stack(AtenNode& node) {
@@ -43,7 +38,7 @@ Result<Values> convert_stack(AtenNode& node) {
   TRY(const std::int64_t axis, node.axis("dim", c.rank(given.front()) + 1));
   Values parts;
   for (Value* part : given) parts.push_back(c.unsqueeze(c.cast(part, dtype), static_cast<int>(axis)));
-  return one(c, c.concat(std::move(parts), axis));
+  return c.results({c.concat(std::move(parts), axis)});
 }
 
 Result<Values> pieces(AtenNode& node, Composer& c, int axis, const Sizes& sizes) {
@@ -90,10 +85,7 @@ Result<Values> convert_split_sizes(AtenNode& node) {
 }
 
 Value* selected(Composer& c, Value* x, int axis, Dim index) {
-  Value* const piece = c.slice(x, axis, std::move(index), 1);
-  Sizes sizes = c.sizes(piece);
-  if (c.ok()) sizes.erase(sizes.begin() + axis);
-  return c.reshape(piece, std::move(sizes));
+  return c.squeeze(c.slice(x, axis, std::move(index), 1), axis);
 }
 
 Result<Values> convert_unbind(AtenNode& node) {
@@ -116,7 +108,7 @@ Result<Values> convert_select(AtenNode& node) {
   Value* const x = node.tensor("self");
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
   const Dim size = c.size(x, static_cast<int>(axis));
-  return one(c, selected(c, x, static_cast<int>(axis), from_begin(node.size("index"), size)));
+  return c.results({selected(c, x, static_cast<int>(axis), from_begin(node.size("index"), size))});
 }
 
 // Python's rules: from the end where negative, clamped to the axis.
@@ -135,7 +127,7 @@ Result<Values> convert_slice(AtenNode& node) {
   };
   const Dim start = place("start", Dim(0));
   const Dim count = ceil_div(max(place("end", size) - start, Dim(0)), step);
-  return one(c, c.slice(x, static_cast<int>(axis), start, count, step));
+  return c.results({c.slice(x, static_cast<int>(axis), start, count, step)});
 }
 
 Result<Values> convert_narrow(AtenNode& node) {
@@ -143,14 +135,14 @@ Result<Values> convert_narrow(AtenNode& node) {
   Value* const x = node.tensor("self");
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
   const Dim size = c.size(x, static_cast<int>(axis));
-  return one(c, c.slice(x, static_cast<int>(axis), from_begin(node.size("start"), size), node.size("length")));
+  return c.results({c.slice(x, static_cast<int>(axis), from_begin(node.size("start"), size), node.size("length"))});
 }
 
 Result<Values> convert_index_select(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-  return one(c, c.gather(x, node.tensor("index"), axis));
+  return c.results({c.gather(x, node.tensor("index"), axis)});
 }
 
 Result<Values> convert_gather(AtenNode& node) {
@@ -158,7 +150,7 @@ Result<Values> convert_gather(AtenNode& node) {
   Value* const x = node.tensor("self");
   Value* const index = node.tensor("index");
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-  return one(c, c.op("gather_elements", {x, index}, Attributes({{"axis", axis}})));
+  return c.results({c.op("gather_elements", {x, index}, Attributes({{"axis", axis}}))});
 }
 
 // x[:, i, j]: the indices broadcast to one shape, which stands where the indexed axes stood; in front if those are
@@ -181,7 +173,7 @@ Result<Values> convert_index(AtenNode& node) {
   }
   if (indices.empty() || given.size() > static_cast<std::size_t>(c.rank(x)))
     return broken_program("too many indices for tensor of dimension " + std::to_string(c.rank(x)));
-  if (indices.size() == 1) return one(c, c.gather(x, indices.front(), order.front()));
+  if (indices.size() == 1) return c.results({c.gather(x, indices.front(), order.front())});
   const std::int64_t first = order.front();
   const bool together = order.back() - first + 1 == static_cast<std::int64_t>(order.size());
   order.insert(order.end(), rest.begin(), rest.end());
@@ -192,18 +184,18 @@ Result<Values> convert_index(AtenNode& node) {
   for (Value* index : indices) columns.push_back(c.unsqueeze(c.expand(index, c.sizes(common)), c.rank(common)));
   Value* const tuples = c.concat(columns, c.rank(common));
   Value* const found = c.op("gather_nd", {c.transpose(x, order), tuples});
-  if (!together || first == 0) return one(c, found);
+  if (!together || first == 0) return c.results({found});
   const int leading = c.rank(common);
   Integers back;
   for (std::int64_t i = 0; i < first; ++i) back.push_back(leading + i);
   for (std::int64_t i = 0; i < leading; ++i) back.push_back(i);
   for (std::int64_t i = leading + first; i < c.rank(found); ++i) back.push_back(i);
-  return one(c, c.transpose(found, back));
+  return c.results({c.transpose(found, back)});
 }
 
 Result<Values> convert_embedding(AtenNode& node) {
   Composer c(node);
-  return one(c, c.gather(node.tensor("weight"), node.tensor("indices"), 0));
+  return c.results({c.gather(node.tensor("weight"), node.tensor("indices"), 0)});
 }
 
 }  // namespace

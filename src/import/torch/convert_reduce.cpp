@@ -10,11 +10,6 @@ namespace {
 
 using Integers = Composer::Integers;
 
-Result<Values> one(const Composer& c, Value* value) {
-  TRY(Value * result, c.result(value));
-  return Values{result};
-}
-
 Integers all_axes(const Composer& c, const Value* x) {
   Integers axes(static_cast<std::size_t>(c.rank(x)));
   std::iota(axes.begin(), axes.end(), 0);
@@ -43,7 +38,7 @@ Result<Values> convert_sum(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
   TRY(Integers axes, axes_of(node, c, x));
-  return one(c, c.reduce(name, summand(node, c, x), std::move(axes), keeps(node)));
+  return c.results({c.reduce(name, summand(node, c, x), std::move(axes), keeps(node))});
 }
 
 Result<Values> convert_mean(AtenNode& node) {
@@ -54,7 +49,7 @@ Result<Values> convert_mean(AtenNode& node) {
   if (!asked.has_value() && !is_float(c.dtype(x)))
     return broken_program(
         "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype.");
-  return one(c, c.reduce("reduce_mean", asked.has_value() ? c.cast(x, *asked) : x, std::move(axes), keeps(node)));
+  return c.results({c.reduce("reduce_mean", asked.has_value() ? c.cast(x, *asked) : x, std::move(axes), keeps(node))});
 }
 
 // Bools have no order of their own here.
@@ -65,7 +60,7 @@ Result<Values> convert_extreme(AtenNode& node) {
   TRY(Integers axes, axes_of(node, c, x));
   const bool is_bool = c.dtype(x) == DType::boolean;
   Value* const y = c.reduce(name, is_bool ? c.cast(x, DType::u8) : x, std::move(axes), keeps(node));
-  return one(c, is_bool ? c.cast(y, DType::boolean) : y);
+  return c.results({is_bool ? c.cast(y, DType::boolean) : y});
 }
 
 // any and all: of what is not 0.
@@ -75,7 +70,7 @@ Result<Values> convert_quantifier(AtenNode& node) {
   Value* const x = node.tensor("self");
   TRY(Integers axes, axes_of(node, c, x));
   Value* const found = c.reduce(name, c.cast(c.cast(x, DType::boolean), DType::u8), std::move(axes), keeps(node));
-  return one(c, c.dtype(x) == DType::u8 ? found : c.cast(found, DType::boolean));
+  return c.results({c.dtype(x) == DType::u8 ? found : c.cast(found, DType::boolean)});
 }
 
 // Values and where they are.
@@ -98,13 +93,13 @@ Result<Values> convert_arg(AtenNode& node) {
   const bool keep = node.flag("keepdim");
   if (node.has("dim")) {
     TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-    return one(c, c.op(arg, {x}, Attributes({{"axis", axis}, {"keep", keep}})));
+    return c.results({c.op(arg, {x}, Attributes({{"axis", axis}, {"keep", keep}}))});
   }
   if (keep) return lacking("argmax over all axes that keeps them.", "Flatten the operand first.");
   Dim count = 1;
   for (const Dim& size : c.sizes(x)) count *= size;
   x = c.reshape(x, {count});
-  return one(c, c.op(arg, {x}, Attributes({{"axis", std::int64_t{0}}, {"keep", false}})));
+  return c.results({c.op(arg, {x}, Attributes({{"axis", std::int64_t{0}}, {"keep", false}}))});
 }
 
 // How many elements the axes have, as a float.
@@ -142,13 +137,13 @@ Result<Moments> moments(AtenNode& node, Composer& c) {
 Result<Values> convert_var(AtenNode& node) {
   Composer c(node);
   TRY(const Moments found, moments(node, c));
-  return one(c, found.variance);
+  return c.results({found.variance});
 }
 
 Result<Values> convert_std(AtenNode& node) {
   Composer c(node);
   TRY(const Moments found, moments(node, c));
-  return one(c, c.op("sqrt", {found.variance}));
+  return c.results({c.op("sqrt", {found.variance})});
 }
 
 Result<Values> convert_var_mean(AtenNode& node) {
@@ -165,22 +160,22 @@ Result<Values> convert_vector_norm(AtenNode& node) {
   TRY(Integers axes, axes_of(node, c, x));
   const double order = node.real("ord");
   const bool keep = keeps(node);
-  if (order == 2) return one(c, c.reduce("reduce_l2", x, std::move(axes), keep));
-  if (order == 1) return one(c, c.reduce("reduce_l1", x, std::move(axes), keep));
+  if (order == 2) return c.results({c.reduce("reduce_l2", x, std::move(axes), keep)});
+  if (order == 1) return c.results({c.reduce("reduce_l1", x, std::move(axes), keep)});
   if (std::isinf(order))
-    return one(c, c.reduce(order > 0 ? "reduce_max" : "reduce_min", c.op("abs", {x}), std::move(axes), keep));
+    return c.results({c.reduce(order > 0 ? "reduce_max" : "reduce_min", c.op("abs", {x}), std::move(axes), keep)});
   if (order == 0) return lacking("the vector norm of order 0.", "Count what is not 0 with (x != 0).sum().");
   Value* const powers = c.op("pow", {c.op("abs", {x}), c.number(order, c.dtype(x))});
   Value* const sum = c.reduce("reduce_sum", powers, std::move(axes), keep);
-  return one(c, c.op("pow", {sum, c.number(1 / order, c.dtype(x))}));
+  return c.results({c.op("pow", {sum, c.number(1 / order, c.dtype(x))})});
 }
 
 Result<Values> convert_cumsum(AtenNode& node) {
   Composer c(node);
   Value* const x = summand(node, c, node.tensor("self"));
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-  if (c.rank(x) == 0) return one(c, x);
-  return one(c, c.op("cum_sum", {x}, Attributes({{"axis", Dim(axis)}})));
+  if (c.rank(x) == 0) return c.results({x});
+  return c.results({c.op("cum_sum", {x}, Attributes({{"axis", Dim(axis)}}))});
 }
 
 Result<Values> ordered(AtenNode& node, std::int64_t axis, Dim count, bool largest) {
@@ -212,7 +207,7 @@ Result<Values> convert_softmax(AtenNode& node) {
     x = c.cast(x, DType::f32);
   }
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-  return one(c, c.op(name, {x}, Attributes({{"axis", axis}})));
+  return c.results({c.op(name, {x}, Attributes({{"axis", axis}}))});
 }
 
 constexpr char name_arg_max[] = "arg_max";

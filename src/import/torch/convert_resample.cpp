@@ -10,23 +10,13 @@ namespace {
 using Sizes = Composer::Sizes;
 using Integers = Composer::Integers;
 
-Result<Values> one(const Composer& c, Value* value) {
-  TRY(Value * result, c.result(value));
-  return Values{result};
-}
-
 // With the batch axis that the operators want; `added` says whether it was missing.
 Value* batched(Composer& c, Value* x, int spatial, bool& added) {
   added = c.rank(x) == spatial + 1;
   return added ? c.unsqueeze(x, 0) : x;
 }
 
-Value* unbatched(Composer& c, Value* y, bool added) {
-  if (!added || !c.ok()) return y;
-  Sizes sizes = c.sizes(y);
-  sizes.erase(sizes.begin());
-  return c.reshape(y, std::move(sizes));
-}
+Value* unbatched(Composer& c, Value* y, bool added) { return added ? c.squeeze(y, 0) : y; }
 
 Result<Attributes> window_of(AtenNode& node, int spatial) {
   const auto count = static_cast<std::size_t>(spatial);
@@ -62,7 +52,7 @@ Result<Values> convert_max_pool(AtenNode& node) {
   bool added = false;
   Value* const x = batched(c, node.tensor("self"), spatial, added);
   TRY(Attributes window, window_of(node, spatial));
-  return one(c, unbatched(c, c.op("max_pool", {x}, std::move(window)), added));
+  return c.results({unbatched(c, c.op("max_pool", {x}, std::move(window)), added)});
 }
 
 // Indices count within a plane here, within the whole operand in the IR.
@@ -97,7 +87,7 @@ Result<Values> convert_avg_pool(AtenNode& node) {
     for (const std::int64_t taps : window.get<Integers>("kernel")) factor *= static_cast<double>(taps);
     factor /= static_cast<double>(divisor);
   }
-  return one(c, unbatched(c, c.mul(c.op("avg_pool", {x}, std::move(window)), factor), added));
+  return c.results({unbatched(c, c.mul(c.op("avg_pool", {x}, std::move(window)), factor), added)});
 }
 
 // Along one axis, result i is the mean of the elements floor(i·I/O) to ceil((i + 1)·I/O) - 1: a product with a matrix.
@@ -145,7 +135,7 @@ Result<Values> convert_adaptive_avg_pool(AtenNode& node) {
           "Export the program with fixed sizes, or use an output size of 1.");
     y = adaptive_mean(c, node, y, first + i, from.value(), to.value());
   }
-  return one(c, y);
+  return c.results({y});
 }
 
 // floor(size·scale), exact for scales that are ratios of small numbers.
@@ -201,7 +191,7 @@ Result<Values> interpolate(AtenNode& node, const Interpolation& kind, const std:
     factors.insert(factors.end(), scales.begin(), scales.end());
     attributes.set("scales", std::move(factors));
   }
-  return one(c, c.op("resize", {x}, std::move(attributes)));
+  return c.results({c.op("resize", {x}, std::move(attributes))});
 }
 
 // upsample_*.default: sizes, and a scale per axis where interpolate was called with one.
@@ -279,10 +269,10 @@ Result<Values> convert_grid_sample(AtenNode& node) {
   const std::int64_t mode = node.integer("interpolation_mode");
   const std::int64_t padding = node.integer("padding_mode");
   if (mode < 0 || mode > 2 || padding < 0 || padding > 2) return broken_program("grid_sampler has an unknown mode.");
-  return one(c, c.op("grid_sample", {node.tensor("input"), node.tensor("grid")},
-                     Attributes({{"mode", modes[mode]},
-                                 {"padding", paddings[padding]},
-                                 {"align_corners", node.flag("align_corners")}})));
+  return c.results({c.op(
+      "grid_sample", {node.tensor("input"), node.tensor("grid")},
+      Attributes(
+          {{"mode", modes[mode]}, {"padding", paddings[padding]}, {"align_corners", node.flag("align_corners")}}))});
 }
 
 constexpr char name_edge[] = "edge";

@@ -12,11 +12,6 @@ namespace {
 using Sizes = Composer::Sizes;
 using Integers = Composer::Integers;
 
-Result<Values> one(const Composer& c, Value* value) {
-  TRY(Value * result, c.result(value));
-  return Values{result};
-}
-
 // What makes no difference to the numbers: copies, memory formats, gradients.
 template <const char* parameter>
 Result<Values> convert_same(AtenNode& node) {
@@ -28,12 +23,12 @@ Result<Values> convert_to(AtenNode& node) {
   const auto dtype = node.dtype("dtype");
   Composer c(node);
   Value* const x = node.tensor("self");
-  return one(c, dtype.has_value() ? c.cast(x, *dtype) : x);
+  return c.results({dtype.has_value() ? c.cast(x, *dtype) : x});
 }
 
 Result<Values> convert_to_other(AtenNode& node) {
   Composer c(node);
-  return one(c, c.cast(node.tensor("self"), c.dtype(node.tensor("other"))));
+  return c.results({c.cast(node.tensor("self"), c.dtype(node.tensor("other")))});
 }
 
 // One size may be -1: the rest.
@@ -79,7 +74,7 @@ Result<Values> convert_flatten(AtenNode& node) {
     }
   }
   if (rank == 0) sizes.emplace_back(1);
-  return one(c, c.reshape(x, std::move(sizes)));
+  return c.results({c.reshape(x, std::move(sizes))});
 }
 
 Result<Values> convert_unflatten(AtenNode& node) {
@@ -98,7 +93,7 @@ Result<Values> convert_unflatten(AtenNode& node) {
   Sizes sizes = c.sizes(x);
   sizes.erase(sizes.begin() + axis);
   sizes.insert(sizes.begin() + axis, pieces.begin(), pieces.end());
-  return one(c, c.reshape(x, std::move(sizes)));
+  return c.results({c.reshape(x, std::move(sizes))});
 }
 
 // Leaves out those axes that have the size 1; a symbolic size counts as more, as torch.export takes it.
@@ -116,21 +111,21 @@ Result<Values> convert_squeeze(AtenNode& node) {
   Value* const x = node.tensor("self");
   Integers axes(static_cast<std::size_t>(c.rank(x)));
   std::iota(axes.begin(), axes.end(), 0);
-  return one(c, without_units(c, x, axes));
+  return c.results({without_units(c, x, axes)});
 }
 
 Result<Values> convert_squeeze_axes(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
   TRY(const Integers axes, node.axes("dim", c.rank(x)));
-  return one(c, without_units(c, x, axes));
+  return c.results({without_units(c, x, axes)});
 }
 
 Result<Values> convert_unsqueeze(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x) + 1));
-  return one(c, c.unsqueeze(x, static_cast<int>(axis)));
+  return c.results({c.unsqueeze(x, static_cast<int>(axis))});
 }
 
 Result<Values> convert_permute(AtenNode& node) {
@@ -140,7 +135,7 @@ Result<Values> convert_permute(AtenNode& node) {
   if (order.size() != static_cast<std::size_t>(c.rank(x)))
     return broken_program("permute names " + std::to_string(order.size()) + " axes of " + std::to_string(c.rank(x)) +
                           ".");
-  return one(c, order.empty() ? x : c.transpose(x, order));
+  return c.results({order.empty() ? x : c.transpose(x, order)});
 }
 
 Value* exchanged(Composer& c, Value* x, std::int64_t a, std::int64_t b) {
@@ -156,7 +151,7 @@ Result<Values> convert_transpose(AtenNode& node) {
   Value* const x = node.tensor("self");
   TRY(const std::int64_t a, node.axis("dim0", c.rank(x)));
   TRY(const std::int64_t b, node.axis("dim1", c.rank(x)));
-  return one(c, exchanged(c, x, a, b));
+  return c.results({exchanged(c, x, a, b)});
 }
 
 Result<Values> convert_t(AtenNode& node) {
@@ -164,7 +159,7 @@ Result<Values> convert_t(AtenNode& node) {
   Value* const x = node.tensor("self");
   if (c.rank(x) > 2)
     return broken_program("t() expects a tensor with <= 2 dimensions, but self is " + std::to_string(c.rank(x)) + "D");
-  return one(c, c.rank(x) == 2 ? exchanged(c, x, 0, 1) : x);
+  return c.results({c.rank(x) == 2 ? exchanged(c, x, 0, 1) : x});
 }
 
 template <const char* from_parameter, const char* to_parameter>
@@ -182,7 +177,7 @@ Result<Values> convert_movedim(AtenNode& node) {
     while (std::find(from.begin(), from.end(), next) != from.end()) ++next;
     if (entry < 0) entry = next++;
   }
-  return one(c, c.transpose(x, std::move(order)));
+  return c.results({c.transpose(x, std::move(order))});
 }
 
 Result<Values> convert_expand(AtenNode& node) {
@@ -196,12 +191,12 @@ Result<Values> convert_expand(AtenNode& node) {
     Dim& size = sizes[static_cast<std::size_t>(i)];
     if (size == -1) size = c.size(x, i - more);
   }
-  return one(c, c.expand(x, std::move(sizes)));
+  return c.results({c.expand(x, std::move(sizes))});
 }
 
 Result<Values> convert_expand_as(AtenNode& node) {
   Composer c(node);
-  return one(c, c.expand(node.tensor("self"), c.sizes(node.tensor("other"))));
+  return c.results({c.expand(node.tensor("self"), c.sizes(node.tensor("other")))});
 }
 
 // Whole copies side by side; the shorter of shape and list gets leading ones.
@@ -215,7 +210,7 @@ Result<Values> convert_repeat(AtenNode& node) {
   while (repeats.size() < sizes.size()) repeats.insert(repeats.begin(), Dim(1));
   if (sizes.empty()) return Values{x};
   x = c.reshape(x, std::move(sizes));
-  return one(c, c.op("tile", {x}, Attributes({{"repeats", std::move(repeats)}})));
+  return c.results({c.op("tile", {x}, Attributes({{"repeats", std::move(repeats)}}))});
 }
 
 Result<Values> convert_flip(AtenNode& node) {
@@ -229,8 +224,8 @@ Result<Values> convert_flip(AtenNode& node) {
     step[static_cast<std::size_t>(axis)] = -1;
   }
   if (axes.empty()) return Values{x};
-  return one(c, c.op("slice", {x},
-                     Attributes({{"start", std::move(start)}, {"size", c.sizes(x)}, {"step", std::move(step)}})));
+  return c.results(
+      {c.op("slice", {x}, Attributes({{"start", std::move(start)}, {"size", c.sizes(x)}, {"step", std::move(step)}}))});
 }
 
 Result<Values> convert_roll(AtenNode& node) {
@@ -254,7 +249,7 @@ Result<Values> convert_roll(AtenNode& node) {
     if (shift == 0) continue;
     x = c.concat({c.slice(x, axis, size - shift, shift), c.slice(x, axis, 0, size - shift)}, axis);
   }
-  return one(c, c.reshape(x, c.sizes(given)));
+  return c.results({c.reshape(x, c.sizes(given))});
 }
 
 // Any number of leading axes; the images lie on the last three.
@@ -278,7 +273,7 @@ Result<Values> shuffled(AtenNode& node, std::int64_t factor, bool spread) {
   }
   Sizes sizes = c.sizes(x);
   for (int i = 1; i <= 3 && c.ok(); ++i) sizes[sizes.size() - static_cast<std::size_t>(i)] = c.size(y, -i);
-  return one(c, c.reshape(y, std::move(sizes)));
+  return c.results({c.reshape(y, std::move(sizes))});
 }
 
 Result<Values> convert_pixel_shuffle(AtenNode& node) { return shuffled(node, node.integer("upscale_factor"), true); }

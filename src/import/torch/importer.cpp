@@ -297,14 +297,8 @@ void ProgramImporter::finish_survey(ImportedModel& imported) {
     use.nodes_refused = missing.nodes;
     use.advice = missing_advice;
   }
-  for (const auto& [key, use] : options_.survey->uses())
-    imported.complete = imported.complete && !use.is_missing && use.nodes_refused == 0;
-  if (imported.complete) return;
-  for (const auto& node : graph_->nodes()) {
-    for (const auto& output : node->outputs()) {
-      if (output->users.empty() && node->constant() == nullptr) graph_->add_output(output.get(), output->name);
-    }
-  }
+  imported.complete = options_.survey->complete();
+  if (!imported.complete) output_what_nobody_reads(*graph_);
 }
 
 namespace {

@@ -61,7 +61,7 @@ class ProgramImporter {
   Result<void> convert(const ProgramGraph& graph, const ProgramNode& node, const AtenConverter& converter,
                        const std::string& name);
   Result<void> assert_condition(const ProgramGraph& graph, const ProgramNode& node);
-  Result<bool> inline_graph(const ProgramGraph& graph, const ProgramNode& node);
+  Result<bool> inline_graph(const ProgramNode& node);
   Result<void> define_results(const ProgramGraph& graph, const ProgramNode& node, const AtenConverter& converter,
                               const Values& results);
   Result<void> define_missing(const ProgramNode& node);

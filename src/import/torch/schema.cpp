@@ -78,11 +78,6 @@ std::vector<std::string_view> split(std::string_view text) {
 
 }  // namespace
 
-bool AtenSchema::writes() const {
-  return std::any_of(parameters.begin(), parameters.end(),
-                     [](const AtenParameter& one) { return one.alias.find('!') != std::string::npos; });
-}
-
 AtenSchema parse_schema(std::string_view text) {
   AtenSchema out;
   const auto open = text.find('(');

@@ -27,8 +27,6 @@ struct AtenSchema {
   std::vector<AtenParameter> parameters;
   std::vector<std::string> results;         // types
   std::vector<std::string> result_aliases;  // like AtenParameter::alias
-
-  bool writes() const;  // an operand in place
 };
 
 // For text of ours: a declaration that cannot be read is a mistake of the table.

@@ -365,7 +365,7 @@ Result<void> ProgramImporter::assert_condition(const ProgramGraph& graph, const 
 }
 
 // Gradients on or off change nothing here: the graph inside stands where the node stands.
-Result<bool> ProgramImporter::inline_graph(const ProgramGraph& graph, const ProgramNode& node) {
+Result<bool> ProgramImporter::inline_graph(const ProgramNode& node) {
   if (node.target != "torch.ops.higher_order.wrap_with_set_grad_enabled") return false;
   if (depth_ >= max_inlined_depth) return lacking("graphs lie too deep in one another.", "Flatten the module.");
   std::shared_ptr<const ProgramGraph> inner;
@@ -397,7 +397,6 @@ Result<bool> ProgramImporter::inline_graph(const ProgramGraph& graph, const Prog
       names_.insert_or_assign(name, ProgramMeaning(names_.at(results[i])));
     ++i;
   });
-  (void)graph;
   if (i != results.size()) return broken_program("the graph inside gives another number of results than the node has.");
   return true;
 }
@@ -429,7 +428,7 @@ Result<void> ProgramImporter::translate_node(const ProgramGraph& graph, const Pr
   if (converter == nullptr && !gives_tensors(node) && !node.outputs.empty()) return {};
   const auto [domain, operator_name] = split_target(node.target);
   if (options_.survey != nullptr) options_.survey->meet(domain, operator_name, 0, name);
-  auto inlined = inline_graph(graph, node);
+  auto inlined = inline_graph(node);
   if (!inlined.ok()) return refuse(node, located(std::move(inlined).error()));
   if (*inlined) return {};
   if (converter == nullptr) {
