@@ -71,6 +71,8 @@ struct CheckReport {
 // look. `options` as for compile; the passes run, because they decide which kernels are asked. Errors: the file cannot
 // be read or is no sound model, or an option does not fit it.
 Result<CheckReport> check(const std::string& path, const CompileOptions& options = {});
+// Of a model in memory, as compile_bytes takes it.
+Result<CheckReport> check_bytes(std::span<const std::byte> bytes, const CompileOptions& options = {});
 
 // ---------------------------------------------------------------- converters
 

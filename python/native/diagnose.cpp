@@ -132,6 +132,24 @@ void bind_diagnose(nb::module_& module) {
       "path"_a, "options"_a,
       nb::sig("def check(path: bytes, options: dict[str, typing.Any]) -> dict[str, typing.Any]"));
   module.def(
+      "check_bytes",
+      [](const nb::bytes& model, const nb::dict& options) {
+        const std::span<const std::byte> bytes(static_cast<const std::byte*>(model.data()), model.size());
+        return plain(work_on_model(options_of(options), nb::none(),
+                                   [&](const api::CompileOptions& with) { return api::check_bytes(bytes, with); }));
+      },
+      "model"_a, "options"_a,
+      nb::sig("def check_bytes(model: bytes, options: dict[str, typing.Any]) -> dict[str, typing.Any]"));
+  module.def(
+      "converters",
+      [] {
+        nb::list out;
+        for (const api::ConverterInfo& info : api::converters())
+          out.append(nb::str(info.name.data(), info.name.size()));
+        return out;
+      },
+      nb::sig("def converters() -> list[str]"));
+  module.def(
       "compare_layers", &compare_layers, "path"_a, "args"_a, "named"_a, "golden"_a, "settings"_a, "options"_a,
       nb::sig(
           "def compare_layers(path: bytes, args: list[typing.Any], named: dict[str, typing.Any], golden: dict[str, "

@@ -31,6 +31,7 @@ const api::Session& SessionHandle::get() const {
 NB_MODULE(_native, module) {
   namespace pp = polyphase::python;
   pthread_atfork(nullptr, nullptr, [] { ++pp::generation; });
+  nanobind::set_leak_warnings(false);  // PyTorch keeps what it has compiled until the process is gone
   module.doc() = "Polyphase's C++ part. Use the package polyphase instead.";
   module.attr("version") = nb::str(polyphase::api::version().data(), polyphase::api::version().size());
   pp::bind_engine(module);

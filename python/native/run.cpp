@@ -33,7 +33,28 @@ std::size_t port_of(const std::vector<api::Port>& ports, nb::handle key, const s
   return static_cast<std::size_t>(found - ports.begin());
 }
 
+namespace {
+
+bool is_container(nb::handle given) {
+  return PyList_Check(given.ptr()) != 0 || PyTuple_Check(given.ptr()) != 0 || PyDict_Check(given.ptr()) != 0;
+}
+
+// Lists and dicts of arrays, as a module's forward takes them, become arrays by input name.
+void flatten(const std::vector<api::Port>& ports, nb::object& args, nb::dict& named) {
+  bool nested = false;
+  for (const nb::handle given : args) nested = nested || is_container(given);
+  for (const auto& [key, given] : named) nested = nested || is_container(given);
+  if (!nested) return;
+  nb::list names;
+  for (const api::Port& port : ports) names.append(nb::str(port.name.data(), port.name.size()));
+  named = nb::cast<nb::dict>(nb::module_::import_("polyphase._arrays").attr("flatten")(names, args, named));
+  args = nb::make_tuple();
+}
+
+}  // namespace
+
 std::vector<GivenArray> gather(const std::vector<api::Port>& ports, nb::object args, nb::dict named) {
+  flatten(ports, args, named);
   const std::size_t count = nb::len(args);
   if (count > ports.size()) {
     refuse("the engine takes " + std::to_string(ports.size()) + " inputs, found " + std::to_string(count) + ".",

@@ -15,6 +15,17 @@ from ._native import Engine, Port, Session, devices, pass_names
 from ._native import version as version
 
 __version__: str = version
+
+
+def __getattr__(name: str) -> object:
+    """polyphase.torch, which needs PyTorch, is imported by its first use."""
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module(".torch", __name__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 for _public in (ArgumentError, CancelledError, Error, FileError, ModelError, OutOfMemoryError, UnsupportedError):
     _public.__module__ = __name__  # where users find it
 del _public

@@ -71,6 +71,29 @@ def _no_numbers(given: np.ndarray, what: str, writable: bool) -> ArgumentError:
     return ArgumentError(f"{what} holds elements of type {dtype}.", hint="Give floats, integers or bool.")
 
 
+def flatten(names: list[str], args: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as a module's forward takes them → arrays by input name: {"skips": [a, b]} → {"skips.0": a, "skips.1": b}."""
+    parameters = list(dict.fromkeys(name.split(".")[0] for name in names))
+    if len(args) > len(parameters):
+        count = len(parameters)
+        found = len(args)
+        raise ArgumentError(f"the engine takes {count} arguments, found {found}.", hint=f"They are: {', '.join(parameters)}.")
+    out: dict[str, Any] = {}
+    for parameter, given in [*zip(parameters, args), *named.items()]:
+        for name, value in _leaves(parameter, given, names):
+            if name in out:
+                raise ArgumentError(f"input '{name}' is given twice.", hint="Give each input once.")
+            out[name] = value
+    return out
+
+
+def _leaves(path: str, given: Any, names: list[str]) -> list[tuple[str, Any]]:
+    if path in names or not isinstance(given, (dict, list, tuple)):
+        return [(path, given)]
+    items = given.items() if isinstance(given, dict) else enumerate(given)
+    return [leaf for key, value in items for leaf in _leaves(f"{path}.{key}", value, names)]
+
+
 def name_dtype(array: Any, name: str, as_torch: bool) -> Any:
     """The array of integers under the dtype that its elements have."""
     if as_torch:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _native
-from ._errors import ArgumentError
+from ._errors import ArgumentError, UnsupportedError
 from ._native import Engine
 from ._options import Path, Range, Shape, is_path, model_bytes, path_bytes, plain_options
 
 
-def compile(model: Path | bytes | bytearray | memoryview | Any, *, target: str = "native", shapes: Mapping[str, Shape] | None = None,
-            dims: Mapping[str, Range] | None = None, tune_for: Mapping[str, Sequence[int]] | None = None,
+def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[Any] | None = None,
+            kwargs: Mapping[str, Any] | None = None, *, dynamic_shapes: Any = None, target: str = "native",
+            shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None, tune_for: Mapping[str, Sequence[int]] | None = None,
             without: Sequence[str] = (), progress: Callable[[str, float], object] | None = None,
             external_data: Path | None = None) -> Engine:
     """Compiles a network into an engine.
 
-    model: the path or the bytes of an ONNX file or of a program of torch.export (.pt2, docs/torch.md), or an onnx.ModelProto.
+    model: the path or the bytes of an ONNX file or of a program of torch.export (.pt2, docs/torch.md), or an onnx.ModelProto;
+        where PyTorch is installed also a torch.nn.Module, a torch.export.ExportedProgram, and TorchScript: a module of
+        torch.jit or the path of its archive. What comes from PyTorch is exported by torch.export, in the mode (eval or
+        training) that the module is in.
+    args, kwargs: examples of the arguments that a module's forward takes, as for torch.export.export. The engine's inputs are
+        named as they are, those inside lists and dicts by the way to them ("skips.0"), outputs output_0, output_1, ….
+    dynamic_shapes: which sizes of them stay open, as for torch.export.export: {"x": {2: torch.export.Dim.AUTO}}.
     target: 'native', packed for this CPU's instructions; 'portable', for any CPU, packs its weights when loaded; 'scalar',
         'avx2' or 'avx512', packed for every CPU that has them.
     shapes: input name to its sizes in elements, numbers or names: {"x": (1, 3, "H", "W")} or {"x": "1x3xHxW"}. A name is a
@@ -31,15 +39,45 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, *, target: str =
 
     Other Python threads go on meanwhile; Ctrl-C ends the compilation.
 
-    Raises Error: io, invalid_model, unsupported (names the node and says what would work), invalid_argument,
-    out_of_memory.
+    Raises Error: io, invalid_model, unsupported (names the node and says what would work; of a module also PyTorch's reason, with
+    the line of the module in the trail), invalid_argument, out_of_memory.
     """
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress is a {type(progress).__name__}.", hint="Give a function of (stage, done), or None.")
     options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, external_data=external_data)
+    given = not (args is None and kwargs is None and dynamic_shapes is None)
+    if given or not (is_path(model) or isinstance(model, (bytes, bytearray, memoryview))):
+        programs = _programs_of_torch(model, args, kwargs, dynamic_shapes, given)
+        if programs is not None:
+            from .torch._export import compile_first
+
+            return compile_first(programs, lambda program: _native.compile_bytes(program, options, progress))
     if is_path(model):
         return _native.compile(path_bytes(model), options, progress)
     return _native.compile_bytes(model_bytes(model), options, progress)
+
+
+def _programs_of_torch(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, given: bool) -> Iterator[bytes] | None:
+    """What PyTorch makes of a module of its own, or of a file of TorchScript; None: it is neither."""
+    if is_path(model):
+        path_bytes(model)
+        try:
+            import torch as _  # noqa: F401
+        except ImportError:
+            raise UnsupportedError("example inputs are given with a file, which only PyTorch can use, and PyTorch is not installed.", "unsupported",
+                                   hint="Install torch, or give the path of an ONNX file or a .pt2 program alone.") from None
+    elif "torch" not in sys.modules:
+        return None
+    from .torch import _export
+
+    if is_path(model) and _export.is_script(model):
+        model = _export.load_script(model)
+    elif not _export.is_model(model):
+        if not given:
+            return None
+        kind = "file" if is_path(model) else type(model).__name__
+        raise ArgumentError(f"example inputs are given with a {kind} that is no module of PyTorch.", hint="Give the model alone; its sizes are the options shapes and dims.")
+    return _export.programs(model, args, kwargs, dynamic_shapes)
 
 
 def load(engine: Path | bytes | bytearray | memoryview) -> Engine:

@@ -132,12 +132,14 @@ Result<void> check_kernels(Graph& graph, const Workshop& workshop, const Compile
   return {};
 }
 
-Result<CheckReport> check_model(const std::string& path, const CompileOptions& options) {
+// `import(registry, options)` gives the model.
+template <typename Import>
+Result<CheckReport> check_model(const CompileOptions& options, const Import& import_it) {
   const auto workshop = built_in_workshop();
   OperatorSurvey survey;
   TRY(ImportOptions import, import_options_of(options));
   import.survey = &survey;
-  TRY(ImportedModel model, import_model(std::filesystem::path(path), workshop->registry(), import));
+  TRY(ImportedModel model, import_it(workshop->registry(), import));
   CheckReport report;
   report.model_name = model.name;
   report.producer = model.producer;
@@ -170,12 +172,31 @@ bool CheckReport::ok() const {
                                        [](const CheckedOperator& use) { return use.nodes_refused == 0; });
 }
 
-Result<CheckReport> check(const std::string& path, const CompileOptions& options) {
+namespace {
+
+template <typename Import>
+Result<CheckReport> timed_check(const CompileOptions& options, const Import& import_it) {
   return without_throwing([&]() -> Result<CheckReport> {
     const auto start = std::chrono::steady_clock::now();
-    TRY(CheckReport report, check_model(path, options));
+    TRY(CheckReport report, check_model(options, import_it));
     report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return report;
+  });
+}
+
+}  // namespace
+
+Result<CheckReport> check(const std::string& path, const CompileOptions& options) {
+  return timed_check(options, [&](const Registry& registry, const ImportOptions& import) {
+    return import_model(std::filesystem::path(path), registry, import);
+  });
+}
+
+Result<CheckReport> check_bytes(std::span<const std::byte> bytes, const CompileOptions& options) {
+  return timed_check(options, [&](const Registry& registry, const ImportOptions& import) {
+    std::optional<std::filesystem::path> folder;
+    if (!options.external_data_folder.empty()) folder = options.external_data_folder;
+    return import_model(bytes, registry, import, folder);
   });
 }
 

@@ -65,6 +65,37 @@ def polyphase() -> Program:
     return Program(find_program())
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> pathlib.Path:
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def up(folder):
+    """An engine of the Python package: small_models.up."""
+    import polyphase
+    import small_models
+
+    return polyphase.compile(small_models.up(folder / "up.onnx"))
+
+
+@pytest.fixture(scope="module")
+def two(folder):
+    """An engine of the Python package: small_models.two."""
+    import polyphase
+    import small_models
+
+    return polyphase.compile(small_models.two(folder / "two.onnx"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def cache_of_islands(tmp_path_factory):
+    """What torch.compile's backend keeps on disk is not the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POLYPHASE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(autouse=True, scope="session")
 def two_threads():
     torch.set_num_threads(2)

@@ -9,7 +9,7 @@ from cpp_reader import Hole, NotUnderstood
 from cpp_texts import Text, joined
 from error_sites import Refusal
 
-CODES = {"ArgumentError": "invalid_argument", "UnsupportedError": "unsupported"}
+CODES = {"ArgumentError": "invalid_argument", "ModelError": "invalid_model", "UnsupportedError": "unsupported"}
 
 
 def text_of(node: ast.expr, where: str) -> Text:
@@ -29,7 +29,7 @@ def spelled(value: ast.expr) -> str:
 
 def python_refusals(folder: pathlib.Path, root: pathlib.Path) -> list[Refusal]:
     out = []
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CODES:
                 file = path.relative_to(root).as_posix()

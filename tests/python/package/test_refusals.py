@@ -16,16 +16,6 @@ import torch
 from onnx import TensorProto, helper
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("refusals")
-
-
-@pytest.fixture(scope="module")
-def up(folder) -> polyphase.Engine:
-    return polyphase.compile(small_models.up(folder / "up.onnx"))
-
-
 said: list[str] = []
 
 

@@ -14,21 +14,6 @@ import small_models
 import torch
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("results")
-
-
-@pytest.fixture(scope="module")
-def up(folder) -> polyphase.Engine:
-    return polyphase.compile(small_models.up(folder / "up.onnx"))
-
-
-@pytest.fixture(scope="module")
-def two(folder) -> polyphase.Engine:
-    return polyphase.compile(small_models.two(folder / "two.onnx"))
-
-
 def pixels(*sizes) -> np.ndarray:
     return np.random.default_rng(1).standard_normal(sizes, dtype=np.float32)
 

@@ -1,0 +1,286 @@
+"""torch.compile(net, backend="polyphase"): from the graphs that Dynamo finds to engines."""
+
+from __future__ import annotations
+
+import operator
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch.fx import GraphModule
+from torch.utils._python_dispatch import _disable_current_modes
+
+from .. import _native
+from .._errors import UnsupportedError
+from . import _converters
+from ._partition import operator_name
+from ._plan import Plan
+from ._program import Program
+from ._settings import Settings
+
+_MOST_WEIGHT_SETS = 32  # of networks that share one graph, such as equal blocks with weights of their own
+_MOST_BUFFER_CHANGES = 3
+
+
+def backend(graph: GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **others: Any) -> Callable[..., Any]:
+    """The backend behind torch.compile(net, backend="polyphase", options={...}); PyTorch finds it by its entry point.
+
+    What Polyphase takes of a graph runs in engines, the rest in PyTorch; polyphase.explain shows what goes where. Calls that need
+    gradients, and networks in training mode, run in PyTorch altogether, with a warning.
+
+    options:
+        require_full: True makes any operator that is left to PyTorch an error.
+        min_block_size: the fewest operators that are worth an engine; unset: 3, or one convolution.
+        torch_executed_ops: overloads that PyTorch shall run, such as ["aten.relu.default"].
+        cache: False keeps compiled engines off the disk ($POLYPHASE_CACHE_DIR, else ~/.cache/polyphase).
+
+    Raises Error: invalid_argument (an option), unsupported (require_full).
+    """
+    settings = Settings.of(options, others)
+    trained = [tensor for tensor in _tensors_of(graph, example_inputs) if tensor.requires_grad]
+    if torch.is_grad_enabled() and trained:
+        return _run_in_pytorch(graph, trained[0], settings, "its call needs gradients",
+                               "Call it under torch.no_grad() or torch.inference_mode(), or call net.requires_grad_(False).")
+    return _Captured(graph, settings).compile(example_inputs)
+
+
+_warned: weakref.WeakSet[torch.Tensor] = weakref.WeakSet()
+
+
+def _run_in_pytorch(graph: GraphModule, key: torch.Tensor | None, settings: Settings, why: str, advice: str) -> Callable[..., Any]:
+    if settings.require_full:
+        raise UnsupportedError(f"the network runs in PyTorch, because {why}.", "unsupported", hint=f"{advice}")
+    if key is None or not any(other is key for other in _warned):
+        if key is not None:
+            _warned.add(key)
+        warnings.warn(f"polyphase: the network runs in PyTorch, because {why}. {advice}", UserWarning, stacklevel=2)
+    return graph.forward  # type: ignore[no-any-return]
+
+
+def _tensors_of(graph: GraphModule, example_inputs: Sequence[Any]) -> list[torch.Tensor]:
+    return [tensor for tensor in (*graph.parameters(), *graph.buffers(), *example_inputs) if isinstance(tensor, torch.Tensor)]
+
+
+class _Captured:
+    """One graph of Dynamo's on its way through AOTAutograd, which takes writes in place and views apart."""
+
+    def __init__(self, graph: GraphModule, settings: Settings) -> None:
+        self.graph = graph
+        self.settings = settings
+        self.compiled: CompiledGraph | None = None
+        lifted = [None] * (len(list(graph.named_parameters(remove_duplicate=False))) + len(list(graph.named_buffers(remove_duplicate=False))))
+        self.is_static = [True for _ in lifted]
+        for node in graph.graph.nodes:
+            if node.op == "placeholder":
+                self.is_static.append("_dynamo_static_input_type" in (node.meta.get("tensor_dict") or {}))
+        self.training = ""
+
+    def compile(self, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        lower = aot_autograd(fw_compiler=self._take, inference_compiler=self._take, decompositions=_converters.decompositions(),
+                             keep_inference_input_mutations=False)
+        with _converters.keep_composites():
+            function = lower(self.graph, example_inputs)
+        if self.training:
+            return _run_in_pytorch(self.graph, None, self.settings, f"it is in training mode ({self.training})", "Call net.eval().")
+        return function  # type: ignore[no-any-return]
+
+    def _take(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        self.training = _training_mode(graph)
+        if self.training:
+            return graph.forward  # type: ignore[no-any-return]
+        weights: set[int] = set()
+        places = [node for node in graph.graph.nodes if node.op == "placeholder"]
+        if len(places) == len(self.is_static):
+            context = torch._guards.TracingContext.try_get()
+            metadata = getattr(context, "fw_metadata", None)
+            written = set(getattr(metadata, "mutated_inp_runtime_indices", ()))
+            weights = {place for place, static in enumerate(self.is_static) if static and place not in written}
+        self.compiled = CompiledGraph(Plan(graph, weights, self.settings))
+        return self.compiled.boxed
+
+
+def _training_mode(graph: GraphModule) -> str:
+    for node in graph.graph.nodes:
+        if isinstance(node.target, torch._ops.OpOverload):
+            name = operator_name(node)
+            if name.startswith(("aten.native_dropout.", "aten.bernoulli.", "aten.rrelu_with_noise")):
+                return "a dropout is active"
+            if name.startswith(("aten._native_batch_norm_legit", "aten.native_batch_norm", "aten.cudnn_batch_norm")) and "no_training" not in name:
+                schema = [argument.name for argument in node.target._schema.arguments]
+                if "running_mean" in schema and node.args[schema.index("training")] is True:
+                    return "a batch normalisation takes the batch's statistics"
+    return ""
+
+
+class _Watched:
+    """A weight as it was when an engine was made of it."""
+
+    def __init__(self, place: int, tensor: torch.Tensor) -> None:
+        self.place = place
+        self.tensor = weakref.ref(tensor)
+        self.address = tensor.data_ptr()
+        # Tensors of inference mode do not count their changes: their numbers are compared.
+        self.copy = tensor.clone() if tensor.is_inference() else None
+        self.version = 0 if self.copy is not None else tensor._version
+
+    def is_same(self, tensor: torch.Tensor) -> bool:
+        if self.tensor() is not tensor or tensor.data_ptr() != self.address:
+            return False
+        if self.copy is not None:
+            return torch.equal(self.copy, tensor)
+        return tensor._version == self.version
+
+
+class _WeightSet:
+    """The islands compiled for the weights of one call."""
+
+    def __init__(self, watched: list[_Watched], islands: list[Callable[..., Any]], engines: list[tuple[Program, _native.Engine]]) -> None:
+        self.islands = islands
+        self.engines = engines
+        self.watched = watched
+        self._compared = [one for one in watched if one.copy is not None]
+        self._fast = [(one.place, one.tensor, one.version, one.address) for one in watched if one.copy is None]
+
+    def fits(self, arguments: Sequence[Any]) -> bool:
+        for place, known, version, address in self._fast:
+            tensor = arguments[place]
+            if known() is not tensor or tensor._version != version or tensor.data_ptr() != address:
+                return False
+        return all(one.is_same(arguments[one.place]) for one in self._compared)
+
+    def is_of(self, arguments: Sequence[Any]) -> bool:
+        """It is of these very tensors, or of some that are gone."""
+        return any(one.tensor() is None for one in self.watched) or all(one.tensor() is arguments[one.place] for one in self.watched)
+
+
+class CompiledGraph:
+    """What AOTAutograd calls: the graph with its islands, for the weights that come with the call."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._lock = threading.Lock()
+        self._sets: list[_WeightSet] = []
+        self._current: _WeightSet | None = None
+        self._outer: Callable[..., Any] | None = None
+        self._single: tuple[Callable[..., Any], bool] | None = None
+        self._changes: dict[int, int] = {}
+        self.boxed = self._make_boxed()
+        if plan.settings.require_full:
+            _demand_full(plan)
+
+    def _make_boxed(self) -> Callable[..., Any]:
+        def run(arguments: list[Any]) -> Any:
+            current = self._current
+            if current is None or not current.fits(arguments):
+                current = self._find(arguments)
+            if self._single is not None:
+                pick, is_one = self._single
+                found = current.islands[0](*pick(arguments))
+                return (found,) if is_one else found
+            return self._outer(current.islands, *arguments)  # type: ignore[misc]
+
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
+
+    def _find(self, arguments: Sequence[Any]) -> _WeightSet:
+        with self._lock, _disable_current_modes(), torch.no_grad():
+            for known in self._sets:
+                if known.fits(arguments):
+                    self._current = known
+                    return known
+            before = next((known for known in self._sets if known.is_of(arguments)), None)
+            if before is not None:
+                self._sets.remove(before)
+                self._count_changes(before, arguments)
+            made = self._build(arguments, before)
+            self._sets = [*self._sets, made][-_MOST_WEIGHT_SETS:]
+            self._current = made
+            return made
+
+    def _count_changes(self, before: _WeightSet, arguments: Sequence[Any]) -> None:
+        """A buffer that changes again and again is no weight: from then on it comes in with each call."""
+        often = set()
+        for one in before.watched:
+            if not one.is_same(arguments[one.place]) and not isinstance(arguments[one.place], torch.nn.Parameter):
+                self._changes[one.place] = self._changes.get(one.place, 0) + 1
+                if self._changes[one.place] >= _MOST_BUFFER_CHANGES:
+                    often.add(one.place)
+        if often:
+            self.plan = Plan(self.plan.module, self.plan.weights - often, self.plan.settings)
+            self._outer = self._single = None
+            self._sets = []
+
+    def _build(self, arguments: Sequence[Any], before: _WeightSet | None) -> _WeightSet:
+        plan = self.plan
+        if self._outer is None and self._single is None:
+            compiled = [(program, engine) for _, program, engine in plan.build(lambda program: plan.compile(program, arguments))]
+            if plan.settings.require_full:
+                _demand_full(plan)
+            self._outer = plan.outer_graph([program for program, _ in compiled])
+            self._single = _single_island(plan, [program for program, _ in compiled])
+        else:
+            compiled = self._renew(before, arguments)
+        watched = {}
+        for program, _ in compiled:
+            for node in program.weights.values():
+                if node.op == "placeholder":
+                    place = plan.places[node]
+                    watched[place] = _Watched(place, arguments[place])
+        return _WeightSet(list(watched.values()), [_callable(program, engine) for program, engine in compiled], compiled)
+
+    def _renew(self, before: _WeightSet | None, arguments: Sequence[Any]) -> list[tuple[Program, _native.Engine]]:
+        """Engines for other weights; those whose weights are as they were stay."""
+        engines = (before or self._sets[-1]).engines
+        same = {one.place for one in before.watched if one.is_same(arguments[one.place])} if before is not None else set()
+        out = []
+        for program, engine in engines:
+            places = {self.plan.places[node] for node in program.weights.values() if node.op == "placeholder"}
+            out.append((program, engine if places <= same else self.plan.compile(program, arguments)))
+        return out
+
+
+def _demand_full(plan: Plan) -> None:
+    if not plan.left_to_pytorch:
+        return
+    node = plan.left_to_pytorch[0]
+    reason, advice = plan.refused[node]
+    name, others = operator_name(node), len(plan.left_to_pytorch) - 1
+    more = f" {others} other operators are left to it too." if others else ""
+    raise UnsupportedError(f"require_full is set, but {name} runs in PyTorch: {reason}{more}", "unsupported", hint=f"{advice}", node=node.name)
+
+
+def _single_island(plan: Plan, programs: list[Program]) -> tuple[Callable[..., Any], bool] | None:
+    """Where one island is the whole graph: what picks its arguments, and whether it has one result."""
+    if len(programs) != 1 or programs[0].carried:
+        return None
+    program = programs[0]
+    [results] = plan.module.graph.output_node().args
+    places = [plan.places.get(node) for node in program.inputs]
+    if list(results) != program.outputs or None in places or not places:
+        return None
+    is_one = len(program.outputs) == 1
+    if len(places) == 1:
+        [place] = places
+        return (lambda arguments: (arguments[place],)), is_one
+    return operator.itemgetter(*places), is_one
+
+
+def _callable(program: Program, engine: _native.Engine) -> Callable[..., Any]:
+    """The engine with the axes of its inputs and outputs in the order that the graph has them."""
+    orders, back = program.orders, [None if order is None else [order.index(axis) for axis in range(len(order))] for order in program.output_orders]
+    if program.carried:
+        orders = [None, *orders]
+    if not any(orders) and not any(back):
+        return engine
+
+    def run(*arguments: torch.Tensor) -> Any:
+        found = engine(*[tensor if order is None else tensor.permute(order) for tensor, order in zip(arguments, orders)])
+        if len(back) == 1:
+            return found if back[0] is None else found.permute(back[0])
+        return tuple(tensor if order is None else tensor.permute(order) for tensor, order in zip(found, back))
+
+    return run

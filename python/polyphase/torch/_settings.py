@@ -1,0 +1,39 @@
+"""The options of torch.compile(..., backend="polyphase", options={...})."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from .._errors import ArgumentError
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    require_full: bool = False
+    min_block_size: int | None = None
+    torch_executed_ops: frozenset[str] = frozenset()
+    cache: bool = True
+
+    @staticmethod
+    def of(options: Mapping[str, Any] | None, others: Mapping[str, Any]) -> Settings:
+        if others:
+            names = ", ".join(sorted(others))
+            raise ArgumentError(f"torch.compile was given {names}, which this backend does not know.", hint='Give options={"min_block_size": 3, …}.')
+        given = dict(options or {})
+        known = [field.name for field in dataclasses.fields(Settings)]
+        for name in given:
+            if name not in known:
+                raise ArgumentError(f"there is no option '{name}'.", hint="Options are require_full, min_block_size, torch_executed_ops and cache.")
+        for name in ("require_full", "cache"):
+            if not isinstance(given.get(name, False), bool):
+                value = given[name]
+                raise ArgumentError(f"the option {name} is {value!r:.60}.", hint="Give True or False.")
+        block = given.get("min_block_size")
+        if block is not None and (isinstance(block, bool) or not isinstance(block, int) or block < 1):
+            raise ArgumentError(f"the option min_block_size is {block!r:.60}.", hint="Give a number of operators, 1 or more.")
+        left = given.get("torch_executed_ops", ())
+        if isinstance(left, str) or not isinstance(left, (list, tuple, set, frozenset)):
+            raise ArgumentError(f"the option torch_executed_ops is {left!r:.60}.", hint='Give a list of overloads: ["aten.relu.default"].')
+        return Settings(**{**given, "torch_executed_ops": frozenset(map(str, left))})

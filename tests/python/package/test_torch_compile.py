@@ -1,0 +1,379 @@
+"""torch.compile(net, backend="polyphase") against the network itself: the numbers, what runs where, and how often it compiles."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import resource
+import subprocess
+import sys
+import time
+import warnings
+
+import polyphase
+import pytest
+import torch
+from polyphase.torch import _backend, _cache
+from torch import nn
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(1)
+
+
+class Counter:
+    """The backend, noting each graph that it is given."""
+
+    def __init__(self, **options):
+        self.options = options
+        self.graphs: list[_backend.CompiledGraph] = []
+
+    def __call__(self, graph, example_inputs):
+        captured = _backend._Captured(graph, _backend.Settings.of(self.options, {}))
+        function = captured.compile(example_inputs)
+        self.graphs.append(captured.compiled)
+        return function
+
+    def engines(self) -> int:
+        return sum(len(known.engines) for graph in self.graphs for known in graph._sets)
+
+
+def deconvolution(**options) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.ConvTranspose2d(8, 3, 3, 2, 1, **options)).eval()
+
+
+def assert_same(found, want, tolerance=1e-4):
+    torch.testing.assert_close(found, want, atol=tolerance, rtol=tolerance)
+    for one, other in zip(*map(torch.utils._pytree.tree_leaves, (found, want))):
+        assert one.stride() == other.stride()
+
+
+def test_it_is_found_without_an_import():
+    program = """
+import torch
+net, x = torch.nn.ConvTranspose2d(3, 4, 3, 2, output_padding=1).eval(), torch.randn(1, 3, 5, 6)
+with torch.no_grad():
+    torch.testing.assert_close(torch.compile(net, backend="polyphase", options={"require_full": True})(x), net(x), atol=1e-5, rtol=1e-5)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
+def test_whole_networks():
+    net, x = deconvolution(output_padding=1), torch.randn(1, 3, 8, 9)
+    with torch.no_grad():
+        assert_same(torch.compile(net, backend="polyphase", options={"require_full": True})(x), net(x))
+    with torch.inference_mode():
+        assert_same(torch.compile(net, backend="polyphase")(x), net(x))
+
+
+class Odd(nn.Module):
+    """A Bessel function in between: two islands around what PyTorch runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Conv2d(3, 4, 3, 2, 1)
+        self.up = nn.ConvTranspose2d(4, 3, 3, 2, 1)
+
+    def forward(self, x):
+        y = self.up(torch.relu(self.down(x)), output_size=x.shape[2:]) + x
+        y = torch.special.bessel_j0(y)
+        return torch.sigmoid(self.up(torch.relu(self.down(y)), output_size=x.shape[2:]))
+
+
+def test_what_is_not_taken_runs_in_pytorch():
+    counter, net, x = Counter(), Odd().eval(), torch.randn(1, 3, 8, 9)
+    with torch.no_grad():
+        assert_same(torch.compile(net, backend=counter)(x), net(x))
+    [graph] = counter.graphs
+    assert len(graph.plan.partition.islands) == 2 and counter.engines() == 2
+    assert [node.name for node in graph.plan.left_to_pytorch] == ["special_bessel_j0"]
+
+
+def test_require_full_names_what_is_left():
+    with torch.no_grad(), pytest.raises(Exception, match="require_full is set, but aten.special_bessel_j0.default runs in PyTorch: .*@polyphase.torch.converter"):
+        torch.compile(Odd().eval(), backend="polyphase", options={"require_full": True})(torch.randn(1, 3, 8, 9))
+
+
+@pytest.mark.parametrize("options", [{"full": True}, {"min_block_size": 0}, {"min_block_size": True}, {"require_full": 1}, {"cache": "no"},
+                                     {"torch_executed_ops": "aten.relu.default"}])
+def test_options_that_are_not_there(options):
+    with torch.no_grad(), pytest.raises(Exception, match="option"):
+        torch.compile(deconvolution(), backend="polyphase", options=options)(torch.randn(1, 3, 8, 9))
+
+
+def test_islands_that_are_too_small():
+    x = torch.randn(2, 3)
+
+    def two(x):
+        return torch.relu(x) * 2
+
+    lone = nn.ConvTranspose2d(3, 4, 3).eval()
+    picture = torch.randn(1, 3, 4, 4)
+    for function, given, options, islands in ((two, x, {}, 0), (two, x, {"min_block_size": 2}, 1), (lone, picture, {}, 1), (lone, picture, {"min_block_size": 2}, 0),
+                                              (two, x, {"min_block_size": 1, "torch_executed_ops": ["aten.mul.Tensor"]}, 1)):
+        torch._dynamo.reset()
+        counter = Counter(**options)
+        with torch.no_grad():
+            assert_same(torch.compile(function, backend=counter)(given), function(given))
+        assert len(counter.graphs[0].plan.partition.islands) == islands
+    assert [node.name for node in counter.graphs[0].plan.left_to_pytorch] == ["mul"]
+
+
+def test_marked_sizes_are_compiled_once():
+    counter, net = Counter(require_full=True), deconvolution(output_padding=1)
+    fast = torch.compile(net, backend=counter)
+    with torch.no_grad():
+        for size in range(5, 15):
+            x = torch.randn(2, 3, size, 2 * size)
+            for axis in (2, 3):
+                torch._dynamo.mark_dynamic(x, axis)
+            assert_same(fast(x), net(x))
+    assert len(counter.graphs) == 1 and counter.engines() == 1
+
+
+@pytest.mark.parametrize("make", [lambda: deconvolution(output_padding=1), lambda: Odd().eval()])
+def test_unmarked_sizes_are_compiled_twice_at_most(make):
+    counter, net = Counter(), make()
+    fast = torch.compile(net, backend=counter)
+    with torch.no_grad():
+        for size in range(4, 24):
+            x = torch.randn(2, 3, size, size + 3)
+            assert_same(fast(x), net(x))
+    assert len(counter.graphs) <= 2
+
+
+def test_sizes_that_no_input_of_an_island_has():
+    """The second island is given the first one's sizes as numbers."""
+    def resized(x, y):
+        values = torch.special.bessel_j0(y)
+        return torch.nn.functional.interpolate(values.relu() * 2 + 1, size=(x.shape[2] * 2, x.shape[3] + 1)).sigmoid() - 1
+
+    counter = Counter()
+    fast = torch.compile(resized, backend=counter, dynamic=True)
+    with torch.no_grad():
+        for height, width in ((4, 5), (7, 6), (9, 3)):
+            x, y = torch.randn(1, 2, height, width), torch.randn(1, 2, width + 2, height)
+            assert_same(fast(x, y), resized(x, y))
+    assert len(counter.graphs) == 1 and len(counter.graphs[0].plan.partition.islands) == 1
+
+
+def test_graph_breaks():
+    class Breaks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = deconvolution(), deconvolution()
+
+        def forward(self, x):
+            y = self.first(x)
+            torch._dynamo.graph_break()
+            return self.second(y)
+
+    counter, net, x = Counter(), Breaks().eval(), torch.randn(1, 3, 6, 6)
+    with torch.no_grad():
+        assert_same(torch.compile(net, backend=counter)(x), net(x))
+    assert counter.engines() == 2
+
+
+class Writes(nn.Module):
+    """In-place writes to an input and a buffer, views of both, one output twice, one that is an input's view."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.ConvTranspose2d(3, 3, 3, padding=1)
+        self.register_buffer("calls", torch.zeros(3))
+
+    def forward(self, x, memory):
+        self.calls += 1
+        memory[:, 1:] = x[:, 1:] * 2
+        window = x[:, :, 1:3]
+        window.add_(1)
+        y = self.conv(x).relu() + self.calls.view(1, 3, 1, 1)
+        z = y.view(y.shape[0], -1)
+        y.mul_(2)
+        return y, z, y, window, memory.permute(0, 2, 3, 1)
+
+
+def test_writes_views_and_aliases():
+    counter, net, other = Counter(), Writes().eval(), Writes().eval()
+    other.load_state_dict(net.state_dict())
+    fast = torch.compile(other, backend=counter)
+    with torch.no_grad():
+        for _ in range(5):
+            x, memory = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 4, 5)
+            mine, my_memory = x.clone(), memory.clone()
+            want, found = net(x, memory), fast(mine, my_memory)
+            assert_same(found, want)
+            assert_same((mine, my_memory, other.calls), (x, memory, net.calls))
+            assert found[0].data_ptr() == found[1].data_ptr() and found[0] is found[2]
+            assert found[3].data_ptr() == mine.data_ptr() + want[3].storage_offset() * 4 and found[4].data_ptr() == my_memory.data_ptr()
+    assert counter.engines() == len(counter.graphs) == 1  # not one for each value of the buffer
+
+
+def test_autocast():
+    net, x = deconvolution(output_padding=1), torch.randn(1, 3, 8, 9)
+    fast = torch.compile(net, backend="polyphase")
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        found, want = fast(x), net(x)
+    assert found.dtype == want.dtype == torch.bfloat16
+    torch.testing.assert_close(found, want, atol=0.05, rtol=0.05)
+    with torch.no_grad():
+        assert_same(fast(x), net(x))
+
+
+@pytest.mark.parametrize("layout", ["channels_last", "sliced", "transposed", "expanded"])
+def test_layouts(layout):
+    net, x = deconvolution(output_padding=1), torch.randn(2, 3, 8, 10)
+    x = {"channels_last": x.to(memory_format=torch.channels_last), "sliced": torch.randn(2, 4, 16, 10)[:, 1:, ::2], "transposed": x.transpose(2, 3),
+         "expanded": x[:1].expand(2, 3, 8, 10)}[layout]
+    for dynamic in (False, True):
+        with torch.no_grad():
+            found, want = torch.compile(net, backend="polyphase", dynamic=dynamic)(x), net(x)
+            torch.testing.assert_close(found, want, atol=1e-4, rtol=1e-4)
+            assert layout in ("sliced", "expanded") or found.stride() == want.stride()
+
+
+def peak_growth(work) -> int:
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    work()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+def test_an_input_is_not_copied(memory_format):
+    """A network whose only large tensor is its input; were it copied, the process would grow by as much."""
+    counter, fast_input = Counter(require_full=True), torch.rand(2, 16, 1024, 1024).contiguous(memory_format=memory_format)
+
+    def net(x):
+        return torch.sigmoid(x.sum(dim=(1, 2, 3)) * 0.001)
+
+    fast = torch.compile(net, backend=counter, dynamic=True)
+    with torch.no_grad():
+        fast(torch.rand(2, 16, 8, 8).contiguous(memory_format=memory_format))
+        want = net(fast_input)
+        grown = peak_growth(lambda: torch.testing.assert_close(fast(fast_input), want))
+    assert len(counter.graphs) == 1 and grown < fast_input.nbytes // 4, f"{grown} bytes for an input of {fast_input.nbytes}"
+
+
+def test_engines_get_the_callers_memory_and_give_their_own():
+    counter, net, x = Counter(), deconvolution(), torch.randn(1, 3, 8, 8)
+    fast = torch.compile(net, backend=counter)
+    seen = []
+
+    def note(engine, *given):
+        seen.append((given[0].data_ptr(), engine(*given)))
+        return seen[-1][1]
+
+    with torch.no_grad():
+        fast(x)
+        current = counter.graphs[0]._current
+        current.islands = [functools.partial(note, current.islands[0])]
+        y = fast(x)
+    assert seen[0][0] == x.data_ptr() and seen[0][1].data_ptr() == y.data_ptr()
+
+
+def test_training_goes_back_to_pytorch_with_one_warning():
+    net, x = deconvolution(), torch.randn(1, 3, 8, 8)
+    fast = torch.compile(net, backend="polyphase")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            y = fast(x)
+            y.sum().backward()
+    assert net[0].weight.grad is not None
+    assert [str(one.message)[:58] for one in said if "polyphase" in str(one.message)] == ["polyphase: the network runs in PyTorch, because its call n"]
+    with torch.no_grad():
+        assert_same(fast(x), net(x))
+    net.train()
+    running = net[1].running_mean.clone()
+    with torch.no_grad(), pytest.warns(UserWarning, match=r"training mode \(a batch normalisation.*net.eval\(\)"):
+        fast(x)
+    assert not torch.equal(running, net[1].running_mean)
+    drop = nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.Linear(3, 3))
+    with torch.no_grad(), pytest.warns(UserWarning, match="a dropout is active"):
+        torch.manual_seed(7)
+        found = torch.compile(drop, backend="polyphase")(torch.ones(2, 3))
+        torch.manual_seed(7)
+        assert_same(found, drop(torch.ones(2, 3)))
+
+
+@pytest.mark.parametrize("change", ["load_state_dict", "in place", "data", "assign", "optimizer", "buffer"])
+def test_new_weights_are_seen_at_the_next_call(change):
+    net, x = deconvolution(), torch.randn(1, 3, 6, 6)
+    fast = torch.compile(net, backend="polyphase")
+    with torch.no_grad():
+        assert_same(fast(x), net(x))
+        if change in ("load_state_dict", "assign"):
+            net.load_state_dict(deconvolution().state_dict(), assign=change == "assign")
+        elif change == "in place":
+            net[0].weight.mul_(-2)
+        elif change == "data":
+            net[0].weight.data = torch.randn_like(net[0].weight)
+        elif change == "buffer":
+            net[1].running_mean += 3
+        else:
+            net[3].weight.grad = torch.ones_like(net[3].weight)
+            torch.optim.SGD(net.parameters(), lr=0.5).step()
+        assert_same(fast(x), net(x))
+
+
+def test_equal_blocks_share_a_graph_and_keep_their_engines():
+    blocks = [deconvolution() for _ in range(3)]
+    counter, x = Counter(), torch.randn(1, 3, 6, 6)
+    for block in blocks:
+        block.compile(backend=counter)
+    with torch.no_grad():
+        for _ in range(3):
+            for block in blocks:
+                assert_same(block(x), block.forward(x))
+    assert counter.engines() == 3
+
+
+def test_compiled_islands_are_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("POLYPHASE_CACHE_DIR", str(tmp_path / "islands"))
+    compiled = []
+    monkeypatch.setattr(polyphase._native, "compile_bytes", lambda *given, real=polyphase._native.compile_bytes: compiled.append(1) or real(*given))
+
+    def run(net, **options):
+        torch._dynamo.reset()
+        with torch.no_grad():
+            x = torch.randn(1, 3, 6, 6)
+            assert_same(torch.compile(net, backend="polyphase", options=options)(x), net(x))
+        return len(compiled)
+
+    net = deconvolution()
+    assert [run(net, cache=False), run(net), run(net)] == [1, 2, 2]
+    assert run(deconvolution()) == 3  # other weights
+    [first, second] = (tmp_path / "islands").glob("*.ppe")
+    first.write_bytes(b"damaged")
+    second.write_bytes(second.read_bytes()[:-9])
+    assert run(net) == 4
+    assert not list((tmp_path / "islands").glob(".*"))
+    monkeypatch.setenv("POLYPHASE_CACHE_BYTES", "1")
+    run(deconvolution())
+    assert len(list((tmp_path / "islands").glob("*.ppe"))) == 1
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("POLYPHASE_CACHE_DIR", str(tmp_path / "file" / "no folder"))
+    run(deconvolution())
+    monkeypatch.delenv("POLYPHASE_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert str(_cache.folder()) == "/x/polyphase"
+
+
+def test_a_call_costs_little():
+    """Beside what Dynamo itself takes, which runs a backend that gives one tensor back."""
+    net, x = nn.ConvTranspose2d(1, 1, 1).eval(), torch.randn(1, 1, 2, 2)
+    answer = [torch.zeros(1, 1, 2, 2)]
+    functions = [torch.compile(net, backend=one) for one in (lambda graph, given: lambda *_: answer, "polyphase")]
+
+    def seconds(function) -> float:
+        start = time.perf_counter()
+        for _ in range(20):
+            function(x)
+        return (time.perf_counter() - start) / 20
+
+    with torch.no_grad():
+        best = [min(times) for times in zip(*[[seconds(function) for function in functions] for _ in range(400)])]
+    assert best[1] - best[0] < 30e-6, f"{best[0] * 1e6:.1f} µs of Dynamo, {best[1] * 1e6:.1f} with an engine"
