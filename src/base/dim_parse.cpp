@@ -127,11 +127,14 @@ class DimParser {
 
   Result<Dim> extremum(bool minimum) {
     if (!take("(")) return refuse("'('");
-    TRY(Dim left, sum());
+    TRY(Dim found, sum());
     if (!take(",")) return refuse("','");
-    TRY(Dim right, sum());
+    do {
+      TRY(const Dim more, sum());
+      found = minimum ? min(found, more) : max(found, more);
+    } while (take(","));
     if (!take(")")) return refuse("')'");
-    return minimum ? min(left, right) : max(left, right);
+    return found;
   }
 
   std::string_view text_;

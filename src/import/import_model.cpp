@@ -7,6 +7,7 @@
 
 #include "import/onnx/import_onnx.h"
 #include "import/torch/import_torch.h"
+#include "wire/zip_archive.h"
 
 namespace polyphase {
 namespace {
@@ -21,11 +22,23 @@ bool begins_like_zip(const std::filesystem::path& path) {
   return head == zip_begin;
 }
 
+// Nothing: the archive is none of PyTorch's. One that cannot be opened is not either.
+std::optional<Result<ImportedModel>> import_archive(Result<wire::ZipArchive> archive, const Registry& registry,
+                                                    const ImportOptions& options) {
+  if (!archive.ok() || !is_of_torch(*archive)) return std::nullopt;
+  return import_torch(std::move(archive).value(), registry, options);
+}
+
 }  // namespace
 
 Result<ImportedModel> import_model(const std::filesystem::path& path, const Registry& registry,
                                    const ImportOptions& options) {
-  if (begins_like_zip(path) && is_torch_archive(path)) return import_torch(path, registry, options);
+  if (begins_like_zip(path)) {
+    auto imported = import_archive(wire::ZipArchive::open(path), registry, options);
+    if (imported.has_value() && !imported->ok())
+      return std::move(*imported).error().within("while reading " + path.string());
+    if (imported.has_value()) return std::move(*imported);
+  }
   return import_onnx(path, registry, options);
 }
 
@@ -33,7 +46,10 @@ Result<ImportedModel> import_model(std::span<const std::byte> bytes, const Regis
                                    const ImportOptions& options, const std::optional<std::filesystem::path>& folder) {
   const bool zip = bytes.size() >= zip_begin.size() &&
                    std::equal(zip_begin.begin(), zip_begin.end(), reinterpret_cast<const char*>(bytes.data()));
-  if (zip && is_torch_archive(bytes)) return import_torch(bytes, registry, options);
+  if (zip) {
+    auto imported = import_archive(wire::ZipArchive::of_bytes(bytes), registry, options);
+    if (imported.has_value()) return std::move(*imported);
+  }
   return import_onnx(bytes, registry, options, folder);
 }
 

@@ -65,6 +65,11 @@ Value* Composer::cast(Value* value, DType to) {
   return op("cast", {value}, Attributes({{"to", to}}));
 }
 
+Value* Composer::truncate(Value* value) {
+  Value* const below = op("less", {value, number(0, dtype(value))});
+  return where(below, op("ceil", {value}), op("floor", {value}));
+}
+
 Value* Composer::reduce(std::string_view op_name, Value* value, Integers axes, bool keep) {
   if (axes.empty()) return value;
   return op(op_name, {value}, Attributes({{"axes", std::move(axes)}, {"keep", keep}}));

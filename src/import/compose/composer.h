@@ -49,6 +49,7 @@ class Composer {
   Value* where(Value* condition, Value* yes, Value* no) { return op("where", {condition, yes, no}); }
   Value* matmul(Value* a, Value* b) { return op("matmul", {a, b}); }
   Value* cast(Value* value, DType to);  // the value itself if it has that type
+  Value* truncate(Value* value);        // of floats, towards 0
   Value* softmax(Value* value, std::int64_t axis) { return op("softmax", {value}, Attributes({{"axis", axis}})); }
   Value* reduce(std::string_view op_name, Value* value, Integers axes, bool keep);
 

@@ -4,16 +4,15 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/shape.h"
+#include "import/torch/import_torch.h"
 #include "wire/printable.h"
 
 namespace polyphase {
 namespace {
 
 constexpr const char* save_again =
-    "Load it with torch.export.load in the PyTorch that wrote it, then save it with torch.export.save of PyTorch 2.9 "
-    "or "
-    "newer.";
+    "Load it with torch.export.load in the PyTorch that wrote it, then save it with torch.export.save of a current "
+    "one.";
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
@@ -24,14 +23,9 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-Error damaged(std::string message) {
-  return Error{ErrorCode::corrupt, std::move(message),
-               "The file is damaged or not finished: copy it again, or save the program again."};
-}
-
 Result<std::int64_t> fixed(const ProgramNumber& number) {
   if (number.number.has_value()) return *number.number;
-  return damaged("a weight has a symbolic size");
+  return damaged_archive("a weight has a symbolic size");
 }
 
 Result<std::vector<std::int64_t>> fixed(const std::vector<ProgramNumber>& numbers) {
@@ -44,11 +38,7 @@ Result<std::vector<std::int64_t>> fixed(const std::vector<ProgramNumber>& number
 }
 
 constexpr std::string_view format_member = "archive_format";
-constexpr std::string_view old_member = "serialized_exported_program.json";
-
-}  // namespace
-
-namespace {
+constexpr const char* flat_member = "serialized_exported_program.json";
 
 bool has_member(const wire::ZipArchive& archive, std::string_view end) {
   return std::any_of(archive.names().begin(), archive.names().end(), [&](const std::string& name) {
@@ -68,24 +58,28 @@ Error no_program(const wire::ZipArchive& archive) {
                  "this file of torch.save holds pickled objects, such as a state_dict, but no network.",
                  "Load it into the module in Python (load_state_dict), then save the program: "
                  "torch.export.save(torch.export.export(module, inputs), \"model.pt2\")."};
-  return damaged("the archive holds no program of torch.export");
+  return damaged_archive("the archive holds no program of torch.export");
 }
 
 }  // namespace
 
 bool is_of_torch(const wire::ZipArchive& archive) {
-  return has_member(archive, format_member) || has_member(archive, old_member) || has_member(archive, "data.pkl") ||
+  return has_member(archive, format_member) || has_member(archive, flat_member) || has_member(archive, "data.pkl") ||
          has_member(archive, "constants.pkl");
 }
 
 Result<ProgramArchive> ProgramArchive::open(wire::ZipArchive archive) {
   std::optional<std::string> root;
   for (const std::string& name : archive.names()) {
-    if (ends_with(name, old_member))
-      return Error{ErrorCode::unsupported, "this program was saved by PyTorch 2.7 or older, with pickled weights.",
-                   save_again};
     if (name == format_member || ends_with(name, "/archive_format"))
       root = name.substr(0, name.size() - format_member.size());
+    if (name == flat_member) {  // the layout of PyTorch 2.7 and older, which has no root
+      ProgramArchive out(std::move(archive), "", "model");
+      out.program_member_ = flat_member;
+      TRY_VOID(out.read_pickled("serialized_state_dict.pt", out.pickled_weights_));
+      TRY_VOID(out.read_pickled("serialized_constants.pt", out.pickled_constants_));
+      return out;
+    }
   }
   if (!root.has_value()) return no_program(archive);
   TRY(const std::string format, archive.read_text(*root + std::string(format_member)));
@@ -117,6 +111,7 @@ Result<ProgramArchive> ProgramArchive::open(wire::ZipArchive archive) {
                  "Save one program with torch.export.save(torch.export.export(model, inputs), \"model.pt2\")."};
   }
   ProgramArchive out(std::move(archive), *root, models.front());
+  out.program_member_ = folder + models.front() + ".json";
   TRY_VOID(out.read_lists());
   return out;
 }
@@ -125,12 +120,12 @@ Result<void> ProgramArchive::read_lists() {
   struct Kind {
     const char* folder;
     const char* list;
+    std::optional<PickledTensors>& pickled;
   };
-  for (const Kind& kind :
-       {Kind{"data/weights/", "_weights_config.json"}, Kind{"data/constants/", "_constants_config.json"}}) {
+  for (const Kind& kind : {Kind{"data/weights/", "_weights_config.json", pickled_weights_},
+                           Kind{"data/constants/", "_constants_config.json", pickled_constants_}}) {
     const std::string list = root_ + kind.folder + name_ + kind.list;
-    if (archive_.has(root_ + kind.folder + name_ + ".pt"))
-      return Error{ErrorCode::unsupported, "this program was saved by PyTorch 2.8, with pickled weights.", save_again};
+    TRY_VOID(read_pickled(root_ + kind.folder + name_ + ".pt", kind.pickled));
     if (!archive_.has(list)) continue;
     TRY(const std::string json, archive_.read_text(list));
     TRY(auto found, read_payloads(json));
@@ -142,8 +137,19 @@ Result<void> ProgramArchive::read_lists() {
   return {};
 }
 
+// PyTorch writes no bytes at all where there is nothing to pickle.
+Result<void> ProgramArchive::read_pickled(const std::string& member, std::optional<PickledTensors>& into) {
+  if (!archive_.has(member)) return {};
+  TRY(auto bytes, archive_.read(member));
+  if (bytes->size_bytes() == 0) return {};
+  auto tensors = PickledTensors::open(std::move(bytes));
+  if (!tensors.ok()) return std::move(tensors).error().within("member " + wire::quoted_name(member));
+  into.emplace(std::move(tensors).value());
+  return {};
+}
+
 Result<TorchProgram> ProgramArchive::program() const {
-  TRY(const std::string json, archive_.read_text(root_ + "models/" + name_ + ".json"));
+  TRY(const std::string json, archive_.read_text(program_member_));
   return read_program(json);
 }
 
@@ -156,8 +162,12 @@ Result<std::shared_ptr<Buffer>> ProgramArchive::storage(const std::string& path)
 }
 
 Result<Tensor> ProgramArchive::tensor(const std::string& target) {
+  for (auto* const pickled : {&pickled_weights_, &pickled_constants_}) {
+    if (pickled->has_value() && (*pickled)->has(target)) return (*pickled)->tensor(target);
+  }
   const auto found = payloads_.find(target);
-  if (found == payloads_.end()) return damaged("the archive does not hold the weight " + wire::quoted_name(target));
+  if (found == payloads_.end())
+    return damaged_archive("the archive does not hold the weight " + wire::quoted_name(target) + " as a tensor");
   const ProgramPayload& payload = found->second;
   const std::string shown = "weight " + wire::quoted_name(target);
   if (payload.use_pickle)
@@ -167,42 +177,13 @@ Result<Tensor> ProgramArchive::tensor(const std::string& target) {
   if (payload.tensor.layout != strided)
     return Error{ErrorCode::unsupported, shown + " is not strided (sparse or of another library).",
                  "Make it dense before the export."};
-  TRY(const DType dtype, dtype_of_scalar_type(payload.tensor.scalar_type));
-  TRY(const std::vector<std::int64_t> sizes, fixed(payload.tensor.sizes));
-  TRY(const std::vector<std::int64_t> strides, fixed(payload.tensor.strides));
-  TRY(const std::int64_t offset, fixed(payload.tensor.storage_offset));
-  if (sizes.size() != strides.size() || sizes.size() > static_cast<std::size_t>(max_rank))
-    return damaged(shown + " has " + std::to_string(sizes.size()) + " sizes and " + std::to_string(strides.size()) +
-                   " strides");
+  StoredLayout layout;
+  TRY(layout.dtype, dtype_of_scalar_type(payload.tensor.scalar_type));
+  TRY(layout.sizes, fixed(payload.tensor.sizes));
+  TRY(layout.strides, fixed(payload.tensor.strides));
+  TRY(layout.offset, fixed(payload.tensor.storage_offset));
   TRY(const auto bytes, storage(payload.path_name));
-  const auto element = static_cast<std::int64_t>(size_bytes(dtype));
-  const auto available = static_cast<std::int64_t>(bytes->size_bytes()) / element;
-  // The last element that a stride reaches, each sum checked: the numbers come from the file.
-  std::int64_t last = offset;
-  bool empty = false;
-  bool sound = offset >= 0 && offset <= available;
-  for (std::size_t i = 0; i < sizes.size() && sound; ++i) {
-    sound = sizes[i] >= 0 && strides[i] >= 0;
-    if (!sound || sizes[i] == 0) {
-      empty = true;
-      continue;
-    }
-    std::int64_t step = 0;
-    sound = !__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) && !__builtin_add_overflow(last, step, &last);
-  }
-  if (!sound || (!empty && last >= available))
-    return damaged(shown + " reaches beyond its storage of " + std::to_string(bytes->size_bytes()) + " bytes");
-  TensorDesc desc = TensorDesc::row_major(dtype, sizes);
-  std::copy(strides.begin(), strides.end(), desc.strides.begin());
-  const TensorView in_file(desc, bytes->data() + offset * element);
-  if (desc.is_row_major()) return Tensor(bytes, in_file);
-  // A small storage can stand for a huge tensor by strides of 0.
-  if (desc.element_count() > available)
-    return Error{ErrorCode::unsupported, shown + " repeats its elements by strides of 0.",
-                 "Call contiguous() on it before the export."};
-  TRY(Tensor tensor, Tensor::allocate(dtype, sizes));
-  copy_elements(in_file, tensor.view());
-  return tensor;
+  return tensor_in_storage(bytes, layout, shown);
 }
 
 }  // namespace polyphase

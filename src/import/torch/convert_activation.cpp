@@ -45,8 +45,7 @@ Result<Values> convert_truncate(AtenNode& node) {
   Value* const x = node.tensor("self");
   if (!is_float(x->type.dtype)) return Values{x};
   Composer c(node);
-  Value* const below = c.op("less", {x, c.number(0, c.dtype(x))});
-  return c.results({c.where(below, c.op("ceil", {x}), c.op("floor", {x}))});
+  return c.results({c.truncate(x)});
 }
 
 // Logarithms and powers of other bases: f(x)·factor.

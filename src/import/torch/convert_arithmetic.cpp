@@ -63,9 +63,7 @@ Result<Values> convert_div_mode(AtenNode& node) {
   if (mode != "trunc")
     return broken_program("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '" + mode + "'");
   Value* const whole = c.div(x, y);
-  if (!is_float(dtype)) return c.results({whole});
-  Value* const below = c.op("less", {whole, c.number(0, dtype)});
-  return c.results({c.where(below, c.op("ceil", {whole}), c.op("floor", {whole}))});
+  return c.results({is_float(dtype) ? c.truncate(whole) : whole});
 }
 
 Result<Values> convert_floor_divide(AtenNode& node) {

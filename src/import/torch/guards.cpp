@@ -1,129 +1,77 @@
-// A reader of Python's arithmetic and comparisons, as far as guards use them.
+// Guards as text of Dims: each size of an input gets a name, and parse_dim reads what stands between the comparisons.
 #include "import/torch/guards.h"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
 #include <string>
 
 namespace polyphase {
 namespace {
 
-constexpr int max_depth = 60;
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 class GuardReader {
  public:
   GuardReader(std::string_view text, const InputSize& size) : text_(text), size_(size) {}
 
   std::optional<std::vector<SymbolicRelation>> read() {
+    if (!name_sizes()) return std::nullopt;
     std::vector<SymbolicRelation> out;
-    do {
-      if (!comparison(out)) return std::nullopt;
-    } while (take_word("and"));
-    skip();
-    if (at_ != text_.size()) return std::nullopt;
-    return out;
+    std::string_view rest = named_;
+    constexpr std::string_view conjunction = " and ";
+    for (;;) {
+      const auto end = rest.find(conjunction);
+      if (!comparison(rest.substr(0, end), out)) return std::nullopt;
+      if (end == std::string_view::npos) return out;
+      rest.remove_prefix(end + conjunction.size());
+    }
   }
 
  private:
-  void skip() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
   bool take(std::string_view token) {
-    skip();
     if (text_.substr(at_, token.size()) != token) return false;
     at_ += token.size();
     return true;
   }
-  bool take_word(std::string_view word) {
-    const std::size_t before = at_;
-    if (take(word) && (at_ == text_.size() || text_[at_] == ' ' || text_[at_] == '(')) return true;
-    at_ = before;
-    return false;
-  }
   std::optional<std::int64_t> number() {
-    skip();
     std::int64_t value = 0;
-    const std::size_t begin = at_;
-    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
-      if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, text_[at_] - '0', &value))
-        return std::nullopt;
-    }
-    if (at_ == begin) return std::nullopt;
+    const char* const begin = text_.data() + at_;
+    const auto [end, status] = std::from_chars(begin, text_.data() + text_.size(), value);
+    if (status != std::errc() || !is_digit(*begin)) return std::nullopt;
+    at_ += static_cast<std::size_t>(end - begin);
     return value;
   }
 
-  bool comparison(std::vector<SymbolicRelation>& out) {
-    using Relation = DimCheck::Relation;
-    auto left = sum(0);
-    bool compared = false;
-    while (left.has_value()) {
-      const bool less_equal = take("<=");
-      const bool greater_equal = !less_equal && take(">=");
-      const bool equal = !less_equal && !greater_equal && take("==");
-      const bool different = !less_equal && !greater_equal && !equal && take("!=");
-      const bool less = !less_equal && !greater_equal && !equal && !different && take("<");
-      const bool greater = !less_equal && !greater_equal && !equal && !different && !less && take(">");
-      if (!less_equal && !greater_equal && !equal && !different && !less && !greater) return compared;
-      const auto right = sum(0);
-      if (!right.has_value()) return false;
-      if (less_equal) out.push_back({*left, Relation::less_equal, *right});
-      if (greater_equal) out.push_back({*right, Relation::less_equal, *left});
-      if (equal) out.push_back({*left, Relation::equal, *right});
-      if (less) out.push_back({*left + 1, Relation::less_equal, *right});
-      if (greater) out.push_back({*right + 1, Relation::less_equal, *left});
-      left = right;
-      compared = true;
-    }
-    return false;
-  }
-
-  std::optional<Dim> sum(int depth) {
-    auto total = product(depth);
-    while (total.has_value()) {
-      const bool plus = take("+");
-      if (!plus && !take("-")) return total;
-      const auto more = product(depth);
-      if (!more.has_value()) return std::nullopt;
-      total = plus ? *total + *more : *total - *more;
-    }
-    return std::nullopt;
-  }
-
-  std::optional<Dim> product(int depth) {
-    auto total = factor(depth);
-    while (total.has_value()) {
-      const bool whole = take("//");
-      const bool rest = !whole && take("%");
-      if (!whole && !rest && (text_.substr(std::min(at_, text_.size()), 2) == "**" || !take("*"))) return total;
-      const auto more = factor(depth);
-      if (!more.has_value()) return std::nullopt;
-      total = whole ? floor_div(*total, *more) : rest ? floor_mod(*total, *more) : *total * *more;
-    }
-    return std::nullopt;
-  }
-
-  std::optional<Dim> factor(int depth) {
-    if (depth > max_depth) return std::nullopt;
-    if (take("-")) {
-      const auto value = factor(depth + 1);
-      return value.has_value() ? std::optional(-*value) : std::nullopt;
-    }
-    if (take("(")) {
-      auto value = sum(depth + 1);
-      return take(")") ? value : std::nullopt;
-    }
-    for (const bool largest : {true, false}) {
-      if (!take(largest ? "Max(" : "Min(") && !take(largest ? "max(" : "min(")) continue;
-      auto value = sum(depth + 1);
-      while (value.has_value() && take(",")) {
-        const auto more = sum(depth + 1);
-        if (!more.has_value()) return std::nullopt;
-        value = largest ? max(*value, *more) : min(*value, *more);
+  // The text with a name in the place of each size. False: it holds other words.
+  bool name_sizes() {
+    while (at_ < text_.size()) {
+      if (take("L[")) {
+        const auto size = input_size();
+        if (!size.has_value()) return false;
+        const std::string name = "size" + std::to_string(sizes_.size());
+        sizes_.emplace(name, *size);
+        named_ += name;
+      } else if (is_letter(text_[at_])) {
+        const std::size_t begin = at_;
+        while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) ++at_;
+        const std::string_view word = text_.substr(begin, at_ - begin);
+        if (word == "Max" || word == "max") {
+          named_ += "max";
+        } else if (word == "Min" || word == "min") {
+          named_ += "min";
+        } else if (word == "and") {
+          named_ += word;
+        } else {
+          return false;
+        }
+      } else {
+        named_ += text_[at_++];
       }
-      return take(")") ? value : std::nullopt;
     }
-    if (take("L[")) return input_size();
-    const auto value = number();
-    return value.has_value() ? std::optional(Dim(*value)) : std::nullopt;
+    return true;
   }
 
   // Behind "L[": 'x']['low'][0].size()[2]
@@ -148,9 +96,50 @@ class GuardReader {
     return size_(path, *axis);
   }
 
+  std::optional<Dim> value(std::string_view text) const {
+    auto read = parse_dim(text);
+    if (!read.ok()) return std::nullopt;
+    const Dim found = read->substitute(sizes_);
+    return found.overflowed() ? std::nullopt : std::optional(found);
+  }
+
+  // A OP B OP C …
+  bool comparison(std::string_view text, std::vector<SymbolicRelation>& out) const {
+    using Relation = DimCheck::Relation;
+    constexpr std::string_view signs = "<>=!";
+    auto end = text.find_first_of(signs);
+    auto left = value(text.substr(0, end));
+    if (end == std::string_view::npos || !left.has_value()) return false;
+    while (end != std::string_view::npos) {
+      const std::size_t length = text.substr(end + 1, 1) == "=" ? 2 : 1;
+      const std::string_view sign = text.substr(end, length);
+      text.remove_prefix(end + length);
+      end = text.find_first_of(signs);
+      const auto right = value(text.substr(0, end));
+      if (!right.has_value()) return false;
+      if (sign == "<=") {
+        out.push_back({*left, Relation::less_equal, *right});
+      } else if (sign == ">=") {
+        out.push_back({*right, Relation::less_equal, *left});
+      } else if (sign == "<") {
+        out.push_back({*left + 1, Relation::less_equal, *right});
+      } else if (sign == ">") {
+        out.push_back({*right + 1, Relation::less_equal, *left});
+      } else if (sign == "==") {
+        out.push_back({*left, Relation::equal, *right});
+      } else if (sign != "!=") {
+        return false;
+      }
+      left = right;
+    }
+    return true;
+  }
+
   std::string_view text_;
   const InputSize& size_;
   std::size_t at_ = 0;
+  std::string named_;
+  std::map<std::string, Dim, std::less<>> sizes_;
 };
 
 }  // namespace

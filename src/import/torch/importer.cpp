@@ -301,38 +301,10 @@ void ProgramImporter::finish_survey(ImportedModel& imported) {
   if (!imported.complete) output_what_nobody_reads(*graph_);
 }
 
-namespace {
-
-Result<ImportedModel> import_archive(Result<wire::ZipArchive> archive, const Registry& registry,
-                                     const ImportOptions& options) {
-  if (!archive.ok()) return std::move(archive).error();
-  TRY(ProgramArchive parts, ProgramArchive::open(std::move(archive).value()));
+Result<ImportedModel> import_torch(wire::ZipArchive archive, const Registry& registry, const ImportOptions& options) {
+  TRY(ProgramArchive parts, ProgramArchive::open(std::move(archive)));
   TRY(const TorchProgram program, parts.program());
   return ProgramImporter(parts, program, registry, options).run();
-}
-
-}  // namespace
-
-bool is_torch_archive(const std::filesystem::path& path) {
-  const auto archive = wire::ZipArchive::open(path);
-  return archive.ok() && is_of_torch(*archive);
-}
-
-bool is_torch_archive(std::span<const std::byte> bytes) {
-  const auto archive = wire::ZipArchive::of_bytes(bytes);
-  return archive.ok() && is_of_torch(*archive);
-}
-
-Result<ImportedModel> import_torch(const std::filesystem::path& path, const Registry& registry,
-                                   const ImportOptions& options) {
-  auto imported = import_archive(wire::ZipArchive::open(path), registry, options);
-  if (!imported.ok()) return std::move(imported).error().within("while reading " + path.string());
-  return imported;
-}
-
-Result<ImportedModel> import_torch(std::span<const std::byte> bytes, const Registry& registry,
-                                   const ImportOptions& options) {
-  return import_archive(wire::ZipArchive::of_bytes(bytes), registry, options);
 }
 
 }  // namespace polyphase

@@ -233,8 +233,9 @@ Result<TorchProgram> program_of(const json& file) {
     out.guards = guards->get<std::vector<std::string>>();
   out.torch_version = file.value("torch_version", "");
   for (const json& entry : module.at("module_call_graph")) {
-    if (!entry.at("fqn").get_ref<const std::string&>().empty() || entry.at("signature").is_null()) continue;
-    const json& call = entry.at("signature");
+    const auto found = entry.find("signature");  // schema 8.2 leaves out what is None
+    if (!entry.at("fqn").get_ref<const std::string&>().empty() || found == entry.end() || found->is_null()) continue;
+    const json& call = *found;
     std::vector<std::string> parameters;
     if (const auto names = call.find("forward_arg_names"); names != call.end() && names->is_array())
       parameters = names->get<std::vector<std::string>>();
