@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _native
 from ._errors import ArgumentError, UnsupportedError
+from ._explanation import Explanation
 from ._native import Engine
 from ._options import Path, Range, Shape, is_path, model_bytes, path_bytes, plain_options
 
@@ -103,6 +104,21 @@ def check(model: Path, *, target: str = "native", shapes: Mapping[str, Shape] | 
     """
     options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without)
     return _native.check(path_bytes(model), options)
+
+
+def explain(network: Callable[..., Any], /, *args: Any, options: Mapping[str, Any] | None = None, **kwargs: Any) -> Explanation:
+    """What torch.compile(network, backend="polyphase") would run where, and why: nothing is compiled.
+
+        print(polyphase.explain(net, x))
+
+    The network is called once with the arguments, without gradients, and PyTorch computes it. options: those of the backend
+    (docs/torch.md). Each operator that is left to PyTorch comes with the reason and one line of advice.
+
+    Raises Error: invalid_argument (an option); what the network itself raises.
+    """
+    from .torch import _explain
+
+    return _explain.explain(network, args, kwargs, options)
 
 
 def compare_layers(model: Path, inputs: Mapping[str, Any] | Sequence[Any], *, golden: Mapping[str, Any] | None = None,

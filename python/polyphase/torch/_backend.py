@@ -40,67 +40,75 @@ def backend(graph: GraphModule, example_inputs: Sequence[Any], *, options: Mappi
 
     Raises Error: invalid_argument (an option), unsupported (require_full).
     """
-    settings = Settings.of(options, others)
-    trained = [tensor for tensor in _tensors_of(graph, example_inputs) if tensor.requires_grad]
-    if torch.is_grad_enabled() and trained:
-        return _run_in_pytorch(graph, trained[0], settings, "its call needs gradients",
-                               "Call it under torch.no_grad() or torch.inference_mode(), or call net.requires_grad_(False).")
-    return _Captured(graph, settings).compile(example_inputs)
+    return Captured(graph, Settings.of(options, others)).compile(example_inputs)
 
 
 _warned: weakref.WeakSet[torch.Tensor] = weakref.WeakSet()
 
 
-def _run_in_pytorch(graph: GraphModule, key: torch.Tensor | None, settings: Settings, why: str, advice: str) -> Callable[..., Any]:
-    if settings.require_full:
-        raise UnsupportedError(f"the network runs in PyTorch, because {why}.", "unsupported", hint=f"{advice}")
+def _warn_once(key: torch.Tensor | None, text: str) -> None:
+    """Once for each network, as far as its first weight tells."""
     if key is None or not any(other is key for other in _warned):
         if key is not None:
             _warned.add(key)
-        warnings.warn(f"polyphase: the network runs in PyTorch, because {why}. {advice}", UserWarning, stacklevel=2)
-    return graph.forward  # type: ignore[no-any-return]
+        warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def _tensors_of(graph: GraphModule, example_inputs: Sequence[Any]) -> list[torch.Tensor]:
     return [tensor for tensor in (*graph.parameters(), *graph.buffers(), *example_inputs) if isinstance(tensor, torch.Tensor)]
 
 
-class _Captured:
+class Captured:
     """One graph of Dynamo's on its way through AOTAutograd, which takes writes in place and views apart."""
 
     def __init__(self, graph: GraphModule, settings: Settings) -> None:
         self.graph = graph
         self.settings = settings
         self.compiled: CompiledGraph | None = None
-        lifted = [None] * (len(list(graph.named_parameters(remove_duplicate=False))) + len(list(graph.named_buffers(remove_duplicate=False))))
-        self.is_static = [True for _ in lifted]
+        lifted = len(list(graph.named_parameters(remove_duplicate=False))) + len(list(graph.named_buffers(remove_duplicate=False)))
+        self._is_static = [True] * lifted
         for node in graph.graph.nodes:
             if node.op == "placeholder":
-                self.is_static.append("_dynamo_static_input_type" in (node.meta.get("tensor_dict") or {}))
-        self.training = ""
+                self._is_static.append("_dynamo_static_input_type" in (node.meta.get("tensor_dict") or {}))
+        self._training = ""
+        self._trained: torch.Tensor | None = None
 
     def compile(self, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        trained = [tensor for tensor in _tensors_of(self.graph, example_inputs) if tensor.requires_grad]
+        self._trained = trained[0] if trained else None
+        if torch.is_grad_enabled() and trained:
+            self.run_in_pytorch(self.graph, "its call needs gradients",
+                                "Call it under torch.no_grad() or torch.inference_mode(), or call net.requires_grad_(False).")
+            return self.graph.forward  # type: ignore[no-any-return]
         lower = aot_autograd(fw_compiler=self._take, inference_compiler=self._take, decompositions=_converters.decompositions(),
                              keep_inference_input_mutations=False)
         with _converters.keep_composites():
             function = lower(self.graph, example_inputs)
-        if self.training:
-            return _run_in_pytorch(self.graph, None, self.settings, f"it is in training mode ({self.training})", "Call net.eval().")
-        return function  # type: ignore[no-any-return]
+        return self.graph.forward if self._training else function  # type: ignore[no-any-return]
+
+    def make(self, plan: Plan) -> Callable[..., Any]:
+        """What runs the graph: takes its arguments as a list."""
+        self.compiled = CompiledGraph(plan)
+        return self.compiled.boxed
+
+    def run_in_pytorch(self, graph: GraphModule, why: str, advice: str) -> None:
+        if self.settings.require_full:
+            raise UnsupportedError(f"the network runs in PyTorch, because {why}.", "unsupported", hint=f"{advice}")
+        _warn_once(self._trained if torch.is_grad_enabled() else None, f"polyphase: the network runs in PyTorch, because {why}. {advice}")
 
     def _take(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        self.training = _training_mode(graph)
-        if self.training:
+        self._training = _training_mode(graph)
+        if self._training:
+            self.run_in_pytorch(graph, f"it is in training mode ({self._training})", "Call net.eval().")
             return graph.forward  # type: ignore[no-any-return]
         weights: set[int] = set()
         places = [node for node in graph.graph.nodes if node.op == "placeholder"]
-        if len(places) == len(self.is_static):
+        if len(places) == len(self._is_static):
             context = torch._guards.TracingContext.try_get()
             metadata = getattr(context, "fw_metadata", None)
             written = set(getattr(metadata, "mutated_inp_runtime_indices", ()))
-            weights = {place for place, static in enumerate(self.is_static) if static and place not in written}
-        self.compiled = CompiledGraph(Plan(graph, weights, self.settings))
-        return self.compiled.boxed
+            weights = {place for place, static in enumerate(self._is_static) if static and place not in written}
+        return self.make(Plan(graph, weights, self.settings))
 
 
 def _training_mode(graph: GraphModule) -> str:

@@ -31,7 +31,7 @@ class Counter:
         self.graphs: list[_backend.CompiledGraph] = []
 
     def __call__(self, graph, example_inputs):
-        captured = _backend._Captured(graph, _backend.Settings.of(self.options, {}))
+        captured = _backend.Captured(graph, _backend.Settings.of(self.options, {}))
         function = captured.compile(example_inputs)
         self.graphs.append(captured.compiled)
         return function
