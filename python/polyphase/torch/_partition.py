@@ -81,6 +81,7 @@ class Partition:
         self._level: dict[Node, int] = {}
         self._floats: set[Node] = set()
         self.shared: set[Node] = set()
+        self.free: set[Node] = set()  # of those refused: views among what PyTorch runs
         self.islands: list[Island] = []
 
     def takes(self, node: Node) -> bool:
@@ -108,9 +109,14 @@ class Partition:
                 return
             for piece in small:
                 count = Island(piece, 0).operators
-                words = f"it stands in an island of {count} {'operator' if count == 1 else 'operators'}, fewer than {min_block_size or DEFAULT_BLOCK}."
+                words, advice = "it moves no element, so PyTorch does it for nothing.", "Nothing need be done."
+                if count:
+                    words = f"it stands in an island of {count} {'operator' if count == 1 else 'operators'}, fewer than {min_block_size or DEFAULT_BLOCK}."
+                    advice = f'Give options={{"min_block_size": {count}}} if the call is worth it.'
                 for node in piece:
-                    self.refused[node] = (words, f'Give options={{"min_block_size": {max(1, count)}}} if the call is worth it.')
+                    self.refused[node] = (words, advice)
+                    if not count:
+                        self.free.add(node)
 
     def _find_shared(self) -> None:
         """Views that leave the islands beside what they are views of: PyTorch makes them, so that both share memory."""

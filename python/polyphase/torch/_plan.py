@@ -18,8 +18,6 @@ from ._partition import Island, Partition, is_getitem, is_size, operands, operat
 from ._program import NotWritable, Program, archive, raw_bytes, result_names, symbols_of
 from ._settings import Settings
 
-_FREE = {"aten.sym_size.int", "aten.sym_stride.int", "aten.sym_numel.default", "aten.sym_storage_offset.default"}
-
 
 def refusal_of(node: Node, settings: Settings) -> tuple[str, str] | None:
     """Why a node cannot go to Polyphase as far as its kind tells, and what to do; None: the reader decides."""
@@ -71,6 +69,7 @@ class Plan:
         self.places = {node: place for place, node in enumerate(node for node in module.graph.nodes if node.op == "placeholder")}
         self.weights = weights
         self.refused: dict[Node, tuple[str, str]] = {}
+        self._free: set[Node] = set()
         for node in module.graph.nodes:
             if node.op == "call_function" and not is_getitem(node) and not is_size(node) and (problem := refusal_of(node, settings)):
                 self.refused[node] = problem
@@ -87,12 +86,13 @@ class Plan:
 
     def _divide(self) -> Partition:
         partition = Partition(self.module.graph, self.is_weight, self.refused)
-        partition.divide(self.settings.min_block_size)
+        partition.divide(1 if self.settings.require_full and not self.settings.min_block_size else self.settings.min_block_size)
+        self._free |= partition.free
         return partition
 
     @property
     def left_to_pytorch(self) -> list[Node]:
-        return [node for node in self.refused if operator_name(node) not in _FREE]
+        return [node for node in self.refused if node not in self._free]
 
     def refuse(self, island: Island, error: Exception) -> None:
         """What was found when the island was read or compiled: the node that it names runs in PyTorch, or the whole island."""
