@@ -41,7 +41,7 @@ Result<void> reference_pad(const ReferenceContext& context) {
   PickTables source(static_cast<std::size_t>(x.rank));
   for (std::size_t axis = 0; axis < source.size(); ++axis) {
     for (std::int64_t i = 0; i < y.sizes[axis]; ++i)
-      source[axis].push_back(padded_source(i - pre[axis], x.sizes[axis], mode));
+      source[axis].push_back(padded_source(i, pre[axis], x.sizes[axis], mode));
   }
   pick_elements(x, source, context.attributes.get<double>("value"), y);
   return {};

@@ -14,9 +14,9 @@ namespace polyphase {
 using PickTables = std::vector<std::vector<std::int64_t>>;
 inline constexpr std::int64_t picks_constant = -1;
 
-// Where place `i` of a padded axis of `size` elements takes its value from, i counted from the first element;
-// picks_constant for none. `mode` is pad's: constant, reflect, edge or wrap.
-std::int64_t padded_source(std::int64_t i, std::int64_t size, const std::string& mode);
+// Where place `i` >= 0 of the padded axis takes its value from: `pre` elements stand before the operand's `size`
+// (negative: cropped away); picks_constant for none. `mode` is pad's: constant, reflect, edge or wrap.
+std::int64_t padded_source(std::int64_t i, std::int64_t pre, std::int64_t size, const std::string& mode);
 
 // Elements with a picks_constant on any axis become `constant`, rounded to the dtype.
 void pick_elements(const TensorView& from, const PickTables& source, double constant, const TensorView& to);

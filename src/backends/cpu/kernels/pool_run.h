@@ -32,9 +32,9 @@ POLYPHASE_INLINE PoolTaps pool_taps(const PoolPlan& p, int axis, int64_t o) {
 
 // What the sum is divided by. (Division, not a product with the reciprocal: exact where the average is.)
 POLYPHASE_INLINE float pool_count(const PoolPlan& p, const PoolTaps* taps) {
-  int64_t count = 1;
+  double count = 1;  // billions of padded taps in each axis are more than an int64_t counts
   for (int axis = 0; axis < 3; ++axis)
-    count *= p.include_pad != 0 ? taps[axis].counted : taps[axis].last - taps[axis].first;
+    count *= static_cast<double>(p.include_pad != 0 ? taps[axis].counted : taps[axis].last - taps[axis].first);
   return static_cast<float>(count);
 }
 

@@ -144,7 +144,7 @@ Boxes boxes_pad(const PlanRequest& request) {
   for (std::size_t axis = 0; axis < pre.size(); ++axis) {
     std::vector<int64_t> source(static_cast<std::size_t>(y.sizes[axis]));
     for (std::size_t i = 0; i < source.size(); ++i)
-      source[i] = padded_source(static_cast<int64_t>(i) - pre[axis], x.sizes[axis], mode);
+      source[i] = padded_source(static_cast<int64_t>(i), pre[axis], x.sizes[axis], mode);
     segments.push_back(segments_of(source));
     if (segments.back().empty()) return {};
   }
