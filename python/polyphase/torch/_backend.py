@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _native
 from .._errors import UnsupportedError
-from . import _converters
+from . import _converters, _rewrites
 from ._partition import operator_name
 from ._plan import Plan
 from ._program import Program
@@ -97,6 +97,7 @@ class Captured:
         _warn_once(self._trained if torch.is_grad_enabled() else None, f"polyphase: the network runs in PyTorch, because {why}. {advice}")
 
     def _take(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        _rewrites.tidy(graph)
         self._training = _training_mode(graph)
         if self._training:
             self.run_in_pytorch(graph, f"it is in training mode ({self._training})", "Call net.eval().")

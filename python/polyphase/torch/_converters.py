@@ -12,6 +12,7 @@ import torch
 
 from .. import _native
 from .._errors import ArgumentError
+from ._rewrites import REWRITES
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -71,15 +72,10 @@ def own_overloads() -> set[torch._ops.OpOverload]:
     return set(_own)
 
 
-def _convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
-                 transposed: bool, output_padding: list[int], groups: int, *_: bool) -> torch.Tensor:
-    return torch.ops.aten.convolution.default(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-
-
 @functools.cache
 def _of_pytorch() -> dict[Any, Callable[..., Any]]:
     """PyTorch's own ways to write what Polyphase lacks in other operators."""
-    table = {**torch.export.default_decompositions(), torch.ops.aten._convolution.default: _convolution}  # the latter TorchScript's
+    table = {**torch.export.default_decompositions(), **REWRITES}
     return {overload: function for overload, function in table.items()
             if str(overload) not in taken() and torch.Tag.nondeterministic_seeded not in overload.tags}
 

@@ -26,11 +26,11 @@ def refusal_of(node: Node, settings: Settings) -> tuple[str, str] | None:
         return f"{name} is no operator of ATen.", "Write that part without it, or let PyTorch run it."
     if name in settings.torch_executed_ops:
         return f"torch_executed_ops leaves {name} to PyTorch.", "Take it out of torch_executed_ops."
+    if name not in _converters.taken() and torch.Tag.nondeterministic_seeded in node.target.tags:
+        return "it draws random numbers of PyTorch's generator.", "Draw them outside of the network, and pass them in."
     if name not in _converters.taken():
         return (f"Polyphase has no converter for {name}.",
                 f"Register one that writes it in operators of PyTorch: @polyphase.torch.converter(torch.ops.{name}).")
-    if torch.Tag.nondeterministic_seeded in node.target.tags:
-        return "it draws random numbers of PyTorch's generator.", "Call eval() if it is a dropout."
     for given in [*operands(node), node]:
         value = given.meta.get("val")
         for tensor in value if isinstance(value, (list, tuple)) else [value]:

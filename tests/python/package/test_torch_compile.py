@@ -7,6 +7,7 @@ import gc
 import resource
 import subprocess
 import sys
+import threading
 import time
 import warnings
 
@@ -317,6 +318,95 @@ def test_new_weights_are_seen_at_the_next_call(change):
             net[3].weight.grad = torch.ones_like(net[3].weight)
             torch.optim.SGD(net.parameters(), lr=0.5).step()
         assert_same(fast(x), net(x))
+
+
+class Call(nn.Module):
+    """A function of a convolution's result."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+        self.scale = torch.tensor(2.0)
+        self.function = function
+
+    def forward(self, x, *others):
+        return self.function(self, self.conv(x), *others)
+
+
+def written(self, y):
+    y[:, 0] = 0
+    y[:, 1, 2:4] *= 2
+    y[..., 1::3] += 1
+    y[:, :, -3:-1] = y[:, :, :2].clone()
+    return y
+
+
+PICTURE = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+FORMS = {
+    "constants": (lambda: Call(lambda self, y: y * torch.tensor([1.0, 2.0, 3.0]).view(3, 1, 1) + torch.arange(8)), [(PICTURE,)]),
+    "attribute": (lambda: Call(lambda self, y: y * self.scale + 1), [(PICTURE,)]),
+    "numbers": (lambda: Call(lambda self, y, gain, count: y * gain + count), [(PICTURE, 0.5, 3), (PICTURE, 0.7, 4), (PICTURE, 0.9, 5)]),
+    "written": (lambda: Call(written), [(PICTURE,)]),
+    "empty": (lambda: Call(lambda self, y: torch.relu(y)), [(PICTURE[:0],), (PICTURE,)]),
+    "encoder": (lambda: nn.TransformerEncoderLayer(16, 2, batch_first=True, norm_first=True, activation="gelu"), [(torch.randn(2, 5, 16),)]),
+    "weight norm": (lambda: nn.utils.parametrizations.weight_norm(nn.ConvTranspose2d(3, 4, 3)), [(PICTURE,)]),
+    "upsampling": (lambda: Call(lambda self, y: nn.functional.interpolate(y, scale_factor=2)), [(PICTURE,), (PICTURE[:, :, :5, :7],)]),
+    "other results": (lambda: Call(lambda self, y: {"sign": y > 0, "place": [y.argmax(1)], "weight": self.conv.weight, "y": y.double()}), [(PICTURE,)]),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_of_networks(name):
+    make, calls = FORMS[name]
+    counter, net = Counter(require_full=True), make().eval()
+    fast = torch.compile(net, backend=counter)
+    with torch.no_grad():
+        for arguments in calls:
+            torch.testing.assert_close(fast(*arguments), net(*arguments), atol=1e-4, rtol=1e-4)
+    assert counter.engines() == len(counter.graphs) <= 2
+
+
+def test_random_numbers_are_pytorchs():
+    counter, net = Counter(), Call(lambda self, y: torch.relu(self.conv(y + torch.randn_like(y)) * torch.rand(1))).eval()
+    fast = torch.compile(net, backend=counter)
+    with torch.no_grad():
+        torch.manual_seed(5)
+        want = [net(PICTURE) for _ in range(2)]
+        torch.manual_seed(5)
+        assert_same([fast(PICTURE) for _ in range(2)], want)
+    assert [node.name for node in counter.graphs[0].plan.left_to_pytorch] == ["randn_like", "rand"]
+
+
+def test_weights_of_inference_mode():
+    """They do not count their changes."""
+    with torch.inference_mode():
+        net = deconvolution()
+        fast = torch.compile(net, backend="polyphase")
+        x = torch.randn(1, 3, 6, 6)
+        for _ in range(3):
+            assert_same(fast(x), net(x))
+            net[0].weight.mul_(-1.5)
+
+
+def test_calls_from_many_threads():
+    net = deconvolution()
+    fast = torch.compile(net, backend="polyphase")
+    wrong = []
+
+    def work(seed):
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for _ in range(20):
+                x = torch.randn(1, 3, 6, 6, generator=generator)
+                if not torch.allclose(fast(x), net(x), atol=1e-4):
+                    wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
 
 
 def test_equal_blocks_share_a_graph_and_keep_their_engines():
