@@ -271,9 +271,9 @@ TEST(Session, PlansAHundredStepsInAMillisecond) {
   Network net = make(text);
   double best = 1;
   for (std::int64_t n = 1; n < 20; ++n) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // processor time: what else the machine does is no fact about the plan
     ASSERT_TRUE(net.session->plan_for({{n, 2, 10 + n}}).ok());
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   }
   std::printf("planning 100 steps: %.3f ms\n", best * 1e3);
   // An unoptimised build under a sanitizer may take several times as long.
