@@ -52,7 +52,8 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
         if programs is not None:
             from .torch._export import compile_first
 
-            return compile_first(programs, lambda program: _native.compile_bytes(program, options, progress))
+            engine: Engine = compile_first(programs, lambda program: _native.compile_bytes(program, options, progress))
+            return engine
     if is_path(model):
         return _native.compile(path_bytes(model), options, progress)
     return _native.compile_bytes(model_bytes(model), options, progress)

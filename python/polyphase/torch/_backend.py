@@ -79,12 +79,12 @@ class Captured:
         if torch.is_grad_enabled() and trained:
             self.run_in_pytorch(self.graph, "its call needs gradients",
                                 "Call it under torch.no_grad() or torch.inference_mode(), or call net.requires_grad_(False).")
-            return self.graph.forward  # type: ignore[no-any-return]
+            return self.graph.forward
         lower = aot_autograd(fw_compiler=self._take, inference_compiler=self._take, decompositions=_converters.decompositions(),
                              keep_inference_input_mutations=False)
         with _converters.keep_composites():
             function = lower(self.graph, example_inputs)
-        return self.graph.forward if self._training else function  # type: ignore[no-any-return]
+        return self.graph.forward if self._training else function
 
     def make(self, plan: Plan) -> Callable[..., Any]:
         """What runs the graph: takes its arguments as a list."""
@@ -101,7 +101,7 @@ class Captured:
         self._training = _training_mode(graph)
         if self._training:
             self.run_in_pytorch(graph, f"it is in training mode ({self._training})", "Call net.eval().")
-            return graph.forward  # type: ignore[no-any-return]
+            return graph.forward
         weights: set[int] = set()
         places = [node for node in graph.graph.nodes if node.op == "placeholder"]
         if len(places) == len(self._is_static):
@@ -156,7 +156,7 @@ class _WeightSet:
 
     def fits(self, arguments: Sequence[Any]) -> bool:
         for place, known, version, address in self._fast:
-            tensor = arguments[place]
+            tensor: torch.Tensor = arguments[place]
             if known() is not tensor or tensor._version != version or tensor.data_ptr() != address:
                 return False
         return all(one.is_same(arguments[one.place]) for one in self._compared)
@@ -267,7 +267,7 @@ def _single_island(plan: Plan, programs: list[Program]) -> tuple[Callable[..., A
     if len(programs) != 1 or programs[0].carried:
         return None
     program = programs[0]
-    [results] = plan.module.graph.output_node().args
+    results: Any = plan.module.graph.output_node().args[0]
     places = [plan.places.get(node) for node in program.inputs]
     if list(results) != program.outputs or None in places or not places:
         return None

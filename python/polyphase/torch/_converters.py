@@ -96,7 +96,7 @@ def keep_composites() -> contextlib.AbstractContextManager[Any]:
         kept = {overload: _not_taken_apart for overload in _composites() if overload not in _own}
     except ImportError:
         return contextlib.nullcontext()
-    return _override_composite_implicit_decomp(kept)  # type: ignore[no-any-return]
+    return _override_composite_implicit_decomp(kept)
 
 
 def _not_taken_apart(*_: Any, **__: Any) -> Any:

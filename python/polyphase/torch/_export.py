@@ -39,7 +39,7 @@ def is_script(path: Any) -> bool:
 
 def load_script(path: Any) -> torch.jit.ScriptModule:
     try:
-        return torch.jit.load(os.fspath(path), map_location="cpu")  # type: ignore[no-any-return]
+        return torch.jit.load(os.fspath(path), map_location="cpu")  # type: ignore[no-any-return, no-untyped-call]
     except Exception as error:
         reason = _first_words(error)
         raise ModelError(f"PyTorch cannot load the TorchScript archive: {reason}", "invalid_model", hint="Save it again with torch.jit.save.") from error
@@ -79,7 +79,7 @@ def _exported(model: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] 
         if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
             return _of_script(model, given, named, dynamic_shapes)
         try:
-            return torch.export.export(model, given, named, dynamic_shapes=dynamic_shapes)
+            return torch.export.export(model, given, named, dynamic_shapes=dynamic_shapes, strict=False)
         except Exception as error:
             raise _export_error(error) from error
 
@@ -90,10 +90,12 @@ class _Traced(torch.nn.Module):
     def __init__(self, script: Any, names: list[str]) -> None:
         super().__init__()
         self.script = script if isinstance(script, torch.nn.Module) else None
-        self._call = script._c._get_method("forward") if isinstance(script, torch.nn.Module) else script
+        inner: Any = script
+        self._call: Any = inner._c._get_method("forward") if isinstance(script, torch.nn.Module) else script
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        self.forward = functools.partial(self._run)  # type: ignore[method-assign]
-        self.forward.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])  # type: ignore[attr-defined]
+        forward: Any = functools.partial(self._run)
+        self.forward = forward
+        forward.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
@@ -110,7 +112,7 @@ def _of_script(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynami
         program = TS2EPConverter(model, args, kwargs).convert()
         if (call := program.module_call_graph[0].signature) is not None:
             call.forward_arg_names = names[: len(args)]
-        return program  # type: ignore[no-any-return]
+        return program
 
     def trace() -> ExportedProgram:
         return torch.export.export(_Traced(model, names), args, kwargs, strict=False)
@@ -128,7 +130,8 @@ def _of_script(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynami
 def _decomposed(program: ExportedProgram) -> ExportedProgram:
     try:
         with _quiet(), torch.no_grad():
-            return program.run_decompositions(_converters.decompositions())
+            decomposed: ExportedProgram = program.run_decompositions(_converters.decompositions())
+            return decomposed
     except Exception as error:
         raise _export_error(error) from error
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-import sympy
+import sympy  # type: ignore[import-untyped]
 import torch
 from torch.fx import Graph, GraphModule, Node
 
@@ -15,8 +14,10 @@ from .._errors import Error
 from .._options import plain_options
 from . import _cache, _converters
 from ._partition import Island, Partition, is_getitem, is_size, operands, operator_name
-from ._program import NotWritable, Program, archive, raw_bytes, result_names, symbols_of
+from ._program import NotWritable, Program, archive, raw_bytes, result_names
 from ._settings import Settings
+
+_T = TypeVar("_T")
 
 
 def refusal_of(node: Node, settings: Settings) -> tuple[str, str] | None:
@@ -51,15 +52,6 @@ def _tensor_problem(tensor: torch.Tensor) -> tuple[str, str] | None:
     return None
 
 
-@dataclasses.dataclass
-class Built:
-    """An island written down, and compiled for some weights."""
-
-    program: Program
-    text: str
-    engine: _native.Engine | None = None
-
-
 class Plan:
     """How one graph will run. `weights`: numbers of placeholders whose tensors are baked into the engines."""
 
@@ -78,7 +70,8 @@ class Plan:
             for value in node.meta.get("val") if isinstance(node.meta.get("val"), (list, tuple)) else [node.meta.get("val")]:
                 for size in value.shape if isinstance(value, torch.Tensor) else [value]:
                     if isinstance(size, torch.SymInt):
-                        self._ranges = size.node.shape_env.var_to_range
+                        environment: Any = size.node.shape_env
+                        self._ranges = environment.var_to_range
         self.partition = self._divide()
 
     def is_weight(self, node: Node) -> bool:
@@ -160,9 +153,9 @@ class Plan:
             _cache.store(key, engine)
         return engine
 
-    def build(self, compile_island: Callable[[Program], _native.Engine]) -> list[tuple[Island, Program, _native.Engine]]:
+    def build(self, compile_island: Callable[[Program], _T]) -> list[tuple[Island, Program, _T]]:
         """Every island compiled; what turns out to be refused goes to PyTorch, and the rest is divided anew."""
-        done: dict[tuple[Node, ...], tuple[Program, _native.Engine]] = {}
+        done: dict[tuple[Node, ...], tuple[Program, _T]] = {}
         while True:
             for island in self.partition.islands:
                 if tuple(island.nodes) in done:
@@ -252,7 +245,3 @@ class _Outer:
 
 def _item(values: Any, place: int) -> Any:
     return values[place]
-
-
-def uses_symbols(plan: Plan) -> bool:
-    return any(symbols_of(node.meta.get("val")) for node in plan.places)

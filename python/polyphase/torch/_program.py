@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import sympy
+import sympy  # type: ignore[import-untyped]
 import torch
 from torch.fx import Node
 
@@ -50,7 +50,8 @@ def symbols_of(value: Any) -> set[sympy.Symbol]:
 
 def hint(size: Any) -> int:
     """The number that an open size had when the graph was traced."""
-    return int(size.node.hint) if isinstance(size, torch.SymInt) else int(size)
+    known: Any = size.node.hint if isinstance(size, torch.SymInt) else size
+    return int(known)
 
 
 def stored_order(value: torch.Tensor) -> list[int] | None:
@@ -74,7 +75,8 @@ def result_names(node: Node) -> list[str | None]:
         return [node.name]
     names: list[str | None] = [None] * len(node.meta["val"])
     for user in node.users:
-        names[user.args[1]] = names[user.args[1]] or user.name
+        place: Any = user.args[1]
+        names[place] = names[place] or user.name
     return names
 
 
@@ -281,7 +283,10 @@ def _limit(end: Any) -> int | None:
 
 def raw_bytes(tensor: torch.Tensor) -> memoryview:
     """A tensor's elements in row-major order, without a copy where it lies so."""
-    return memoryview(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()) if tensor.numel() else memoryview(b"")
+    if tensor.numel() == 0:
+        return memoryview(b"")
+    elements: Any = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return memoryview(elements)
 
 
 def archive(text: str, weights: Mapping[str, torch.Tensor]) -> bytes:

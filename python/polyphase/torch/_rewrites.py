@@ -61,8 +61,8 @@ def _select_scatter(self: Tensor, src: Tensor, dim: int, index: Any) -> Any:
 
 def _attention(x: Tensor, heads: int, qkv_weight: Tensor, qkv_bias: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     batch, length, width = x.shape
-    parts = F.linear(x, qkv_weight, qkv_bias).reshape(batch, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4).unbind(0)
-    found = F.scaled_dot_product_attention(*parts)
+    query, key, value = F.linear(x, qkv_weight, qkv_bias).reshape(batch, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4).unbind(0)
+    found = F.scaled_dot_product_attention(query, key, value)
     return F.linear(found.transpose(1, 2).reshape(batch, length, width), weight, bias)
 
 
@@ -100,8 +100,10 @@ REWRITES: dict[Any, Callable[..., Any]] = {
 
 
 def tidy(graph: GraphModule) -> None:
-    """What Dynamo's own passes write after all decompositions."""
+    """What Dynamo's own passes write after all decompositions, and constants that older releases leave without a description."""
     for node in graph.graph.nodes:
+        if node.op == "get_attr" and isinstance(value := getattr(graph, str(node.target), None), Tensor):
+            node.meta.setdefault("val", value)
         if node.target is torch.ops.prims.convert_element_type.default:
             node.target = aten._to_copy.default
             node.args, node.kwargs = node.args[:1], {"dtype": node.args[1]}
