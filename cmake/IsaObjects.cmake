@@ -94,5 +94,6 @@ function(polyphase_isa_test)
     polyphase_test(NAME ${name} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS} NEEDS_CPU ${POLYPHASE_ISA_FLAG_${cluster}})
     target_compile_definitions(${name}_test PRIVATE POLYPHASE_CLUSTER=${cluster})
     target_compile_options(${name}_test PRIVATE ${POLYPHASE_ISA_COMMON} ${POLYPHASE_ISA_${cluster}})
+    set_target_properties(${name}_test PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)  # flags of its own
   endforeach()
 endfunction()

@@ -7,6 +7,9 @@
 # LABELS meaning: the test asks what something means, never how fast or by which kernel; `make test` runs it under the sanitizers
 # alone, and builds target polyphase_optimised_tests (the others, and what the Python tests call) in release.
 find_package(GTest REQUIRED)
+if(POLYPHASE_PCH)
+  polyphase_define_precompiled(tests LIBS polyphase_glue_flags GTest::gtest HEADERS <gtest/gtest.h>)
+endif()
 add_custom_target(polyphase_thread_tests)
 add_custom_target(polyphase_optimised_tests)
 
@@ -21,6 +24,7 @@ function(polyphase_test)
   add_executable(${target} ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${target} PRIVATE ${rooms} ${arg_LIBS} polyphase_glue_flags GTest::gtest GTest::gtest_main)
+  polyphase_precompiled(${target} tests)
   set(sanitized 0)
   if(POLYPHASE_SANITIZE)
     set(sanitized 1)  # a test of speed asks for it

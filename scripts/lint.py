@@ -78,6 +78,21 @@ def newest_first(names: list[str]) -> list[str]:
     return sorted(names, key=lambda name: (order.get(name, -1), name))
 
 
+def plain_command(command: str) -> list[str]:
+    """The compiler and its options: no ccache before it, no precompiled headers, so that a file's own includes must suffice."""
+    words = shlex.split(command)
+    launcher = [i for i, word in enumerate(words) if os.path.basename(word) == "ccache"]
+    words = words[launcher[0] + 1 if launcher else 0:]
+    kept, i = [], 0
+    while i < len(words):
+        if words[i] == "-Xclang" and words[i + 1] in ("-include-pch", "-include"):
+            i += 4  # -Xclang -include-pch -Xclang FILE
+        else:
+            kept.append(words[i])
+            i += 1
+    return kept
+
+
 def read_one(program: str, folder: pathlib.Path, name: str, key: str) -> tuple[str, str]:
     result = run(program, "-p", str(folder), "--quiet", f"--header-filter={ROOT}/(src|include|apps|tests)/.*", name)
     if result.returncode == 0:
@@ -96,7 +111,7 @@ def check_tidy(build: pathlib.Path, budget_s: float) -> int:
         if not path.is_relative_to(ROOT) or path.is_relative_to(build.resolve()):
             continue
         # A kernel is compiled once per cluster; one reading of it, for the widest, is enough.
-        words = [w for w in shlex.split(entry["command"]) if not w.startswith("-fsanitize") and "ccache" not in w]
+        words = [w for w in plain_command(entry["command"]) if not w.startswith("-fsanitize")]
         commands[str(path.relative_to(ROOT))] = {"directory": entry["directory"], "file": str(path), "arguments": words}
     folder = CACHE / "database"
     folder.mkdir(exist_ok=True)

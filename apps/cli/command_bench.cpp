@@ -1,5 +1,6 @@
 // polyphase bench: how fast, how much memory, and whether to believe it.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include <chrono>
 

@@ -1,5 +1,6 @@
 // polyphase check: what a model needs and whether it is there, without compiling it.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include <algorithm>
 

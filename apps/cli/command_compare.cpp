@@ -1,5 +1,6 @@
 // polyphase compare: run, and hold the outputs against expected ones.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include <algorithm>
 #include <optional>

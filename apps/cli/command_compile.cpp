@@ -1,5 +1,6 @@
 // polyphase compile: a model file into an engine file.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include <algorithm>
 #include <filesystem>

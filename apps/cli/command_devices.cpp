@@ -1,5 +1,6 @@
 // polyphase devices: what can run engines here.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include "cli/commands.h"
 #include "cli/exit_code.h"

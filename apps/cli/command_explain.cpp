@@ -1,6 +1,7 @@
 // polyphase explain: for every step the kernel that was taken, those that were not and why, time, and share of the
 // peak.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include <algorithm>
 #include <optional>

@@ -1,5 +1,6 @@
 // polyphase extract: a part of a model as a model of its own, with data: for a bug report.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include <filesystem>
 

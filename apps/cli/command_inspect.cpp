@@ -1,6 +1,7 @@
 // polyphase inspect: what is in an engine: inputs, outputs, steps, weights, the memory plan; the graph as a picture,
 // all of it as a page.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,6 @@
 // polyphase run: inputs from files, outputs to files.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include <chrono>
 

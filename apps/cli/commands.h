@@ -1,8 +1,11 @@
 // The commands. Each adds itself to the program and, if it is the one that was typed, sets `run` to what it does.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <functional>
+
+namespace CLI {
+class App;
+}
 
 namespace polyphase::cli {
 

@@ -1,6 +1,8 @@
 // Files to inputs, outputs to files.
 #include "cli/data.h"
 
+#include <CLI/App.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>

@@ -2,13 +2,16 @@
 // tensors.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 
 #include "io/image.h"
 #include "io/npz.h"
 #include "polyphase/polyphase.h"
+
+namespace CLI {
+class App;
+}
 
 namespace polyphase::cli {
 

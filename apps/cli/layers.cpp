@@ -2,6 +2,7 @@
 #include "cli/layers.h"
 
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include <cmath>
 

@@ -1,11 +1,15 @@
 // compare --layers: every tensor inside a model against the interpreter or a golden archive.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <string>
 
 #include "cli/data.h"
 #include "cli/network.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace polyphase::cli {
 

@@ -2,6 +2,7 @@
 #include "cli/network.h"
 
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include <array>
 #include <chrono>

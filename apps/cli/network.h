@@ -1,12 +1,16 @@
 // MODEL on the command line: an engine, or a model that is compiled first; and the flags that go with compiling.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/sizes.h"
 #include "polyphase/polyphase.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace polyphase::cli {
 

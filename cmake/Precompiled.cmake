@@ -1,0 +1,46 @@
+# polyphase_precompiled(TARGET kind): the headers that most files include are parsed once for all targets of a kind.
+#
+#   headers of the kind ──▶ polyphase_pch_<kind>: one .pch ──▶ every file of every target of that kind
+#
+# Two thirds of the time to compile a file of glue without optimisation go into the same forty headers. Only the presets of the
+# sanitizers do this (POLYPHASE_PCH): in the others each file stands on its own includes, so one that is missing is found
+# there. A kind is a set of headers and one set of flags: clang refuses a .pch made with other flags, so targets with flags of
+# their own (kernels, fuzzers) have none.
+option(POLYPHASE_PCH "Parse the headers that most files include only once (precompiled headers; clang)" OFF)
+
+if(POLYPHASE_PCH AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(POLYPHASE_PCH OFF)
+endif()
+if(POLYPHASE_PCH AND POLYPHASE_CCACHE AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL POLYPHASE_CCACHE)
+  # What ccache asks for to keep what was compiled with a .pch; it compares the .pch itself.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${POLYPHASE_CCACHE})
+endif()
+
+set(POLYPHASE_PCH_STANDARD
+  <algorithm> <array> <charconv> <cmath> <cstdint> <cstring> <functional> <limits> <list> <map> <memory> <numeric> <optional> <set>
+  <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>)
+set(POLYPHASE_PCH_ROOMS base/dim.h base/tensor.h ops/op.h ops/registry.h graph/graph.h kernel/row.h)
+list(TRANSFORM POLYPHASE_PCH_ROOMS PREPEND ${PROJECT_SOURCE_DIR}/src/)
+
+function(polyphase_define_precompiled kind)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;LIBS")
+  set(target polyphase_pch_${kind})
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/pch.cpp CONTENT "// A target needs a source.\n")
+  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/generated/pch.cpp)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${target} PRIVATE ${arg_LIBS})
+  target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")  # the same headers give the same bytes
+  target_precompile_headers(${target} PRIVATE ${POLYPHASE_PCH_STANDARD} ${POLYPHASE_PCH_ROOMS} ${arg_HEADERS})
+endfunction()
+
+if(POLYPHASE_PCH)
+  polyphase_define_precompiled(loops LIBS polyphase_flags)
+  polyphase_define_precompiled(glue LIBS polyphase_glue_flags)
+endif()
+
+function(polyphase_precompiled target kind)
+  if(POLYPHASE_PCH)
+    target_precompile_headers(${target} REUSE_FROM polyphase_pch_${kind})
+  endif()
+endfunction()
