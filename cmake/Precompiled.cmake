@@ -5,7 +5,7 @@
 # Two thirds of the time to compile a file of glue without optimisation go into the same forty headers. Only the presets of the
 # sanitizers do this (POLYPHASE_PCH): in the others each file stands on its own includes, so one that is missing is found
 # there. A kind is a set of headers and one set of flags: clang refuses a .pch made with other flags, so targets with flags of
-# their own (kernels, fuzzers) have none.
+# their own (kernels, fuzzers) have none. PROGRAMS: a kind for executables; the others are for libraries.
 option(POLYPHASE_PCH "Parse the headers that most files include only once (precompiled headers; clang)" OFF)
 
 if(POLYPHASE_PCH AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
@@ -24,13 +24,17 @@ set(POLYPHASE_PCH_ROOMS base/dim.h base/tensor.h ops/op.h ops/registry.h graph/g
 list(TRANSFORM POLYPHASE_PCH_ROOMS PREPEND ${PROJECT_SOURCE_DIR}/src/)
 
 function(polyphase_define_precompiled kind)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "PROGRAMS" "" "HEADERS;LIBS")
   set(target polyphase_pch_${kind})
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/pch.cpp CONTENT "// A target needs a source.\n")
   add_library(${target} OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/generated/pch.cpp)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${target} PRIVATE ${arg_LIBS})
   target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")  # the same headers give the same bytes
+  if(arg_PROGRAMS)  # CMake compiles those with -fPIE and libraries with -fPIC
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIE)
+  endif()
   target_precompile_headers(${target} PRIVATE ${POLYPHASE_PCH_STANDARD} ${POLYPHASE_PCH_ROOMS} ${arg_HEADERS})
 endfunction()
 

@@ -8,7 +8,7 @@
 # alone, and builds target polyphase_optimised_tests (the others, and what the Python tests call) in release.
 find_package(GTest REQUIRED)
 if(POLYPHASE_PCH)
-  polyphase_define_precompiled(tests LIBS polyphase_glue_flags GTest::gtest HEADERS <gtest/gtest.h>)
+  polyphase_define_precompiled(tests PROGRAMS LIBS polyphase_glue_flags GTest::gtest HEADERS <gtest/gtest.h>)
 endif()
 add_custom_target(polyphase_thread_tests)
 add_custom_target(polyphase_optimised_tests)
