@@ -85,7 +85,9 @@ def plain_command(command: str) -> list[str]:
     words = words[launcher[0] + 1 if launcher else 0:]
     kept, i = [], 0
     while i < len(words):
-        if words[i] == "-Xclang" and words[i + 1] in ("-include-pch", "-include"):
+        if words[i] == "-Winvalid-pch":
+            i += 1
+        elif words[i] == "-Xclang" and words[i + 1] in ("-include-pch", "-include"):
             i += 4  # -Xclang -include-pch -Xclang FILE
         else:
             kept.append(words[i])
