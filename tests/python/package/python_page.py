@@ -51,6 +51,9 @@ def reference(package) -> str:
             out.append(f"### {name}\n\n**`{signature(name, public)}`**\n\n{words(public)}")
         else:
             out.append(f"### {name}\n\nThe release, a str like '0.1.0'.\n")
+    for name in package.torch.__all__:
+        public = getattr(package.torch, name)
+        out.append(f"### torch.{name}\n\n**`{signature(f'torch.{name}', public)}`**\n\n{words(public)}")
     return "\n".join(out)
 
 

@@ -60,6 +60,12 @@ def wheel(tmp_path_factory) -> pathlib.Path:
     return made
 
 
+def test_pytorch_finds_the_backend_in_it(wheel):
+    with zipfile.ZipFile(wheel) as file:
+        [entries] = [name for name in file.namelist() if name.endswith(".dist-info/entry_points.txt")]
+        assert "[torch_dynamo_backends]\npolyphase = polyphase.torch:backend" in file.read(entries).decode().replace("\r", "")
+
+
 @pytest.fixture(scope="module")
 def example(tmp_path_factory) -> pathlib.Path:
     import polyphase
