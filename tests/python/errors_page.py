@@ -157,7 +157,7 @@ def hint_of(refusal: Refusal, on_the_way: dict[str, Text]) -> Text:
     giver = None
     if refusal.codes != ("invalid_model",) and not refusal.file.startswith("src/ops/"):
         pass
-    elif refusal.file.startswith(("src/import/onnx/", "src/ops/conv_transpose_onnx", "src/ops/onnx_window")):
+    elif refusal.file.startswith(("src/import/onnx/", "src/import/compose/", "src/ops/conv_transpose_onnx", "src/ops/onnx_window")):
         giver = "src/import/onnx/translate.cpp:translate_node"
     elif refusal.file.startswith("src/import/torch/"):
         giver = "src/import/torch/translate.cpp:translate_node"

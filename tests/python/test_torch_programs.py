@@ -14,6 +14,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._higher_order_ops.map import map as map_over
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 from conftest import wants_full
 from torch_cases import CASES, Case
 
@@ -70,7 +73,7 @@ def chosen(full: bool, seed: int) -> list[tuple[Case, str]]:
 
 
 def pytest_generate_tests(metafunc):
-    if "form" in metafunc.fixturenames:
+    if "case" in metafunc.fixturenames:
         pairs = chosen(wants_full(metafunc.config), metafunc.config.getoption("--slice-seed"))
         metafunc.parametrize(("case", "form"), pairs, ids=[f"{case.name}-{form}" for case, form in pairs])
 
@@ -197,6 +200,81 @@ def test_in_place_writes(polyphase, tmp_path):
     assert "shares and is read later" in said
     program = export(Call(shared), [x]).run_decompositions({})
     check(polyphase, tmp_path, program, [x], shared(x), names=["inputs_0"])
+
+
+class Flow(nn.Module):
+    """Conditions and loops over a linear layer."""
+
+    def __init__(self, kind: str):
+        super().__init__()
+        self.kind = kind
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        if self.kind == "cond":
+            return torch.cond(x.sum() > 0, lambda y: self.linear(y) * 2 + y.shape[0], lambda y: y - 1, (x,))
+        if self.kind == "cond on sizes":
+            return torch.cond(x.shape[0] > 4, lambda y: self.linear(y) * 2, lambda y: y - 1, (x,))
+        if self.kind == "while":
+            goes_on = lambda i, y: (i < 5) & (y.sum() < 100)  # noqa: E731
+            return while_loop(goes_on, lambda i, y: (i + 1, self.linear(y) + y.abs()), (torch.tensor(0), x))
+        if self.kind == "cond in while":
+            step = lambda i, y: (i + 1, torch.cond(y.sum() > 0, lambda z: self.linear(z), lambda z: z + 1, (y,)))  # noqa: E731
+            return while_loop(lambda i, y: i < 5, step, (torch.tensor(0), x))
+        if self.kind == "scan":
+            return scan(lambda c, y: (c * 0.5 + self.linear(y), c * y), torch.zeros(4), x)
+        if self.kind == "map":
+            return map_over(lambda y, w: self.linear(y) + w, x, torch.ones(4))
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            y = self.linear(x)
+            return y.float(), torch.softmax(y, -1).float()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["cond", "cond on sizes", "while", "cond in while", "scan", "map", "autocast"])
+def test_graphs_inside_nodes(polyphase, tmp_path, kind, form):
+    torch.manual_seed(2)
+    module = Flow(kind)
+    tolerance = 1e-2 if kind == "autocast" else 1e-5
+    for rows in (3, 33):  # short loops are unrolled
+        for sign in (1, -1):
+            x = torch.randn(rows, 4).abs() * sign
+            program = export(module, [x], {"x": {0: AUTO}} if form == "dynamic" else None, form == "decomposed")
+            with torch.no_grad():
+                check(polyphase, tmp_path, program, [x], module(x), tolerance, names=["x"])
+
+
+def test_writes_through_views(polyphase, tmp_path):
+    def written(x, rows):
+        y = x.clone()
+        y[x > 0] = 1.5
+        y[:, x[0] > 0] = y[:, :1] * 2
+        y[1:, 2] = 7
+        y[0].add_(1)
+        y[:, ::2] = 0.5
+        y.t()[0] = 9
+        y.view(2, 6)[1].mul_(2)
+        y.permute(1, 0)[1] = 4
+        y[rows] = y[rows] + 1
+        return y
+
+    inputs = [torch.randn(3, 4), torch.tensor([2, 0])]
+    for decomposed in (False, True):
+        program = export(Call(written), inputs, None, decomposed)
+        check(polyphase, tmp_path, program, inputs, written(*inputs), names=["inputs_0", "inputs_1"])
+
+    def copied(x):
+        y = (x * 2).t()
+        y.contiguous().add_(1)  # of a copy: y stays
+        return y
+
+    x = torch.randn(3, 4)
+    torch.export.save(export(Call(copied), [x]), tmp_path / "copied.pt2")
+    said = polyphase("check", tmp_path / "copied.pt2", expect=4).stdout
+    assert "and is read later" in said
+    torch.export.save(export(Call(lambda x: x.add_(1) * 2), [x]), tmp_path / "input.pt2")
+    said = polyphase("check", tmp_path / "input.pt2", expect=4).stdout
+    assert "an input or a weight, in place" in said
 
 
 def test_tied_and_normalised_weights(polyphase, tmp_path):

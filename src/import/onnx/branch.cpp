@@ -2,6 +2,7 @@
 // the same inputs: every outer value that either of them uses.
 #include <unordered_set>
 
+#include "import/compose/regions.h"
 #include "import/onnx/importer.h"
 #include "import/onnx/node_context.h"
 #include "import/onnx/subgraph.h"
@@ -79,35 +80,6 @@ Result<std::unique_ptr<Graph>> Importer::make_region(onnx::GraphProto& graph, st
   return region;
 }
 
-// Sizes that the branches do not share get names that the node gives when it has run.
-Result<Attributes> Importer::name_differing_sizes(const Graph& then_graph, const Graph& else_graph,
-                                                  const std::string& name) {
-  std::vector<Dim> born;
-  std::vector<std::int64_t> born_at;
-  std::int64_t axes = 0;
-  Symbols inside;
-  then_graph.collect_born(inside);
-  else_graph.collect_born(inside);
-  for (std::size_t i = 0; i < then_graph.outputs().size(); ++i) {
-    const Type& a = then_graph.outputs()[i]->type;
-    const Type& b = else_graph.outputs()[i]->type;
-    if (a.dtype != b.dtype)
-      return broken_rule("the branches give " + a.text() + " and " + b.text() + " as result " + std::to_string(i) +
-                         "; they must have one dtype.");
-    if (a.shape.rank() != b.shape.rank()) {
-      return lacking("the branches give " + a.text() + " and " + b.text() + " as result " + std::to_string(i) +
-                         ": they differ in rank, and only a run would tell which.",
-                     "Make both branches give tensors of one rank (Unsqueeze, Reshape), or fix the condition.");
-    }
-    for (int axis = 0; axis < a.shape.rank(); ++axis, ++axes) {
-      if (a.shape[axis] == b.shape[axis] && !mentions(a.shape[axis], inside)) continue;
-      born.push_back(Dim::symbol(fresh_symbol(name)));
-      born_at.push_back(axes);
-    }
-  }
-  return Attributes({{"born", born}, {"born_at", born_at}});
-}
-
 Result<void> Importer::make_branch(onnx::NodeProto& node, onnx::GraphProto& then_graph, onnx::GraphProto& else_graph,
                                    const std::string& name, Value* condition, Scope& scope) {
   std::vector<std::string_view> free;
@@ -132,7 +104,8 @@ Result<void> Importer::make_branch(onnx::NodeProto& node, onnx::GraphProto& then
   if (regions[0]->outputs().size() != regions[1]->outputs().size())
     return broken_rule("the branches give " + std::to_string(regions[0]->outputs().size()) + " and " +
                        std::to_string(regions[1]->outputs().size()) + " results.");
-  TRY(Attributes attributes, name_differing_sizes(*regions[0], *regions[1], name));
+  TRY(Attributes attributes,
+      attributes_of_branches(*regions[0], *regions[1], [&] { return Dim::symbol(fresh_symbol(name)); }));
   TRY(Node * made,
       scope.graph->add("if", std::move(attributes), std::move(operands), name, nullptr, std::move(regions)));
   return define_results(node, *made, 0, scope);

@@ -59,9 +59,6 @@ struct LoopParts {
 // Operators that the importer handles itself, since they own graphs or their operands are no tensors.
 bool is_structural(std::string_view op_type);
 
-using Symbols = std::set<std::string, std::less<>>;
-bool mentions(const Dim& dim, const Symbols& symbols);
-
 class Importer {
  public:
   Importer(onnx::ModelProto& model, const Registry& registry, const ImportOptions& options,
@@ -100,7 +97,6 @@ class Importer {
                            const std::string& name, Value* condition, Scope& scope);
   Result<std::unique_ptr<Graph>> make_region(onnx::GraphProto& graph, std::string region_name,
                                              const std::vector<Capture>& captures, const Scope& scope, bool& missing);
-  Result<Attributes> name_differing_sizes(const Graph& then_graph, const Graph& else_graph, const std::string& name);
 
   // loop.cpp, scan.cpp
   Result<void> loop(onnx::NodeProto& node, const std::string& name, Scope& scope);

@@ -3,9 +3,9 @@
 // Unrolled, the iteration is a constant: slices at it, shapes and indices become fixed and fold, and nothing is copied
 // from trip to trip. Longer loops would only make the program long.
 #include <algorithm>
-#include <functional>
 #include <unordered_set>
 
+#include "import/compose/regions.h"
 #include "import/onnx/importer.h"
 #include "import/onnx/node_context.h"
 #include "import/onnx/subgraph.h"
@@ -262,37 +262,6 @@ Result<std::unique_ptr<Graph>> Importer::make_body(const LoopParts& parts, const
   return region;
 }
 
-namespace {
-
-// Where the body changes a size of a carried value, the value enters each trip with a size that has its own name.
-// True: some size got one, and the body must be made again.
-Result<bool> free_changing_sizes(const Graph& body, std::vector<Type>& types, std::vector<Dim>& entering,
-                                 const std::function<Dim()>& fresh) {
-  bool changed = false;
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    const Type& after = body.outputs()[i + 1]->type;
-    const std::string who = "carried value " + std::to_string(i);
-    if (after.dtype != types[i].dtype)
-      return broken_rule(who + " is " + types[i].text() + " before a trip and " + after.text() + " after it.");
-    if (after.shape.rank() != types[i].shape.rank()) {
-      return lacking(who + " is " + types[i].text() + " before a trip and " + after.text() +
-                         " after it: its rank changes from trip to trip.",
-                     "Keep the rank (Unsqueeze before the loop), or unroll the loop.");
-    }
-    for (int axis = 0; axis < after.shape.rank(); ++axis) {
-      const Dim before = types[i].shape[axis];
-      if (before == after.shape[axis] || std::find(entering.begin(), entering.end(), before) != entering.end())
-        continue;
-      entering.push_back(fresh());
-      types[i].shape[axis] = entering.back();
-      changed = true;
-    }
-  }
-  return changed;
-}
-
-}  // namespace
-
 Result<Node*> Importer::make_loop(LoopParts parts, const std::string& name, Scope& scope, bool& missing) {
   std::vector<std::string_view> free;
   std::unordered_set<std::string_view> known;
@@ -309,37 +278,14 @@ Result<Node*> Importer::make_loop(LoopParts parts, const std::string& name, Scop
     TRY(again, free_changing_sizes(*body, types, entering, fresh));
     (again ? discarded_ : regions).push_back(std::move(body));
   }
-  std::vector<Dim> born;
-  std::vector<std::int64_t> born_at;
-  std::int64_t axes = 0;
-  const auto give_name = [&](bool needed) {
-    if (needed) {
-      born.push_back(fresh());
-      born_at.push_back(axes);
-    }
-    ++axes;
-  };
-  for (const Type& type : types) {
-    for (const Dim& dim : type.shape) give_name(std::find(entering.begin(), entering.end(), dim) != entering.end());
-  }
-  Symbols inside;
-  regions[0]->collect_born(inside);
-  for (const Dim& dim : entering) inside.insert(dim.symbol_name());
   const bool counted = parts.trips != nullptr && parts.condition == nullptr && parts.trips->contents.has_value();
-  for (std::size_t i = types.size() + 1; i < regions[0]->outputs().size(); ++i) {
-    give_name(!counted);
-    for (const Dim& dim : regions[0]->outputs()[i]->type.shape) give_name(mentions(dim, inside));
-  }
   Values operands{parts.trips, parts.condition};
   operands.insert(operands.end(), parts.carried.begin(), parts.carried.end());
   for (const Capture& capture : captures) {
     if (capture.as_input) operands.push_back(capture.meaning.value);
   }
   for (const LoopParts::Slice& slice : parts.slices) operands.push_back(slice.of);
-  Attributes attributes({{"carried", static_cast<std::int64_t>(types.size())},
-                         {"entering", entering},
-                         {"born", born},
-                         {"born_at", born_at}});
+  Attributes attributes = attributes_of_loop(*regions[0], types, entering, counted, fresh);
   return scope.graph->add("loop", std::move(attributes), std::move(operands), name, nullptr, std::move(regions));
 }
 

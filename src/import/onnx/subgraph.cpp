@@ -15,12 +15,6 @@ namespace polyphase {
 
 bool is_structural(std::string_view op_type) { return op_type == "If" || op_type == "Loop" || op_type == "Scan"; }
 
-bool mentions(const Dim& dim, const Symbols& symbols) {
-  std::map<std::string, DimRange, std::less<>> used;
-  dim.collect_symbols(used);
-  return std::any_of(used.begin(), used.end(), [&](const auto& one) { return symbols.count(one.first) != 0; });
-}
-
 onnx::GraphProto* subgraph_of(onnx::NodeProto& node, std::string_view attribute_name) {
   for (auto& attribute : *node.mutable_attribute()) {
     if (attribute.name() == attribute_name && attribute.has_g()) return attribute.mutable_g();

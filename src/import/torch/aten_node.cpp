@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "import/compose/bound_size.h"
 #include "import/torch/program.h"
 
 namespace polyphase {
@@ -70,6 +71,10 @@ std::vector<std::int64_t> AtenNode::integers(std::string_view parameter, std::si
 
 double AtenNode::real(std::string_view parameter) {
   const AtenScalar& number = scalar(parameter);
+  if (number.data != nullptr)
+    refuse_later(
+        lacking("argument '" + std::string(parameter) + "' is a float that only a run tells; it must be fixed.",
+                "Export the program with that number as a Python constant."));
   return number.kind == AtenScalar::Kind::real ? number.value : static_cast<double>(fixed(number, parameter));
 }
 
@@ -93,6 +98,8 @@ std::optional<DType> AtenNode::dtype(std::string_view parameter) {
   refuse_later(std::move(found).error());
   return DType::f32;
 }
+
+Result<Dim> AtenNode::size_of(Value* number, DimRange range) { return bound_size(*this, number, range, used_symbols_); }
 
 std::optional<DType> AtenNode::result_dtype(std::size_t i) const {
   return i < result_dtypes_.size() ? result_dtypes_[i] : std::nullopt;
@@ -165,6 +172,9 @@ Value* AtenNode::tensor_as(std::string_view parameter, DType dtype) {
     return graph().must_add("cast", Attributes({{"to", dtype}}), {value}, name());
   }
   const AtenScalar& number = scalar(parameter);
+  if (number.data != nullptr)
+    return dtype == DType::f64 ? number.data
+                               : graph().must_add("cast", Attributes({{"to", dtype}}), {number.data}, name());
   if (number.kind == AtenScalar::Kind::real) return Emitter::scalar(dtype, number.value);
   if (number.size.is_constant()) {
     const std::int64_t integer = number.size.value();

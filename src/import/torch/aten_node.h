@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,9 @@ namespace polyphase {
 struct AtenScalar {
   enum class Kind { boolean, integer, real };
   Kind kind = Kind::integer;
-  Dim size;          // of boolean (0, 1) and integer
-  double value = 0;  // of real; of the others where it is known
+  Dim size;               // of boolean (0, 1) and integer
+  double value = 0;       // of real; of the others where it is known
+  Value* data = nullptr;  // of a real that only a run tells: f64, rank 0
 };
 
 // One argument after names have become values.
@@ -39,12 +41,13 @@ class AtenNode : public Emitter {
  public:
   AtenNode(Graph& graph, std::string name, const AtenConverter& converter,
            std::map<std::string, AtenArgument, std::less<>> arguments, std::vector<std::optional<DType>> result_dtypes,
-           std::vector<std::string>& warnings)
+           std::vector<std::string>& warnings, std::set<std::string, std::less<>>& used_symbols)
       : Emitter(graph, std::move(name)),
         converter_(converter),
         arguments_(std::move(arguments)),
         result_dtypes_(std::move(result_dtypes)),
-        warnings_(warnings) {}
+        warnings_(warnings),
+        used_symbols_(used_symbols) {}
 
   const std::string& overload() const { return converter_.schema.name; }  // "conv2d", "add.Tensor"
 
@@ -70,6 +73,9 @@ class AtenNode : public Emitter {
   std::string word(std::string_view parameter) const { return argument(parameter).text; }
   // A dtype argument; nothing for None. A type that we cannot store makes the node fail.
   std::optional<DType> dtype(std::string_view parameter);
+
+  // An integer of rank 0 that data tell as a size: a name for it, or what it is known to be.
+  Result<Dim> size_of(Value* number, DimRange range);
 
   // The dtype that the program declares for result i.
   std::optional<DType> result_dtype(std::size_t i = 0) const;
@@ -98,6 +104,7 @@ class AtenNode : public Emitter {
   std::map<std::string, AtenArgument, std::less<>> arguments_;
   std::vector<std::optional<DType>> result_dtypes_;
   std::vector<std::string>& warnings_;
+  std::set<std::string, std::less<>>& used_symbols_;
   std::shared_ptr<Error> refusal_;
 };
 

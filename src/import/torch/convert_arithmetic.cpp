@@ -5,11 +5,15 @@
 namespace polyphase {
 namespace {
 
+// Of bools the product is `and`, the sum and the maximum `or`.
+std::string_view of_bools(std::string_view name) { return name == "mul" || name == "min" ? "and" : "or"; }
+
 template <const char* name>
 Result<Values> convert_binary(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
-  return c.results({c.op(name, {node.tensor_as("self", dtype), node.tensor_as("other", dtype)})});
+  return c.results({c.op(dtype == DType::boolean ? of_bools(name) : name,
+                         {node.tensor_as("self", dtype), node.tensor_as("other", dtype)})});
 }
 
 Value* scaled(AtenNode& node, Composer& c, Value* value) {
@@ -23,6 +27,8 @@ Result<Values> convert_scaled(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
   Value* const self = node.tensor_as("self", dtype);
+  if (dtype == DType::boolean && name == std::string_view("add"))
+    return c.results({c.op("or", {self, node.tensor_as("other", dtype)})});
   return c.results({c.op(name, {self, scaled(node, c, node.tensor_as("other", dtype))})});
 }
 
@@ -171,6 +177,15 @@ constexpr char name_xor[] = "xor";
 
 std::vector<AtenEntry> aten_arithmetic_entries() {
   return {
+      {"__and__.Scalar(Tensor self, Scalar other) -> Tensor", convert_bitwise<name_and, name_bitwise_and>},
+      {"__and__.Tensor(Tensor self, Tensor other) -> Tensor", convert_bitwise<name_and, name_bitwise_and>},
+      {"bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", convert_bitwise<name_and, name_bitwise_and>, true},
+      {"__or__.Scalar(Tensor self, Scalar other) -> Tensor", convert_bitwise<name_or, name_bitwise_or>},
+      {"__or__.Tensor(Tensor self, Tensor other) -> Tensor", convert_bitwise<name_or, name_bitwise_or>},
+      {"bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor", convert_bitwise<name_or, name_bitwise_or>, true},
+      {"__xor__.Scalar(Tensor self, Scalar other) -> Tensor", convert_bitwise<name_xor, name_bitwise_xor>},
+      {"__xor__.Tensor(Tensor self, Tensor other) -> Tensor", convert_bitwise<name_xor, name_bitwise_xor>},
+      {"bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor", convert_bitwise<name_xor, name_bitwise_xor>, true},
       {"add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", convert_scaled<name_add>, true},
       {"add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", convert_scaled<name_add>, true},
       {"addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", convert_addc<name_div>,

@@ -77,6 +77,35 @@ Result<Values> convert_arange(AtenNode& node) { return counted(node, false, fals
 Result<Values> convert_arange_start(AtenNode& node) { return counted(node, true, false); }
 Result<Values> convert_arange_step(AtenNode& node) { return counted(node, true, true); }
 
+// From both ends towards the middle, as PyTorch counts; the end is exact.
+Result<Values> convert_linspace(AtenNode& node) {
+  const DType dtype = dtype_of(node, DType::f32);
+  const std::int64_t steps = node.integer("steps");
+  const double start = node.real("start");
+  const double end = node.real("end");
+  TRY_VOID(node.finish());
+  constexpr std::int64_t most = 1 << 20;
+  if (steps < 0) return broken_program("number of steps must be non-negative");
+  if (steps > most) return lacking("linspace of more than a million numbers.", "Count integers and multiply.");
+  std::vector<double> numbers;
+  const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
+  for (std::int64_t i = 0; i < steps; ++i)
+    numbers.push_back(i < steps / 2 || steps == 1 ? start + step * static_cast<double>(i)
+                                                  : end - step * static_cast<double>(steps - 1 - i));
+  if (!is_float(dtype)) {
+    for (double& number : numbers) number = std::trunc(number);
+  }
+  return Values{node.constant(Tensor::from_values(dtype, std::vector<std::int64_t>{steps}, numbers))};
+}
+
+Result<Values> convert_eye(AtenNode& node) {
+  Composer c(node);
+  const Dim rows = node.size("n");
+  const Dim columns = node.takes("m") ? node.size("m") : rows;
+  Value* const same = c.op("equal", {c.unsqueeze(c.counting(rows, DType::i64), 1), c.counting(columns, DType::i64)});
+  return c.results({c.cast(same, dtype_of(node, DType::f32))});
+}
+
 template <bool upper>
 Result<Values> convert_triangle(AtenNode& node) {
   Composer c(node);
@@ -100,6 +129,21 @@ std::vector<AtenEntry> aten_create_entries() {
        "Device? "
        "device=None, bool? pin_memory=None) -> Tensor",
        convert_arange_step},
+      {"empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+       "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+       convert_filled<0>},
+      {"empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+       "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+       convert_filled_like<0>},
+      {"empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+       "device=None, bool? pin_memory=None) -> Tensor",
+       convert_filled<0>},
+      {"eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
+       "Tensor",
+       convert_eye},
+      {"eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+       "pin_memory=None) -> Tensor",
+       convert_eye},
       {"full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
        "bool? "
        "pin_memory=None) -> Tensor",
@@ -107,6 +151,12 @@ std::vector<AtenEntry> aten_create_entries() {
       {"full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
        "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
        convert_full_like},
+      {"linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+       "device=None, bool? pin_memory=None) -> Tensor",
+       convert_linspace},
+      {"new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+       "bool? pin_memory=None) -> Tensor",
+       convert_filled<0>},
       {"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
        "Device? "
        "device=None, bool? pin_memory=None) -> Tensor",

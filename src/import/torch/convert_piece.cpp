@@ -3,6 +3,7 @@
 
 #include "import/compose/composer.h"
 #include "import/torch/aten_node.h"
+#include "import/torch/places.h"
 
 namespace polyphase {
 namespace {
@@ -100,9 +101,6 @@ Result<Values> convert_unbind(AtenNode& node) {
   return c.results(std::move(out));
 }
 
-// A place counted from the end becomes one from the beginning.
-Dim from_begin(const Dim& place, const Dim& size) { return place.range().high < 0 ? size + place : place; }
-
 Result<Values> convert_select(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
@@ -111,7 +109,6 @@ Result<Values> convert_select(AtenNode& node) {
   return c.results({selected(c, x, static_cast<int>(axis), from_begin(node.size("index"), size))});
 }
 
-// Python's rules: from the end where negative, clamped to the axis.
 Result<Values> convert_slice(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
@@ -119,15 +116,8 @@ Result<Values> convert_slice(AtenNode& node) {
   const Dim size = c.size(x, static_cast<int>(axis));
   const std::int64_t step = node.integer("step");
   if (step <= 0) return broken_program("slice step must be positive");
-  const auto place = [&](const char* parameter, const Dim& otherwise) {
-    if (!node.has(parameter)) return otherwise;
-    const Dim given = node.size(parameter);
-    if (given.is_constant() && given.value() == INT64_MAX) return size;
-    return min(max(from_begin(given, size), Dim(0)), size);
-  };
-  const Dim start = place("start", Dim(0));
-  const Dim count = ceil_div(max(place("end", size) - start, Dim(0)), step);
-  return c.results({c.slice(x, static_cast<int>(axis), start, count, step)});
+  const PythonSlice slice = python_slice(node, size, step);
+  return c.results({c.slice(x, static_cast<int>(axis), slice.start, slice.count, step)});
 }
 
 Result<Values> convert_narrow(AtenNode& node) {
@@ -157,40 +147,13 @@ Result<Values> convert_gather(AtenNode& node) {
 // apart.
 Result<Values> convert_index(AtenNode& node) {
   Composer c(node);
-  Value* x = node.tensor("self");
-  const Values given = node.tensors("indices");
-  Values indices;
-  Integers order;
-  Integers rest;
-  for (std::size_t axis = 0; axis < static_cast<std::size_t>(c.rank(x)); ++axis) {
-    Value* const index = axis < given.size() ? given[axis] : nullptr;
-    if (index != nullptr && !is_integer(c.dtype(index)))
-      return lacking("an index of the type " + std::string(name_of(c.dtype(index))) +
-                         ": how many elements it takes only its data tell.",
-                     "Use torch.where, or indices of integers.");
-    (index == nullptr ? rest : order).push_back(static_cast<std::int64_t>(axis));
-    if (index != nullptr) indices.push_back(c.cast(index, DType::i64));
-  }
-  if (indices.empty() || given.size() > static_cast<std::size_t>(c.rank(x)))
-    return broken_program("too many indices for tensor of dimension " + std::to_string(c.rank(x)));
-  if (indices.size() == 1) return c.results({c.gather(x, indices.front(), order.front())});
-  const std::int64_t first = order.front();
-  const bool together = order.back() - first + 1 == static_cast<std::int64_t>(order.size());
-  order.insert(order.end(), rest.begin(), rest.end());
-  // One tuple of indices per element of their common shape.
-  Value* common = indices.front();
-  for (Value* index : indices) common = c.op("add", {common, c.op("mul", {index, c.number(0, DType::i64)})});
-  Values columns;
-  for (Value* index : indices) columns.push_back(c.unsqueeze(c.expand(index, c.sizes(common)), c.rank(common)));
-  Value* const tuples = c.concat(columns, c.rank(common));
-  Value* const found = c.op("gather_nd", {c.transpose(x, order), tuples});
-  if (!together || first == 0) return c.results({found});
-  const int leading = c.rank(common);
-  Integers back;
-  for (std::int64_t i = 0; i < first; ++i) back.push_back(leading + i);
-  for (std::int64_t i = 0; i < leading; ++i) back.push_back(i);
-  for (std::int64_t i = leading + first; i < c.rank(found); ++i) back.push_back(i);
-  return c.results({c.transpose(found, back)});
+  Value* const x = node.tensor("self");
+  TRY(const IndexedAxes axes, indexed_axes(node, c, x));
+  if (axes.indices.size() == 1) return c.results({c.gather(x, axes.indices.front(), axes.order.front())});
+  Value* const tuples = index_tuples(c, axes);
+  Value* const found = c.op("gather_nd", {c.transpose(x, axes.order), tuples});
+  if (!c.ok()) return c.results({});
+  return c.results({c.transpose(found, result_order(axes, c.rank(tuples) - 1, c.rank(found)))});
 }
 
 Result<Values> convert_embedding(AtenNode& node) {

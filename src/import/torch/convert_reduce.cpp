@@ -152,13 +152,14 @@ Result<Values> convert_var_mean(AtenNode& node) {
   return c.results({found.variance, found.mean});
 }
 
+template <const char* parameter>
 Result<Values> convert_vector_norm(AtenNode& node) {
   Composer c(node);
-  const auto asked = node.dtype("dtype");
+  const auto asked = node.takes("dtype") ? node.dtype("dtype") : std::nullopt;
   Value* x = node.tensor("self");
   if (asked.has_value()) x = c.cast(x, *asked);
   TRY(Integers axes, axes_of(node, c, x));
-  const double order = node.real("ord");
+  const double order = node.has(parameter) ? node.real(parameter) : 2;
   const bool keep = keeps(node);
   if (order == 2) return c.results({c.reduce("reduce_l2", x, std::move(axes), keep)});
   if (order == 1) return c.results({c.reduce("reduce_l1", x, std::move(axes), keep)});
@@ -170,12 +171,13 @@ Result<Values> convert_vector_norm(AtenNode& node) {
   return c.results({c.op("pow", {sum, c.number(1 / order, c.dtype(x))})});
 }
 
-Result<Values> convert_cumsum(AtenNode& node) {
+template <const char* name>
+Result<Values> convert_cumulate(AtenNode& node) {
   Composer c(node);
   Value* const x = summand(node, c, node.tensor("self"));
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
   if (c.rank(x) == 0) return c.results({x});
-  return c.results({c.op("cum_sum", {x}, Attributes({{"axis", Dim(axis)}}))});
+  return c.results({c.op(name, {x}, Attributes({{"axis", Dim(axis)}}))});
 }
 
 Result<Values> ordered(AtenNode& node, std::int64_t axis, Dim count, bool largest) {
@@ -196,6 +198,32 @@ Result<Values> convert_sort(AtenNode& node) {
   return ordered(node, axis, c.size(x, static_cast<int>(axis)), node.flag("descending"));
 }
 
+Result<Values> convert_argsort(AtenNode& node) {
+  TRY(Values both, convert_sort(node));
+  return Values{both[1]};
+}
+
+Result<Values> convert_std_mean(AtenNode& node) {
+  Composer c(node);
+  TRY(const Moments found, moments(node, c));
+  return c.results({c.op("sqrt", {found.variance}), found.mean});
+}
+
+Result<Values> convert_logsumexp(AtenNode& node) {
+  Composer c(node);
+  Value* const given = node.tensor("self");
+  Value* const x = is_float(c.dtype(given)) ? given : c.cast(given, DType::f32);
+  TRY(Integers axes, axes_of(node, c, x));
+  return c.results({c.reduce("reduce_log_sum_exp", x, std::move(axes), keeps(node))});
+}
+
+Result<Values> convert_count_nonzero(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(Integers axes, axes_of(node, c, x));
+  return c.results({c.reduce("reduce_sum", c.cast(c.cast(x, DType::boolean), DType::i64), std::move(axes), false)});
+}
+
 template <const char* name>
 Result<Values> convert_softmax(AtenNode& node) {
   Composer c(node);
@@ -212,7 +240,11 @@ Result<Values> convert_softmax(AtenNode& node) {
 
 constexpr char name_arg_max[] = "arg_max";
 constexpr char name_arg_min[] = "arg_min";
+constexpr char name_cum_prod[] = "cum_prod";
+constexpr char name_cum_sum[] = "cum_sum";
 constexpr char name_log_softmax[] = "log_softmax";
+constexpr char name_ord[] = "ord";
+constexpr char name_p[] = "p";
 constexpr char name_reduce_max[] = "reduce_max";
 constexpr char name_reduce_min[] = "reduce_min";
 constexpr char name_reduce_prod[] = "reduce_prod";
@@ -233,13 +265,35 @@ std::vector<AtenEntry> aten_reduce_entries() {
       {"any(Tensor self) -> Tensor", convert_quantifier<name_reduce_max>},
       {"any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", convert_quantifier<name_reduce_max>},
       {"any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", convert_quantifier<name_reduce_max>},
+      {"argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", convert_argsort},
+      {"argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", convert_argsort},
+      {"count_nonzero(Tensor self, int? dim=None) -> Tensor", convert_count_nonzero},
+      {"count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", convert_count_nonzero},
+      {"cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", convert_cumulate<name_cum_prod>},
+      {"logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", convert_logsumexp},
+      {"sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
+       "indices)",
+       convert_sort},
+      {"std(Tensor self, bool unbiased=True) -> Tensor", convert_std},
+      {"std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", convert_std},
+      {"std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+       convert_std_mean},
+      {"std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, "
+       "Tensor)",
+       convert_std_mean},
+      {"var(Tensor self, bool unbiased=True) -> Tensor", convert_var},
+      {"var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+       convert_var_mean},
+      {"norm.Scalar(Tensor self, Scalar p=2) -> Tensor", convert_vector_norm<name_p>},
+      {"norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+       convert_vector_norm<name_p>},
       {"argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", convert_arg<name_arg_max>},
       {"argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", convert_arg<name_arg_min>},
-      {"cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", convert_cumsum},
+      {"cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", convert_cumulate<name_cum_sum>},
       {"linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
        "-> "
        "Tensor",
-       convert_vector_norm},
+       convert_vector_norm<name_ord>},
       {"log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", convert_softmax<name_log_softmax>},
       {"max(Tensor self) -> Tensor", convert_extreme<name_reduce_max>},
       {"max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",

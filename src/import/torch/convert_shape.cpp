@@ -146,11 +146,12 @@ Value* exchanged(Composer& c, Value* x, std::int64_t a, std::int64_t b) {
   return c.transpose(x, std::move(order));
 }
 
+template <const char* first, const char* second>
 Result<Values> convert_transpose(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
-  TRY(const std::int64_t a, node.axis("dim0", c.rank(x)));
-  TRY(const std::int64_t b, node.axis("dim1", c.rank(x)));
+  TRY(const std::int64_t a, node.axis(first, c.rank(x)));
+  TRY(const std::int64_t b, node.axis(second, c.rank(x)));
   return c.results({exchanged(c, x, a, b)});
 }
 
@@ -281,6 +282,10 @@ Result<Values> convert_pixel_unshuffle(AtenNode& node) {
   return shuffled(node, node.integer("downscale_factor"), false);
 }
 
+constexpr char name_axis0[] = "axis0";
+constexpr char name_axis1[] = "axis1";
+constexpr char name_dim0[] = "dim0";
+constexpr char name_dim1[] = "dim1";
 constexpr char name_destination[] = "destination";
 constexpr char name_dims[] = "dims";
 constexpr char name_repeats[] = "repeats";
@@ -301,7 +306,8 @@ std::vector<AtenEntry> aten_shape_entries() {
       {"alias(Tensor(a) self) -> Tensor(a)", convert_same<name_self>},
       {"clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", convert_same<name_self>},
       {"contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", convert_same<name_self>},
-      {"detach(Tensor(a) self) -> Tensor(a)", convert_same<name_self>},
+      {"detach(Tensor(a) self) -> Tensor(a)", convert_same<name_self>, true},
+      {"broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", convert_expand},
       {"expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", convert_expand},
       {"expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", convert_expand_as},
       {"flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", convert_flatten},
@@ -336,7 +342,9 @@ std::vector<AtenEntry> aten_shape_entries() {
        "memory_format=None) "
        "-> Tensor(a)",
        convert_to_other},
-      {"transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", convert_transpose},
+      {"swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", convert_transpose<name_axis0, name_axis1>},
+      {"swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", convert_transpose<name_dim0, name_dim1>},
+      {"transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", convert_transpose<name_dim0, name_dim1>},
       {"type_as(Tensor self, Tensor other) -> Tensor", convert_to_other},
       {"unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", convert_unflatten},
       {"unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", convert_unsqueeze},

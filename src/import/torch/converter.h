@@ -32,13 +32,16 @@ struct AtenConverter {
 // The families, one file each.
 std::vector<AtenEntry> aten_activation_entries();
 std::vector<AtenEntry> aten_arithmetic_entries();
+std::vector<AtenEntry> aten_composite_entries();
 std::vector<AtenEntry> aten_convolution_entries();
 std::vector<AtenEntry> aten_create_entries();
+std::vector<AtenEntry> aten_data_entries();
 std::vector<AtenEntry> aten_matmul_entries();
 std::vector<AtenEntry> aten_norm_entries();
 std::vector<AtenEntry> aten_piece_entries();
 std::vector<AtenEntry> aten_reduce_entries();
 std::vector<AtenEntry> aten_resample_entries();
+std::vector<AtenEntry> aten_scatter_entries();
 std::vector<AtenEntry> aten_shape_entries();
 
 class AtenTable {

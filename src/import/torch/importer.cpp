@@ -13,9 +13,11 @@ namespace polyphase {
 Result<ImportedModel> ProgramImporter::run() {
   TRY_VOID(refuse_changes());
   graph_ = std::make_unique<Graph>(registry_);
+  main_.graph = graph_.get();
   TRY_VOID(add_inputs());
+  first_own_storage_ = storages_;
   TRY_VOID(check_options());
-  note_last_uses(program_.graph);
+  note_last_uses(program_.graph, main_);
   TRY_VOID(translate(program_.graph));
   TRY_VOID(add_guards());  // behind what the operators demand in their own words
   ImportedModel imported;
@@ -162,7 +164,7 @@ Result<void> ProgramImporter::add_input(const ProgramInput& input, const std::st
   meaning.value = graph_->add_input(name, {dtype, std::move(shape)});
   meaning.storage = storages_++;
   tensors_.push_back({name, graph_->name, meaning.value->name});
-  names_.emplace(input.item.text, std::move(meaning));
+  main_.names.emplace(input.item.text, std::move(meaning));
   return {};
 }
 
@@ -181,7 +183,7 @@ Result<void> ProgramImporter::add_inputs() {
         ProgramMeaning meaning;
         meaning.weight = input.target;
         meaning.storage = storages_++;
-        names_.emplace(input.item.text, std::move(meaning));
+        main_.names.emplace(input.item.text, std::move(meaning));
         break;
       }
       case Kind::user: {
@@ -258,11 +260,15 @@ Result<void> ProgramImporter::add_outputs() {
       if (!found.ok()) return std::move(found).error().within(name);
       value = *found;
     } else if (output.item.kind != ProgramItem::Kind::none) {
-      auto number = scalar_of(program_.graph, output.item);
-      if (!number.ok()) return std::move(number).error().within(name);
       Emitter emitter(*graph_, name);
-      value = number->kind == AtenScalar::Kind::real ? emitter.scalar(DType::f32, number->value)
-                                                     : emitter.sizes_as_data({number->size}, true);
+      auto number = scalar_of(program_.graph, output.item, emitter);
+      if (!number.ok()) return std::move(number).error().within(name);
+      if (number->data != nullptr) {
+        TRY(value, emitter.emit("cast", Attributes({{"to", DType::f32}}), {number->data}));
+      } else {
+        value = number->kind == AtenScalar::Kind::real ? emitter.scalar(DType::f32, number->value)
+                                                       : emitter.sizes_as_data({number->size}, true);
+      }
     }
     if (value != nullptr) graph_->add_output(value, name);
   }

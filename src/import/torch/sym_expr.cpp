@@ -2,7 +2,10 @@
 #include "import/torch/sym_expr.h"
 
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "wire/printable.h"
@@ -18,19 +21,12 @@ bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-// A call or a number: "Add" with parts, "17" without.
-struct Term {
-  std::string_view word;
-  std::string_view quoted;  // the quoted argument of Symbol('s0', …)
-  std::vector<Term> parts;
-};
-
 class TermReader {
  public:
   explicit TermReader(std::string_view text) : text_(text) {}
 
-  Result<Term> read() {
-    TRY(Term term, term_at(0));
+  Result<SymbolicTerm> read() {
+    TRY(SymbolicTerm term, term_at(0));
     skip();
     if (at_ != text_.size()) return refuse();
     return term;
@@ -57,9 +53,9 @@ class TermReader {
     return text_.substr(begin, at_ - begin);
   }
 
-  Result<Term> term_at(int depth) {
+  Result<SymbolicTerm> term_at(int depth) {
     if (depth > max_depth) return refuse();
-    Term out;
+    SymbolicTerm out;
     out.word = word();
     if (out.word.empty()) return refuse();
     if (!take('(')) return out;
@@ -74,7 +70,7 @@ class TermReader {
         at_ = end + 1;
         continue;
       }
-      TRY(Term part, term_at(depth + 1));
+      TRY(SymbolicTerm part, term_at(depth + 1));
       if (take('=')) {
         (void)word();  // an assumption of sympy: positive=True
         if (out.parts.empty() && out.quoted.empty()) return refuse();
@@ -106,18 +102,18 @@ class Evaluator {
  public:
   Evaluator(std::string_view text, const SymbolMeaning& meaning) : text_(text), meaning_(meaning) {}
 
-  Result<Dim> size(const Term& term) {
+  Result<Dim> size(const SymbolicTerm& term) {
     TRY(const Quotient value, quotient(term));
     if (value.denominator == 1) return value.numerator;
     return floor_div(value.numerator, value.denominator);  // sympy knows that it divides exactly
   }
 
-  Result<std::vector<SymbolicRelation>> relations(const Term& term) {
+  Result<std::vector<SymbolicRelation>> relations(const SymbolicTerm& term) {
     using Relation = DimCheck::Relation;
     if (term.word == "true" || term.word == "True") return std::vector<SymbolicRelation>{};
     if (term.word == "And") {
       std::vector<SymbolicRelation> out;
-      for (const Term& part : term.parts) {
+      for (const SymbolicTerm& part : term.parts) {
         TRY(std::vector<SymbolicRelation> more, relations(part));
         out.insert(out.end(), more.begin(), more.end());
       }
@@ -143,8 +139,9 @@ class Evaluator {
                  "the symbolic size " + wire::quoted_name(text_) + " is beyond the arithmetic of sizes.", advice};
   }
 
-  Result<Quotient> quotient(const Term& term) {
+  Result<Quotient> quotient(const SymbolicTerm& term) {
     if (const auto number = integer_of(term.word); number.has_value() && term.parts.empty()) return Quotient{*number};
+    if (term.word == "Float") return fraction(std::strtod(std::string(term.quoted).c_str(), nullptr));
     if (!term.quoted.empty()) {
       TRY(Dim dim, meaning_(term.quoted));
       return Quotient{std::move(dim)};
@@ -156,18 +153,19 @@ class Evaluator {
     }
     if (term.word == "Mul") {
       Quotient product{1};
-      for (const Term& part : term.parts) {
+      for (const SymbolicTerm& part : term.parts) {
         TRY(const Quotient factor, quotient(part));
         product.numerator *= factor.numerator;
         product.denominator *= factor.denominator;
       }
       return product;
     }
-    if (term.word == "IntTrueDiv" && term.parts.size() == 2) {
-      TRY(const Dim above, size(term.parts[0]));
-      TRY(const Dim below, size(term.parts[1]));
-      return Quotient{above, below};
+    if ((term.word == "IntTrueDiv" || term.word == "FloatTrueDiv") && term.parts.size() == 2) {
+      TRY(const Quotient above, quotient(term.parts[0]));
+      TRY(const Quotient below, quotient(term.parts[1]));
+      return Quotient{above.numerator * below.denominator, above.denominator * below.numerator};
     }
+    if (term.word == "ToFloat" && term.parts.size() == 1) return quotient(term.parts[0]);
     if ((term.word == "CeilToInt" || term.word == "ceiling") && term.parts.size() == 1) {
       TRY(const Quotient value, quotient(term.parts[0]));
       return Quotient{ceil_div(value.numerator, value.denominator)};
@@ -176,9 +174,20 @@ class Evaluator {
     return Quotient{std::move(whole)};
   }
 
-  Result<Dim> whole_size(const Term& term) {
+  // A float that is a fraction with a small power of two below, such as 1.5: with it floors and ceilings stay exact.
+  Result<Quotient> fraction(double number) const {
+    constexpr double largest = 1 << 20;
+    for (std::int64_t below = 1; below <= (1 << 10); below *= 2) {
+      const double above = number * static_cast<double>(below);
+      if (std::abs(above) <= largest && above == std::floor(above))
+        return Quotient{static_cast<std::int64_t>(above), below};
+    }
+    return refuse();
+  }
+
+  Result<Dim> whole_size(const SymbolicTerm& term) {
     std::vector<Dim> parts;
-    for (const Term& part : term.parts) {
+    for (const SymbolicTerm& part : term.parts) {
       TRY(Dim value, size(part));
       parts.push_back(std::move(value));
     }
@@ -215,13 +224,36 @@ class Evaluator {
 
 }  // namespace
 
-Result<Dim> parse_symbolic(std::string_view expression, const SymbolMeaning& meaning) {
-  TRY(const Term term, TermReader(expression).read());
+Result<SymbolicTerm> parse_term(std::string_view expression) { return TermReader(expression).read(); }
+
+Result<Dim> symbolic_size(const SymbolicTerm& term, std::string_view expression, const SymbolMeaning& meaning) {
   return Evaluator(expression, meaning).size(term);
 }
 
+namespace {
+
+void collect_unknown(const SymbolicTerm& term, const std::function<bool(std::string_view)>& known,
+                     std::set<std::string_view>& found) {
+  if (term.word == "Symbol" && !known(term.quoted)) found.insert(term.quoted);
+  for (const SymbolicTerm& part : term.parts) collect_unknown(part, known, found);
+}
+
+}  // namespace
+
+std::string only_unknown(std::string_view expression, const std::function<bool(std::string_view)>& known) {
+  const auto term = parse_term(expression);
+  std::set<std::string_view> found;
+  if (term.ok()) collect_unknown(*term, known, found);
+  return found.size() == 1 ? std::string(*found.begin()) : "";
+}
+
+Result<Dim> parse_symbolic(std::string_view expression, const SymbolMeaning& meaning) {
+  TRY(const SymbolicTerm term, parse_term(expression));
+  return symbolic_size(term, expression, meaning);
+}
+
 Result<std::vector<SymbolicRelation>> parse_condition(std::string_view expression, const SymbolMeaning& meaning) {
-  TRY(const Term term, TermReader(expression).read());
+  TRY(const SymbolicTerm term, TermReader(expression).read());
   return Evaluator(expression, meaning).relations(term);
 }
 

@@ -1,19 +1,24 @@
 // The nodes of a program, in order: arguments resolved, converted by the table, results held against what the program
 // declares.
 #include <algorithm>
+#include <initializer_list>
+#include <set>
 
+#include "import/compose/bound_size.h"
+#include "import/compose/composer.h"
 #include "import/torch/importer.h"
+#include "import/torch/sym_real.h"
 #include "wire/printable.h"
 
 namespace polyphase {
 namespace {
 
-constexpr int max_inlined_depth = 60;
 constexpr std::size_t most_warnings = 100;
 
 // Nodes that only say what the export has already made sure of, or what the input's sizes imply.
 bool says_nothing(std::string_view target) {
   constexpr std::string_view names[] = {
+      "torch.ops.aten._assert_async.msg",
       "torch.ops.aten._assert_tensor_metadata.default",
       "torch.ops.aten.sym_constrain_range.default",
       "torch.ops.aten.sym_constrain_range_for_size.default",
@@ -71,37 +76,37 @@ std::pair<std::string, std::string> split_target(const std::string& target) {
   return {rest.substr(0, dot), rest.substr(dot + 1)};
 }
 
-void ProgramImporter::note_last_uses(const ProgramGraph& graph) {
+void ProgramImporter::note_last_uses(const ProgramGraph& graph, ProgramScope& scope) {
   std::size_t number = 0;
   for (const ProgramNode& node : graph.nodes) {
     ++number;
     for (const auto& [name, argument] : node.inputs)
-      for_each_tensor({argument}, [&](const std::string& used) { last_use_[used] = number; });
+      for_each_tensor({argument}, [&](const std::string& used) { scope.last_use[used] = number; });
   }
-  for_each_tensor(graph.outputs, [&](const std::string& used) { last_use_[used] = SIZE_MAX; });
+  for_each_tensor(graph.outputs, [&](const std::string& used) { scope.last_use[used] = SIZE_MAX; });
 }
 
 Result<Value*> ProgramImporter::value_of(const std::string& name, bool& missing) {
-  const auto found = names_.find(name);
-  if (found == names_.end())
+  const auto found = scope_->names.find(name);
+  if (found == scope_->names.end())
     return Error{ErrorCode::corrupt, "the value " + wire::quoted_name(name) + " is used, but nothing before gives it.",
                  "Save the program again."};
   ProgramMeaning& meaning = found->second;
   if (meaning.problem != nullptr) return Error(*meaning.problem);
   missing = missing || meaning.missing;
   if (meaning.value == nullptr && !meaning.weight.empty()) {
-    Value*& weight = weights_[meaning.weight];  // tied: several names, one weight
+    Value*& weight = weights_[{scope_->graph, meaning.weight}];  // tied: several names, one weight
     if (weight == nullptr) {
       TRY(Tensor tensor, archive_.tensor(meaning.weight));
-      weight = graph_->add_constant(std::move(tensor), wire::printable(meaning.weight, 200));
-      tensors_.push_back({meaning.weight, graph_->name, weight->name});
+      weight = scope_->graph->add_constant(std::move(tensor), wire::printable(meaning.weight, 200));
+      tensors_.push_back({meaning.weight, scope_->graph->name, weight->name});
     }
     meaning.value = weight;
   }
   return meaning.value;
 }
 
-Result<AtenScalar> ProgramImporter::scalar_of(const ProgramGraph& graph, const ProgramItem& item) {
+Result<AtenScalar> ProgramImporter::scalar_of(const ProgramGraph& graph, const ProgramItem& item, Emitter& node) {
   using Kind = ProgramItem::Kind;
   AtenScalar out;
   if (item.kind == Kind::integer || item.kind == Kind::boolean) {
@@ -127,12 +132,19 @@ Result<AtenScalar> ProgramImporter::scalar_of(const ProgramGraph& graph, const P
     if (out.size.is_constant()) out.value = static_cast<double>(out.size.value());
     return out;
   }
-  return lacking("the number " + wire::quoted_name(item.text) + " is a float or a condition that follows from sizes.",
+  if (const auto found = graph.reals.find(item.text); found != graph.reals.end()) {
+    TRY(const SymbolicReal real, build_real(found->second, node, meaning, reals_));
+    out.kind = AtenScalar::Kind::real;
+    out.value = real.number;
+    out.data = real.data;
+    return out;
+  }
+  return lacking("the number " + wire::quoted_name(item.text) + " is a condition that follows from sizes.",
                  "Compute it from fixed numbers, or export the program with fixed sizes.");
 }
 
 Result<AtenArgument> ProgramImporter::argument_of(const ProgramGraph& graph, const AtenParameter& parameter,
-                                                  const ProgramArgument& argument, bool& missing) {
+                                                  const ProgramArgument& argument, bool& missing, Emitter& node) {
   using Kind = ProgramItem::Kind;
   AtenArgument out;
   out.list = argument.list;
@@ -165,7 +177,7 @@ Result<AtenArgument> ProgramImporter::argument_of(const ProgramGraph& graph, con
       case Kind::real:
       case Kind::symbol: {
         if (wants_text || (wants_tensor && argument.list)) return refused();
-        TRY(AtenScalar scalar, scalar_of(graph, item));
+        TRY(AtenScalar scalar, scalar_of(graph, item, node));
         out.code = item.integer;
         out.scalars.push_back(std::move(scalar));
         break;
@@ -202,7 +214,7 @@ Result<void> ProgramImporter::define_missing(const ProgramNode& node) {
   for_each_tensor(node.outputs, [&](const std::string& name) {
     ProgramMeaning meaning;
     meaning.missing = true;
-    names_.insert_or_assign(name, std::move(meaning));
+    scope_->names.insert_or_assign(name, std::move(meaning));
   });
   return {};
 }
@@ -217,16 +229,102 @@ Result<void> ProgramImporter::refuse(const ProgramNode& node, Error error) {
 }
 
 // What memory shares in PyTorch we do not share: a name that is read after another name of its memory was written would
-// hold old numbers.
+// hold old numbers. Names outside of the graph that writes count as well; those that the written one is a view of do
+// not: they are written too.
 Result<void> ProgramImporter::check_aliases(const std::string& written) const {
-  const int storage = names_.at(written).storage;
-  for (const auto& [name, meaning] : names_) {
-    if (meaning.storage != storage || name == written) continue;
-    const auto last = last_use_.find(name);
-    if (last == last_use_.end() || last->second <= at_) continue;
-    return lacking("it writes into " + wire::quoted_name(written) + ", whose memory " + wire::quoted_name(name) +
-                       " shares and is read later.",
-                   "Save exported_program.run_decompositions({}), which has no writes in place.");
+  const int storage = scope_->names.at(written).storage;
+  std::set<std::string_view> above;
+  for (const std::string* name = &written; name != nullptr; name = viewed_by(*name)) above.insert(*name);
+  for (const ProgramScope* scope = scope_; scope != nullptr; scope = scope->outer) {
+    for (const auto& [name, meaning] : scope->names) {
+      if (meaning.storage != storage || (scope == scope_ && above.count(name) != 0)) continue;
+      const auto last = scope->last_use.find(name);
+      if (last == scope->last_use.end() || last->second <= scope->at) continue;
+      return lacking("it writes into " + wire::quoted_name(written) + ", whose memory " + wire::quoted_name(name) +
+                         " shares and is read later.",
+                     "Save exported_program.run_decompositions({}), which has no writes in place.");
+    }
+  }
+  return {};
+}
+
+const std::string* ProgramImporter::viewed_by(const std::string& name) const {
+  const auto found = scope_->names.find(name);
+  if (found == scope_->names.end() || found->second.view == nullptr) return nullptr;
+  const auto& inputs = found->second.view->inputs;
+  if (inputs.empty() || inputs.front().second.items.size() != 1) return nullptr;
+  return &inputs.front().second.items.front().text;
+}
+
+// The base of a view with `part` in the view's place; null: we have no way.
+Result<Value*> ProgramImporter::put_back(const ProgramGraph& graph, const ProgramNode& view, Value* base, Value* part,
+                                         const std::string& node_name) {
+  const auto [domain, target] = split_target(view.target);
+  const std::string kind = target.substr(0, target.find('.'));
+  Emitter emitter(*scope_->graph, node_name);
+  Composer c(emitter);
+  const auto is_one_of = [&](std::initializer_list<std::string_view> kinds) {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  };
+  // Not reshape, flatten and contiguous: those may have copied.
+  const bool was_written = kind.back() == '_';  // the result of a write is the operand itself
+  if (was_written || is_one_of({"alias", "detach", "view", "unflatten", "squeeze", "unsqueeze"}))
+    return c.result(c.reshape(part, base->type.shape.dims()));
+  // These undo themselves, or have an operator of their own for it.
+  const bool undoes_itself = is_one_of({"t", "transpose", "swapaxes", "swapdims"});
+  const AtenConverter* const converter = kind == "slice"    ? table_.find("torch.ops.aten.slice_scatter.default")
+                                         : kind == "select" ? table_.find("torch.ops.aten.select_scatter.default")
+                                                            : table_.find(view.target);
+  if (converter == nullptr || !(undoes_itself || is_one_of({"slice", "select", "permute"})))
+    return static_cast<Value*>(nullptr);
+  bool missing = false;
+  ProgramNode again = view;
+  if (!undoes_itself && kind != "permute") again.inputs.emplace_back("src", view.inputs.front().second);
+  TRY(auto arguments, arguments_of(graph, again, *converter, missing, emitter));
+  arguments.at("self").tensors = {kind == "slice" || kind == "select" ? base : part};
+  if (kind == "permute") {
+    AtenArgument& dims = arguments.at("dims");
+    const std::vector<AtenScalar> given = dims.scalars;
+    const auto rank = static_cast<std::int64_t>(given.size());
+    for (std::int64_t i = 0; i < rank; ++i) {
+      const Dim& to = given[static_cast<std::size_t>(i)].size;
+      if (!to.is_constant()) return static_cast<Value*>(nullptr);
+      const std::int64_t axis = to.value() < 0 ? to.value() + rank : to.value();
+      if (axis < 0 || axis >= rank) return static_cast<Value*>(nullptr);
+      dims.scalars[static_cast<std::size_t>(axis)].size = i;
+    }
+  }
+  if (const auto src = arguments.find("src"); src != arguments.end()) src->second.tensors = {part};
+  AtenNode context(*scope_->graph, node_name, *converter, std::move(arguments), {part->type.dtype}, warnings_,
+                   used_symbols_);
+  TRY(const Values made, converter->convert(context));
+  TRY_VOID(context.finish());
+  return made.at(0);
+}
+
+Result<void> ProgramImporter::write_back(const ProgramGraph& graph, const std::string& written,
+                                         const std::string& node_name) {
+  const std::string* part = &written;
+  while (const std::string* const base = viewed_by(*part)) {
+    const auto found = scope_->names.find(*base);
+    const ProgramMeaning& from = scope_->names.at(*part);
+    if (found == scope_->names.end() || found->second.storage != from.storage) return {};
+    bool missing = false;
+    TRY(Value * old, value_of(*base, missing));
+    if (missing || old == nullptr) return {};
+    TRY(Value * whole, put_back(graph, *from.view, old, from.value, node_name));
+    if (whole == nullptr) {
+      for (const std::string* above = base; above != nullptr; above = viewed_by(*above)) {
+        const auto last = scope_->last_use.find(*above);
+        if (last == scope_->last_use.end() || last->second <= scope_->at) continue;
+        return lacking("it writes into " + wire::quoted_name(*part) + ", which shares memory with " +
+                           wire::quoted_name(*above) + " by " + short_target(from.view->target) + " and is read later.",
+                       "Save exported_program.run_decompositions({}), which has no writes in place.");
+      }
+      return {};
+    }
+    scope_->names.at(*base).value = whole;
+    part = base;
   }
   return {};
 }
@@ -248,6 +346,29 @@ Result<void> ProgramImporter::check_result(const ProgramTensor& declared, const 
                "The file is damaged or was changed by hand: save the program again."};
 }
 
+Result<void> ProgramImporter::define_tensor(const ProgramGraph& graph, const std::string& name,
+                                            ProgramMeaning meaning) {
+  if (const Value* const value = meaning.value; value != nullptr) {
+    if (const auto declared = graph.tensors.find(name); declared != graph.tensors.end()) {
+      TRY_VOID(check_result(declared->second, *value));
+      // Sizes that the node gives birth to.
+      for (std::size_t axis = 0; axis < declared->second.sizes.size(); ++axis) {
+        const ProgramNumber& size = declared->second.sizes[axis];
+        const SymbolMeaning name_it = [&](std::string_view symbol) -> Result<Dim> {
+          return symbols_.emplace(std::string(symbol), value->type.shape[static_cast<int>(axis)]).first->second;
+        };
+        if (size.expression.rfind("Symbol(", 0) == 0) (void)parse_symbolic(size.expression, name_it);
+      }
+    }
+    tensors_.push_back({name, scope_->graph->name, value->name});
+  }
+  if (!scope_->names.insert_or_assign(name, std::move(meaning)).second) {
+    return Error{ErrorCode::corrupt, "the name " + wire::quoted_name(name) + " is given to two values.",
+                 "Save the program again."};
+  }
+  return {};
+}
+
 Result<void> ProgramImporter::define_results(const ProgramGraph& graph, const ProgramNode& node,
                                              const AtenConverter& converter, const Values& results) {
   std::size_t i = 0;
@@ -259,6 +380,10 @@ Result<void> ProgramImporter::define_results(const ProgramGraph& graph, const Pr
     for (const ProgramItem& item : output.items) {
       Value* const value = i < results.size() ? results[i] : nullptr;
       ++i;
+      if (item.kind == ProgramItem::Kind::symbol && value != nullptr) {
+        Emitter emitter(*scope_->graph, wire::printable(item.text, 200));
+        TRY_VOID(define_number(graph, item, value, emitter));
+      }
       if (item.kind != ProgramItem::Kind::tensor) continue;
       ProgramMeaning meaning;
       meaning.value = value;
@@ -268,19 +393,6 @@ Result<void> ProgramImporter::define_results(const ProgramGraph& graph, const Pr
             lacking("result " + std::to_string(i - 1) + " (" + wire::quoted_name(item.text) + ") of operator " +
                         short_target(node.target) + " is not computed, but something uses it.",
                     "Change the network so that nothing uses it."));
-      } else {
-        if (const auto declared = graph.tensors.find(item.text); declared != graph.tensors.end()) {
-          TRY_VOID(check_result(declared->second, *value));
-          // Sizes that this node gives birth to.
-          for (std::size_t axis = 0; axis < declared->second.sizes.size(); ++axis) {
-            const ProgramNumber& size = declared->second.sizes[axis];
-            const SymbolMeaning name_it = [&](std::string_view symbol) -> Result<Dim> {
-              return symbols_.emplace(std::string(symbol), value->type.shape[static_cast<int>(axis)]).first->second;
-            };
-            if (size.expression.rfind("Symbol(", 0) == 0) (void)parse_symbolic(size.expression, name_it);
-          }
-        }
-        tensors_.push_back({item.text, graph_->name, value->name});
       }
       // A view shares the memory of the operand with the same mark.
       for (const AtenParameter& parameter : converter.schema.parameters) {
@@ -288,38 +400,62 @@ Result<void> ProgramImporter::define_results(const ProgramGraph& graph, const Pr
         for (const auto& [name, argument] : node.inputs) {
           if (name != parameter.name) continue;
           for_each_tensor({argument},
-                          [&](const std::string& operand) { meaning.storage = names_.at(operand).storage; });
+                          [&](const std::string& operand) { meaning.storage = scope_->names.at(operand).storage; });
+          meaning.view = &node;
         }
       }
-      if (!names_.insert_or_assign(item.text, std::move(meaning)).second) {
-        return Error{ErrorCode::corrupt, "the name " + wire::quoted_name(item.text) + " is given to two values.",
-                     "Save the program again."};
-      }
+      TRY_VOID(define_tensor(graph, item.text, std::move(meaning)));
     }
   }
   return {};
 }
 
-Result<void> ProgramImporter::convert(const ProgramGraph& graph, const ProgramNode& node,
-                                      const AtenConverter& converter, const std::string& name) {
-  bool missing = false;
+// Inside of autocast the program does not write casts, only the dtypes that came out.
+Result<void> ProgramImporter::cast_operands(std::map<std::string, AtenArgument, std::less<>>& arguments,
+                                            const std::vector<std::optional<DType>>& declared, Emitter& node) {
+  const auto casts = [](DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; };
+  if (declared.empty() || !declared.front().has_value() || !casts(*declared.front())) return {};
+  for (auto& [parameter, argument] : arguments) {
+    for (Value*& value : argument.tensors) {
+      if (value == nullptr || !casts(value->type.dtype) || value->type.dtype == *declared.front()) continue;
+      TRY(value, node.emit("cast", Attributes({{"to", *declared.front()}}), {value}));
+    }
+  }
+  return {};
+}
+
+Result<std::map<std::string, AtenArgument, std::less<>>> ProgramImporter::arguments_of(const ProgramGraph& graph,
+                                                                                       const ProgramNode& node,
+                                                                                       const AtenConverter& converter,
+                                                                                       bool& missing,
+                                                                                       Emitter& emitter) {
   std::map<std::string, AtenArgument, std::less<>> arguments;
-  std::string written;
   for (const AtenParameter& parameter : converter.schema.parameters) {
     const auto given = std::find_if(node.inputs.begin(), node.inputs.end(),
                                     [&](const auto& input) { return input.first == parameter.name; });
     if (given == node.inputs.end() && !parameter.has_default)
       return broken_program("argument '" + parameter.name + "' is missing.");
     const ProgramArgument& argument = given == node.inputs.end() ? parameter.value : given->second;
-    TRY(AtenArgument resolved, argument_of(graph, parameter, argument, missing));
+    TRY(AtenArgument resolved, argument_of(graph, parameter, argument, missing, emitter));
     arguments.emplace(parameter.name, std::move(resolved));
-    if (parameter.alias.find('!') != std::string::npos)
-      for_each_tensor({argument}, [&](const std::string& tensor) { written = tensor; });
   }
+  return arguments;
+}
+
+Result<void> ProgramImporter::convert(const ProgramGraph& graph, const ProgramNode& node,
+                                      const AtenConverter& converter, const std::string& name) {
+  bool missing = false;
+  Emitter emitter(*scope_->graph, name);
+  TRY(auto arguments, arguments_of(graph, node, converter, missing, emitter));
+  std::string written;
   for (const auto& [given, argument] : node.inputs) {
     if (arguments.count(given) == 0)
       return broken_program("it has no argument '" + wire::printable(given) + "'; its declaration is " +
                             converter.schema.name + " of " + std::to_string(arguments.size()) + " arguments.");
+    for (const AtenParameter& parameter : converter.schema.parameters) {
+      if (parameter.name == given && parameter.alias.find('!') != std::string::npos)
+        for_each_tensor({argument}, [&](const std::string& tensor) { written = tensor; });
+    }
   }
   if (missing) return define_missing(node);
   if (!written.empty()) TRY_VOID(check_aliases(written));
@@ -330,21 +466,58 @@ Result<void> ProgramImporter::convert(const ProgramGraph& graph, const ProgramNo
         tensor == graph.tensors.end() ? Result<DType>(DType::f32) : dtype_of_scalar_type(tensor->second.scalar_type);
     declared.push_back(dtype.ok() && tensor != graph.tensors.end() ? std::optional(*dtype) : std::nullopt);
   });
+  if (scope_->autocast) TRY_VOID(cast_operands(arguments, declared, emitter));
   const std::size_t warned = warnings_.size();
-  AtenNode context(*graph_, name, converter, std::move(arguments), std::move(declared), warnings_);
+  AtenNode context(*scope_->graph, name, converter, std::move(arguments), std::move(declared), warnings_,
+                   used_symbols_);
   auto results = converter.convert(context);
   if (warned >= most_warnings) warnings_.resize(warned);
   TRY_VOID(context.finish());
   if (!results.ok()) return std::move(results).error();
   if (!written.empty()) {
     // The operand keeps its dtype and shape, and has the result from here on.
-    Value* const old = names_.at(written).value;
+    Value* const old = scope_->names.at(written).value;
     Value*& result = results->at(0);
+    if (result != old && scope_->names.at(written).storage < first_own_storage_)
+      return lacking("the program changes " + wire::quoted_name(written) + ", an input or a weight, in place.",
+                     "Call clone() on it before it is written, and return what changes as an output.");
     if (result->type.dtype != old->type.dtype)
-      result = graph_->must_add("cast", Attributes({{"to", old->type.dtype}}), {result}, name);
-    names_.at(written).value = result;
+      result = scope_->graph->must_add("cast", Attributes({{"to", old->type.dtype}}), {result}, name);
+    scope_->names.at(written).value = result;
+    TRY_VOID(write_back(graph, written, name));
   }
   return define_results(graph, node, converter, *results);
+}
+
+// A number out of a tensor: the one symbol of its expression that has no meaning yet gets one.
+Result<void> ProgramImporter::define_number(const ProgramGraph& graph, const ProgramItem& item, Value* value,
+                                            Emitter& node) {
+  std::string expression;
+  if (const auto size = graph.symbols.find(item.text); size != graph.symbols.end()) {
+    expression = size->second.expression;
+  } else if (const auto real = graph.reals.find(item.text); real != graph.reals.end()) {
+    expression = real->second;
+  } else if (const auto condition = graph.conditions.find(item.text); condition != graph.conditions.end()) {
+    expression = condition->second;
+  }
+  const std::string symbol = only_unknown(expression, [this](std::string_view name) {
+    return symbols_.find(name) != symbols_.end() || reals_.find(name) != reals_.end();
+  });
+  if (symbol.empty()) return {};
+  if (is_float(value->type.dtype)) {
+    if (value->type.dtype != DType::f64) {
+      TRY(value, node.emit("cast", Attributes({{"to", DType::f64}}), {value}));
+    }
+    reals_.emplace(symbol, value);
+    return {};
+  }
+  DimRange range{INT64_MIN, INT64_MAX};
+  if (const auto known = program_.ranges.find(symbol); known != program_.ranges.end())
+    range = {known->second.first.value_or(INT64_MIN), known->second.second.value_or(INT64_MAX)};
+  if (value->type.dtype == DType::boolean) range = {0, 1};
+  TRY(Dim size, bound_size(node, value, range, used_symbols_));
+  symbols_.emplace(symbol, std::move(size));
+  return {};
 }
 
 // The condition becomes checks when a run begins. What cannot be written as checks the operators' own rules cover.
@@ -360,50 +533,13 @@ Result<void> ProgramImporter::assert_condition(const ProgramGraph& graph, const 
   if (node.inputs.size() > 1 && !node.inputs[1].second.items.empty())
     words = wire::printable(node.inputs[1].second.items.front().text, 300);
   for (const SymbolicRelation& one : *relations)
-    TRY_VOID(DimDemands(graph_->checks()).require(one.left, one.relation, one.right, words));
+    TRY_VOID(DimDemands(scope_->graph->checks()).require(one.left, one.relation, one.right, words));
   return {};
-}
-
-// Gradients on or off change nothing here: the graph inside stands where the node stands.
-Result<bool> ProgramImporter::inline_graph(const ProgramNode& node) {
-  if (node.target != "torch.ops.higher_order.wrap_with_set_grad_enabled") return false;
-  if (depth_ >= max_inlined_depth) return lacking("graphs lie too deep in one another.", "Flatten the module.");
-  std::shared_ptr<const ProgramGraph> inner;
-  std::vector<std::string> operands;
-  for (const auto& [name, argument] : node.inputs) {
-    for (const ProgramItem& item : argument.items) {
-      if (item.kind == ProgramItem::Kind::graph) inner = item.graph;
-      if (item.kind == ProgramItem::Kind::tensor) operands.push_back(item.text);
-    }
-  }
-  std::vector<std::string> parameters;
-  if (inner != nullptr) for_each_tensor(inner->inputs, [&](const std::string& name) { parameters.push_back(name); });
-  if (inner == nullptr || parameters.size() != operands.size())
-    return broken_program("the graph inside does not take what the node gives it.");
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const auto found = names_.find(operands[i]);
-    if (found == names_.end())
-      return broken_program("its operand " + wire::quoted_name(operands[i]) + " is not there.");
-    names_.insert_or_assign(parameters[i], ProgramMeaning(found->second));
-  }
-  ++depth_;
-  TRY_VOID(translate(*inner));
-  --depth_;
-  std::vector<std::string> results;
-  for_each_tensor(inner->outputs, [&](const std::string& name) { results.push_back(name); });
-  std::size_t i = 0;
-  for_each_tensor(node.outputs, [&](const std::string& name) {
-    if (i < results.size() && names_.count(results[i]) != 0)
-      names_.insert_or_assign(name, ProgramMeaning(names_.at(results[i])));
-    ++i;
-  });
-  if (i != results.size()) return broken_program("the graph inside gives another number of results than the node has.");
-  return true;
 }
 
 Result<void> ProgramImporter::translate(const ProgramGraph& graph) {
   for (const ProgramNode& node : graph.nodes) {
-    if (depth_ == 0) ++at_;
+    ++scope_->at;
     TRY_VOID(translate_node(graph, node));
   }
   return {};
@@ -428,9 +564,9 @@ Result<void> ProgramImporter::translate_node(const ProgramGraph& graph, const Pr
   if (converter == nullptr && !gives_tensors(node) && !node.outputs.empty()) return {};
   const auto [domain, operator_name] = split_target(node.target);
   if (options_.survey != nullptr) options_.survey->meet(domain, operator_name, 0, name);
-  auto inlined = inline_graph(node);
-  if (!inlined.ok()) return refuse(node, located(std::move(inlined).error()));
-  if (*inlined) return {};
+  auto higher = translate_higher_order(graph, node, name);
+  if (!higher.ok()) return refuse(node, located(std::move(higher).error()));
+  if (*higher) return {};
   if (converter == nullptr) {
     MissingOperator& use = missing_[short_target(node.target)];
     if (use.nodes++ == 0) use.first_node = name;
