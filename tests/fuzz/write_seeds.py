@@ -78,6 +78,62 @@ def engines(program: str) -> None:
             write("engine_file", name, (path / "e.ppe").read_bytes())
 
 
+def programs() -> None:
+    """The JSON of programs, without its metadata; the pickle of weights; one whole archive."""
+    import json
+    import zipfile
+
+    import torch
+    from torch import nn
+    from torch._higher_order_ops.scan import scan
+    from torch._higher_order_ops.while_loop import while_loop
+
+    class Call(nn.Module):
+        def __init__(self, function):
+            super().__init__()
+            self.function = function
+
+        def forward(self, x, y):
+            return self.function(x, y)
+
+    auto = torch.export.Dim.AUTO
+    x, y = torch.ones(1, 2, 3, 4), torch.ones(2, 2, 3, 3)
+    functions = {
+        "up": lambda x, y: nn.functional.conv_transpose2d(x, y, stride=2, padding=1, output_padding=x.shape[2] % 2),
+        "view": lambda x, y: (x.view(x.shape[0] * 2, -1) @ y.reshape(-1, 3)[:1].t().expand(x.shape[2] * 4, 1), x[..., 1:-1]),
+        "data": lambda x, y: (x[x > 0] * y.sum().item(), y.nonzero()),
+        "cond": lambda x, y: torch.cond(x.sum() > 0, lambda a: a * 2, lambda a: a - 1, (x,)),
+        "while": lambda x, y: while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, a * 2), (torch.tensor(0), x))[1] + y[0, 0, 0, 0],
+        "scan": lambda x, y: scan(lambda c, a: (c + a, c * a), torch.zeros(2, 3, 4), x)[1] + y[0, 0, 0, 0],
+        "write": lambda x, y: x.clone()[0].t().mul_(2) if x.dim() == 3 else x.clone().index_put_((torch.tensor([0]),), y[0, 0, 0, 0]),
+    }
+    for name, function in functions.items():
+        program = torch.export.export(Call(function), (x, y), dynamic_shapes={"x": {0: auto, 2: auto}, "y": None})
+        file = io.BytesIO()
+        torch.export.save(program, file)
+        with zipfile.ZipFile(file) as archive:
+            [path] = [member for member in archive.namelist() if "/models/" in member]
+            made = json.loads(archive.read(path))
+
+        def stripped(value):
+            if isinstance(value, dict):
+                dropped = ("requires_grad", "device", "hint", "is_hop_single_tensor_return", "custom_obj_values", "verifiers", "opset_version", "treespec_namedtuple_fields")
+                return {k: {} if k == "metadata" else stripped(v) for k, v in value.items() if k not in dropped}
+            return [stripped(v) for v in value] if isinstance(value, list) else value
+
+        write("torch_program", name, b"J" + json.dumps(stripped(made), separators=(",", ":")).encode())
+    weights = io.BytesIO()
+    shared = torch.ones(3)
+    torch.save({"a": nn.Parameter(shared), "b": shared.half().float()[None].expand(2, 3)[0]}, weights)
+    with zipfile.ZipFile(weights) as archive:
+        write("torch_program", "weights", b"P" + archive.read(next(name for name in archive.namelist() if name.endswith("data.pkl"))))
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("serialized_exported_program.json", (SEEDS / "torch_program" / "view").read_bytes()[1:])
+        made.writestr("serialized_state_dict.pt", weights.getvalue())
+    write("torch_program", "archive", b"Z" + archive.getvalue())
+
+
 def png(width: int, height: int, bits: int, colour: int, rows: bytes, extra: bytes = b"") -> bytes:
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
@@ -124,6 +180,7 @@ def main() -> int:
     models()
     arrays()
     uses()
+    programs()
     engines(sys.argv[1])
     return 0
 

@@ -140,6 +140,7 @@ class ProgramImporter {
   std::vector<std::unique_ptr<Graph>> regions_;  // not yet a node's, or tries: fixed_ remembers values by address
   int storages_ = 0;
   int first_own_storage_ = 0;  // those below are inputs and weights
+  std::int64_t nodes_ = 0;     // translated so far
   int depth_ = 0;
   struct MissingOperator {
     std::int64_t nodes = 0;

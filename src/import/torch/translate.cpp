@@ -540,6 +540,11 @@ Result<void> ProgramImporter::assert_condition(const ProgramGraph& graph, const 
 Result<void> ProgramImporter::translate(const ProgramGraph& graph) {
   for (const ProgramNode& node : graph.nodes) {
     ++scope_->at;
+    if (++nodes_ > options_.max_nodes)
+      return Error{ErrorCode::unsupported,
+                   "the program has more than " + std::to_string(options_.max_nodes) +
+                       " nodes once its short loops are unrolled.",
+                   "Take nested loops apart."};
     TRY_VOID(translate_node(graph, node));
   }
   return {};
