@@ -1,6 +1,8 @@
 // polyphase converters: the operators of PyTorch that a program of torch.export may use.
 #include <fmt/format.h>
 
+#include <CLI/App.hpp>
+
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json.h"

@@ -100,7 +100,7 @@ def programs() -> None:
     x, y = torch.ones(1, 2, 3, 4), torch.ones(2, 2, 3, 3)
     functions = {
         "up": lambda x, y: nn.functional.conv_transpose2d(x, y, stride=2, padding=1, output_padding=x.shape[2] % 2),
-        "view": lambda x, y: (x.view(x.shape[0] * 2, -1) @ y.reshape(-1, 3)[:1].t().expand(x.shape[2] * 4, 1), x[..., 1:-1]),
+        "view": lambda x, y: (x.view(x.shape[0] * 2, -1).sum(1) * y.reshape(-1, 3)[:1].t().expand(3, x.shape[0] * 2), x[..., 1:-1]),
         "data": lambda x, y: (x[x > 0] * y.sum().item(), y.nonzero()),
         "cond": lambda x, y: torch.cond(x.sum() > 0, lambda a: a * 2, lambda a: a - 1, (x,)),
         "while": lambda x, y: while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, a * 2), (torch.tensor(0), x))[1] + y[0, 0, 0, 0],
