@@ -230,7 +230,7 @@ for rank, sizes in ((1, (9,)), (2, (9, 8)), (3, (6, 7, 5))):
         use(f"{pool}_pool{rank}d", lambda op, x, r=rank: (op(x, [3] * r, [2] * r, [1] * r), op(x, [2]), op(x, [3] * r, [2] * r, [0] * r, ceil_mode=True)), images)
         use(f"{pool}_pool{rank}d", lambda op, x, r=rank: op(x, [2] * r), images[0], label="/unbatched")
     use(f"avg_pool{rank}d", lambda op, x, r=rank: op(x, [3] * r, [2] * r, [1] * r, count_include_pad=False), images, label="/without padding")
-    use(f"adaptive_avg_pool{rank}d", lambda op, x, r=rank: (op(x, [1] * r), op(x, [4] * r)), images, static_only=True)
+    use(f"adaptive_avg_pool{rank}d", lambda op, x, r=rank: (op(x, [1] * r), op(x, [4] * r)), images)
     scales = (2.0, 1.5, 2.0)[:rank]
     larger = [11, 16, 9][:rank]
     linear = {1: "upsample_linear1d", 2: "upsample_bilinear2d", 3: "upsample_trilinear3d"}[rank]

@@ -211,7 +211,7 @@ Result<Values> convert_clamp_max(AtenNode& node) { return clamp(node, {}, {"max"
 Result<Values> convert_dropout(AtenNode& node) {
   if (node.flag("train"))
     return lacking("dropout is in training mode.", "Call eval() on the module before the export.");
-  return Values{node.tensor("input")};
+  return Values{node.tensor(node.takes("self") ? "self" : "input")};
 }
 
 #define POLYPHASE_NAME(word) constexpr char name_##word[] = #word

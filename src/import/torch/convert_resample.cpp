@@ -108,6 +108,17 @@ Value* adaptive_mean(Composer& c, AtenNode& node, Value* x, int axis, std::int64
   return c.transpose(c.matmul(c.transpose(x, order), matrix), order);
 }
 
+// The same of an axis whose size only a run knows: one slice per result.
+Value* adaptive_slices(Composer& c, Value* x, int axis, const Dim& from, std::int64_t to, const char* fold) {
+  Values parts;
+  for (std::int64_t i = 0; i < to; ++i) {
+    const Dim begin = floor_div(from * Dim(i), to);
+    const Dim end = ceil_div(from * Dim(i + 1), to);
+    parts.push_back(c.reduce(fold, c.slice(x, axis, begin, end - begin), {axis}, true));
+  }
+  return c.concat(std::move(parts), axis);
+}
+
 template <int spatial>
 Result<Values> convert_adaptive_avg_pool(AtenNode& node) {
   constexpr std::int64_t most_weights = 1 << 22;
@@ -128,11 +139,16 @@ Result<Values> convert_adaptive_avg_pool(AtenNode& node) {
     const Dim& to = sizes[static_cast<std::size_t>(i)];
     const Dim from = c.size(y, first + i);
     if (to == from) continue;
+    constexpr std::int64_t most_slices = 64;
+    if (to.is_constant() && !from.is_constant() && to.value() > 0 && to.value() <= most_slices) {
+      y = adaptive_slices(c, y, first + i, from, to.value(), "reduce_mean");
+      continue;
+    }
     if (!to.is_constant() || !from.is_constant() || to.value() <= 0 || from.value() <= 0 ||
         from.value() > most_weights / to.value())
       return lacking(
-          "adaptive_avg_pool from " + from.text() + " to " + to.text() + " elements; only 1, or fixed sizes, work.",
-          "Export the program with fixed sizes, or use an output size of 1.");
+          "adaptive_avg_pool from " + from.text() + " to " + to.text() + " elements; at most 64 from an open size.",
+          "Export the program with fixed sizes, or use a smaller output size.");
     y = adaptive_mean(c, node, y, first + i, from.value(), to.value());
   }
   return c.results({y});

@@ -35,6 +35,7 @@ AtenTable::AtenTable() {
         AtenConverter writing = converter;
         writing.in_place = true;
         writing.schema.name = in_place_name(writing.schema.name);
+        writing.schema.parameters.at(0).name = "self";
         writing.schema.parameters.at(0).alias = "a!";
         writing.schema.result_aliases.at(0) = "a!";
         add(std::move(writing));
