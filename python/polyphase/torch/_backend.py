@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import threading
 import warnings
 import weakref
@@ -279,17 +280,29 @@ def _single_island(plan: Plan, programs: list[Program]) -> tuple[Callable[..., A
 
 
 def _callable(program: Program, engine: _native.Engine) -> Callable[..., Any]:
-    """The engine with the axes of its inputs and outputs in the order that the graph has them."""
+    """The engine on as many threads as PyTorch uses, with the axes of its inputs and outputs in the order that the graph has them."""
     orders, back = program.orders, [None if order is None else [order.index(axis) for axis in range(len(order))] for order in program.output_orders]
     if program.carried:
         orders = [None, *orders]
-    if not any(orders) and not any(back):
-        return engine
+    session, process = engine.session(torch.get_num_threads()), os.getpid()
 
     def run(*arguments: torch.Tensor) -> Any:
-        found = engine(*[tensor if order is None else tensor.permute(order) for tensor, order in zip(arguments, orders)])
+        nonlocal session, process
+        if process != os.getpid():  # a session's threads stay behind when its process is forked
+            session, process = engine.session(torch.get_num_threads()), os.getpid()
+        found = session.run(arguments).values()
+        if len(found) == 1:
+            [tensor] = found
+            return tensor
+        return tuple(found)
+
+    if not any(orders) and not any(back):
+        return run
+
+    def permuted(*arguments: torch.Tensor) -> Any:
+        found = run(*[tensor if order is None else tensor.permute(order) for tensor, order in zip(arguments, orders)])
         if len(back) == 1:
             return found if back[0] is None else found.permute(back[0])
         return tuple(tensor if order is None else tensor.permute(order) for tensor, order in zip(found, back))
 
-    return run
+    return permuted

@@ -400,6 +400,26 @@ def test_weights_of_inference_mode():
             net[0].weight.mul_(-1.5)
 
 
+def test_a_forked_child_goes_on_with_threads_of_its_own():
+    program = """
+import os, torch, warnings
+warnings.simplefilter("ignore")
+net, x = torch.nn.ConvTranspose2d(3, 4, 3, 2).eval(), torch.randn(1, 3, 5, 6)
+torch.set_num_threads(1)
+fast = torch.compile(net, backend="polyphase")
+with torch.no_grad():
+    want = fast(x)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if torch.equal(fast(x), want) else 3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    tasks = len(os.listdir("/proc/self/task"))
+    torch.compile(torch.nn.Sequential(net, torch.nn.ReLU()).eval(), backend="polyphase")(x)
+    assert len(os.listdir("/proc/self/task")) == tasks  # one thread is PyTorch's number, and it is the caller's
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
 def test_calls_from_many_threads():
     net = deconvolution()
     fast = torch.compile(net, backend="polyphase")
