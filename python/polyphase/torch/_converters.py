@@ -85,7 +85,8 @@ def _composites() -> tuple[Any, ...]:
     """Operators that PyTorch takes apart before a backend sees them (upsampling, normalisation, attention), of those that we take."""
     from torch._export.utils import _collect_all_valid_cia_ops_for_aten_namespace
 
-    return tuple(overload for overload in _collect_all_valid_cia_ops_for_aten_namespace() if str(overload) in taken())
+    return tuple(overload for overload in _collect_all_valid_cia_ops_for_aten_namespace()
+                 if str(overload) in taken() and all("Tensor" in str(result.type) for result in overload._schema.returns))
 
 
 def keep_composites() -> contextlib.AbstractContextManager[Any]:
