@@ -20,6 +20,7 @@ Examples:
   polyphase compile model.onnx -o any-cpu.ppe --target portable
   polyphase compile unet.onnx -o unet.ppe --shape x=1x3xHxW --dim H=64..1024 --dim W=64..1024 --tune-for x=1x3x512x512
   polyphase compile model.onnx -o model.ppe --print-after all > passes.txt
+  polyphase compile model.onnx -o model.ppe --refittable && polyphase refit model.ppe weights.npz -o new.ppe
 
 Without flags every symbolic size of the model stays open: one engine runs all of them. --dim H=512 fixes a size.)";
 
@@ -89,6 +90,8 @@ void add_compile(CLI::App& app, Run& run) {
   add_network_flags(*command, flags->network);
   command->add_option("-o,--output", flags->output, "The engine file (default: the model's name with .ppe)")
       ->type_name("FILE.ppe");
+  command->add_flag("--refittable", flags->network.refittable,
+                    "The engine takes other weights later: polyphase refit. Up to twice the file");
   command->footer(examples);
   command->callback([flags, &run] { run = [flags] { return compile(*flags); }; });
 }

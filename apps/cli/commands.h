@@ -21,6 +21,7 @@ void add_explain(CLI::App& app, Run& run);
 void add_extract(CLI::App& app, Run& run);
 void add_check(CLI::App& app, Run& run);
 void add_converters(CLI::App& app, Run& run);
+void add_refit(CLI::App& app, Run& run);
 void add_devices(CLI::App& app, Run& run);
 
 }  // namespace polyphase::cli

@@ -69,6 +69,7 @@ int run_command(int argc, char** argv) {
   add_explain(app, run);
   add_check(app, run);
   add_extract(app, run);
+  add_refit(app, run);
   add_converters(app, run);
   add_devices(app, run);
   if (argc == 1) {
@@ -84,8 +85,8 @@ int run_command(int argc, char** argv) {
     const std::string unknown = unknown_command(app, argc, argv);
     if (!unknown.empty()) {
       say("polyphase: there is no command '" + plain(unknown) +
-          "'. The commands are compile, run, bench, compare, inspect, explain, check, extract, converters and "
-          "devices.");
+          "'. The commands are compile, run, bench, compare, inspect, explain, check, extract, refit, "
+          "converters and devices.");
     } else {
       say("polyphase: " + plain(wrong.what()));
     }

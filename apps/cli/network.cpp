@@ -119,6 +119,7 @@ Result<Network> open_network(const NetworkFlags& flags, api::PassHistory* histor
   } else {
     api::CompileOptions options;
     options.target = flags.target;
+    options.refittable = flags.refittable;
     options.shapes = out.sizes.shapes;
     options.dims = out.sizes.dims;
     options.tune_for = out.sizes.tune_for;

@@ -23,6 +23,7 @@ struct NetworkFlags {
   std::vector<std::string> without;
   std::vector<std::string> print_after;
   std::string stop_after;
+  bool refittable = false;
   bool json = false;  // graphs that are printed go to stderr then, so that stdout is JSON
 };
 

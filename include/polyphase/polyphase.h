@@ -121,6 +121,10 @@ struct CompileOptions {
   // compile_bytes: where the files lie that hold weights outside the model; empty: such a model is refused. A model
   // file has them beside itself.
   std::string external_data_folder;
+  // The engine can take other weights later (Engine::refit). It keeps how its constants follow from the model's
+  // weights, and the elements of those that meet in one constant (a convolution's weights with its bias or batch norm):
+  // up to twice the file. Passes do not look at weights then.
+  bool refittable = false;
   std::vector<std::string> without;      // names of passes that are not run; pass_names() lists them
   std::string stop_after;                // the last pass that runs; empty: all
   std::vector<std::string> print_after;  // after these passes the graph is handed to `print` as text; "all": after each
@@ -177,6 +181,15 @@ struct StepInfo {
   std::vector<int> blocks;  // that this step runs: of a branch for true, then for false; of a loop its body
 };
 
+// A tensor that the model names and carries: an initialiser of ONNX, a parameter or buffer of a PyTorch module.
+struct WeightInfo {
+  std::vector<std::string> names;  // in the model; several: tied, one tensor
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> sizes;
+  bool used = false;          // the network depends on it
+  std::string fixed_because;  // why refit takes no other elements; empty: it does
+};
+
 struct EngineInfo {
   std::string model_name;
   std::string producer;                   // "polyphase 0.1.0"
@@ -187,6 +200,20 @@ struct EngineInfo {
   std::uint64_t constant_bytes = 0;  // weights, packed or raw
   std::vector<ConstantInfo> constants;
   std::vector<std::string> remarks;  // what the compiler decided
+  bool refittable = false;           // Engine::refit takes other weights
+  std::vector<WeightInfo> weights;   // of a refittable engine, in the model's order
+};
+
+struct NamedView {
+  std::string name;
+  TensorView view;
+};
+
+// What Engine::refit did with the names of weights.
+struct RefitReport {
+  std::vector<std::string> exchanged;
+  std::vector<std::string> left_out;        // not given: they keep the elements that they have
+  std::vector<std::string> without_effect;  // given, but the network does not depend on them
 };
 
 // A compiled network.
@@ -201,6 +228,14 @@ class Engine {
   Result<void> save(const std::string& path) const;
   // What save would write.
   Result<std::vector<std::byte>> to_bytes() const;
+
+  // The engine with other weights, by the model's names (initialisers; parameters and buffers of a module): bit for bit
+  // what compiling the model with these weights gives, without the model and without a compilation. This engine and its
+  // sessions stay as they are; the new one shares what did not change. Weights that are not given keep their elements;
+  // of tied ones one is enough. `weights` may lie in any strides and are only read during the call.
+  // Errors: invalid_argument (the engine is not refittable, a name that the network does not have, another dtype, a
+  // weight that is fixed), shape_mismatch, out_of_memory.
+  Result<Engine> refit(std::span<const NamedView> weights, RefitReport* report = nullptr) const;
 
   const std::vector<Port>& inputs() const;
   const std::vector<Port>& outputs() const;
@@ -229,11 +264,6 @@ struct SessionOptions {
   int threads = 0;  // workers of this session together, the callers included; 0: one per core
   // The most bytes that one run's intermediate values may take; 0: half of the machine's memory.
   std::uint64_t memory_limit_bytes = 0;
-};
-
-struct NamedView {
-  std::string name;
-  TensorView view;
 };
 
 struct Report;

@@ -20,6 +20,7 @@ api::CompileOptions options_of(const nb::dict& given) {
     out.dims[name] = {range.first, range.second};
   out.tune_for = nb::cast<std::map<std::string, std::vector<std::int64_t>>>(given["tune_for"]);
   out.without = nb::cast<std::vector<std::string>>(given["without"]);
+  if (given.contains("refittable")) out.refittable = nb::cast<bool>(given["refittable"]);
   const auto folder = nb::cast<nb::bytes>(given["external_data"]);
   out.external_data_folder.assign(folder.c_str(), folder.size());
   return out;

@@ -1,8 +1,11 @@
 // polyphase.Engine and polyphase.Port.
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <map>
 
 #include "native/arrays.h"
 #include "native/module.h"
@@ -14,13 +17,15 @@ namespace polyphase::python {
 namespace {
 
 // The engine's own session. Making one releases the interpreter's lock: of two threads that make one, the first keeps
-// it.
+// it; and of an engine that was refitted meanwhile it is not kept.
 std::shared_ptr<SessionHandle> own_session(EngineHandle& handle) {
-  if (!handle.own || !handle.own->is_here()) {
-    const std::shared_ptr<SessionHandle> made = make_session(handle.engine, 0, 0);
-    if (!handle.own || !handle.own->is_here()) handle.own = made;
-  }
-  return handle.own;
+  if (handle.own && handle.own->is_here()) return handle.own;
+  const api::Engine engine = handle.engine;
+  const unsigned refits = handle.refits;
+  std::shared_ptr<SessionHandle> made = make_session(engine, 0, 0);
+  if (handle.own && handle.own->is_here()) return handle.own;
+  if (handle.refits == refits) handle.own = made;
+  return made;
 }
 
 nb::object call(EngineHandle& handle, nb::args args, nb::kwargs named) {
@@ -39,12 +44,51 @@ nb::tuple ports_of(const std::vector<api::Port>& ports) {
 }
 
 nb::bytes to_bytes(const EngineHandle& handle) {
+  const api::Engine engine = handle.engine;  // refit may give the object another meanwhile
   auto bytes = [&] {
     const Unlocked unlocked;
-    return handle.engine.to_bytes();
+    return engine.to_bytes();
   }();
   const auto found = value_or_raise(std::move(bytes));
   return nb::bytes(found.data(), found.size());
+}
+
+// The object has the new weights once this returns; sessions that are there keep the old.
+nb::dict refit(EngineHandle& handle, const nb::object& weights, bool strict) {
+  const auto named = nb::cast<nb::dict>(nb::module_::import_("polyphase._arrays").attr("weights_of")(weights));
+  const api::Engine engine = handle.engine;
+  std::map<std::string, DType> dtypes;
+  for (const api::WeightInfo& weight : engine.info().weights) {
+    for (const std::string& name : weight.names) dtypes.emplace(name, weight.dtype);
+  }
+  std::vector<GivenArray> arrays;  // keep the memory
+  std::vector<api::NamedView> views;
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : named) {
+    const auto name = nb::cast<std::string>(key);
+    const auto known = dtypes.find(name);
+    if (known == dtypes.end() && !strict) {
+      unknown.push_back(name);
+      continue;
+    }
+    const DType wanted = known == dtypes.end() ? DType::f32 : known->second;
+    arrays.push_back(take_array(value, "weight '" + name + "'", wanted, false));
+    views.push_back({name, arrays.back().view});
+  }
+  api::RefitReport report;
+  auto done = [&] {
+    const Unlocked unlocked;
+    return engine.refit(views, &report);
+  }();
+  handle.engine = value_or_raise(std::move(done));
+  handle.own = nullptr;
+  ++handle.refits;
+  nb::dict out;
+  out["exchanged"] = report.exchanged;
+  out["left_out"] = report.left_out;
+  out["without_effect"] = report.without_effect;
+  out["unknown"] = unknown;
+  return out;
 }
 
 std::string describe(const api::Port& port) {
@@ -78,8 +122,8 @@ void bind_engine(nb::module_& module) {
 
   nb::class_<EngineHandle>(
       module, "Engine",
-      "A compiled network, from polyphase.compile or polyphase.load. It never changes, may be used from many\n"
-      "threads at once, and can be pickled.")
+      "A compiled network, from polyphase.compile or polyphase.load. It may be used from many threads at once, and\n"
+      "can be pickled. It never changes, but for the weights of one that `refit` is called on.")
       .def("__call__", &call, nb::sig("def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"),
            "Runs the network on arrays, by position (as `inputs` lists them) or by input name.\n\n"
            "An array is anything on the CPU with __dlpack__ or a buffer: of NumPy, PyTorch and others, with any "
@@ -122,9 +166,10 @@ void bind_engine(nb::module_& module) {
           [](const EngineHandle& handle, const nb::object& path) {
             const auto bytes = nb::cast<nb::bytes>(nb::module_::import_("polyphase._options").attr("path_bytes")(path));
             const std::string file(bytes.c_str(), bytes.size());
+            const api::Engine engine = handle.engine;
             const Result<void> done = [&] {
               const Unlocked unlocked;
-              return handle.engine.save(file);
+              return engine.save(file);
             }();
             ok_or_raise(done);
           },
@@ -138,14 +183,35 @@ void bind_engine(nb::module_& module) {
             return nb::make_tuple(nb::module_::import_("polyphase").attr("load"), nb::make_tuple(to_bytes(handle)));
           },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def("refit", &refit, "weights"_a, nb::kw_only(), "strict"_a = true,
+           nb::sig("def refit(self, weights: typing.Any, *, strict: bool = True) -> dict[str, list[str]]"),
+           "Gives this engine other weights without compiling it again: bit for bit what compiling the network with "
+           "them gives.\n"
+           "The engine was compiled with refittable=True; the model is not needed.\n\n"
+           "weights: arrays by the model's names, such as a state_dict: initialisers of an ONNX model, parameters and "
+           "buffers of a\n"
+           "PyTorch module; or the module itself. Shapes and dtypes are the model's. An array is what calls take, with "
+           "any strides;\n"
+           "it is read during the call. Of tied weights one is enough; what is not given keeps its elements.\n"
+           "strict: a name that the network does not have is refused; else it is passed over.\n\n"
+           "Returns names: 'exchanged', 'left_out' (not given, so they stay), 'without_effect' (the network does not "
+           "depend on\n"
+           "them) and 'unknown' (passed over).\n\n"
+           "This object has the new weights from then on: later calls and sessions use them, those that are there "
+           "and runs that\n"
+           "have begun keep the old ones. Other threads may run it meanwhile. If it raises, nothing has changed.\n\n"
+           "Raises polyphase.Error: invalid_argument (not refittable, an unknown name, another dtype, a weight whose "
+           "elements have\n"
+           "decided what was compiled), shape_mismatch, out_of_memory.")
       .def("to_bytes", &to_bytes,
            "What save would write, for polyphase.load or a network. Raises polyphase.Error: out_of_memory.")
       .def(
           "info",
           [](const EngineHandle& handle) {
+            const api::Engine engine = handle.engine;
             const auto info = [&] {
               const Unlocked unlocked;
-              return handle.engine.info();
+              return engine.info();
             }();
             return plain(info);
           },

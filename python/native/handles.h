@@ -30,10 +30,12 @@ class SessionHandle {
   unsigned generation_ = fork_generation();
 };
 
-// An engine with the session that its calls share, made by the first of them.
+// An engine with the session that its calls share, made by the first of them. All is read and written with the
+// interpreter's lock held: whoever releases it takes a copy before, since refit puts another engine here.
 struct EngineHandle {
   api::Engine engine;
-  std::shared_ptr<SessionHandle> own;  // read and written with the interpreter's lock held
+  std::shared_ptr<SessionHandle> own;
+  unsigned refits = 0;
 };
 
 }  // namespace polyphase::python

@@ -8,6 +8,11 @@ namespace nb = nanobind;
 namespace polyphase::python {
 namespace {
 
+nb::dict plain(const api::WeightInfo& weight) {
+  return Fields()("names", weight.names)("dtype", numpy_name(weight.dtype))("sizes", weight.sizes)("used", weight.used)(
+      "fixed_because", weight.fixed_because);
+}
+
 nb::dict plain(const api::SizeRange& range) { return Fields()("low", range.low)("high", range.high); }
 
 nb::dict plain(const api::ValueInfo& value) {
@@ -68,7 +73,8 @@ nb::dict plain(const api::EngineInfo& info) {
   for (const auto& [name, range] : info.dims) dims[nb::str(name.data(), name.size())] = plain(range);
   return Fields()("model_name", info.model_name)("producer", info.producer)("cluster", info.cluster)("dims", dims)(
       "values", all_of(info.values))("steps", all_of(info.steps))("constant_bytes", info.constant_bytes)(
-      "constants", all_of(info.constants))("remarks", info.remarks);
+      "constants", all_of(info.constants))("remarks", info.remarks)("refittable", info.refittable)(
+      "weights", all_of(info.weights));
 }
 
 nb::dict plain(const api::Report& report) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -106,3 +107,14 @@ def name_dtype(array: Any, name: str, as_torch: bool) -> Any:
         raise UnsupportedError(f"an output has elements of type {name}, which NumPy has in the package ml_dtypes.", "unsupported",
                                hint="Install ml_dtypes, or give PyTorch tensors.") from None
     return array.view(getattr(ml_dtypes, name))
+
+
+def weights_of(given: Any) -> dict[str, Any]:
+    """Arrays by name, of what Engine.refit is given; parameters without their gradients."""
+    if not isinstance(given, Mapping) and hasattr(given, "named_parameters") and hasattr(given, "named_buffers"):
+        given = {**dict(given.named_parameters(remove_duplicate=False)), **dict(given.named_buffers(remove_duplicate=False))}
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"the weights are a {type(given).__name__}.", hint="Give a dict of names, such as module.state_dict(), or the module.")
+    if not all(isinstance(name, str) for name in given):
+        raise ArgumentError("the weights have a key that is no name.", hint="Give the names that the model has for them.")
+    return {name: value.detach() if getattr(value, "requires_grad", False) else value for name, value in given.items()}

@@ -17,7 +17,7 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
             kwargs: Mapping[str, Any] | None = None, *, dynamic_shapes: Any = None, target: str = "native",
             shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None, tune_for: Mapping[str, Sequence[int]] | None = None,
             without: Sequence[str] = (), progress: Callable[[str, float], object] | None = None,
-            external_data: Path | None = None) -> Engine:
+            external_data: Path | None = None, refittable: bool = False) -> Engine:
     """Compiles a network into an engine.
 
     model: the path or the bytes of an ONNX file or of a program of torch.export (.pt2, docs/torch.md), or an onnx.ModelProto;
@@ -37,6 +37,8 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
     progress: called as stages begin with the stage's name and the share that is done, 0 to 1. What it raises ends the
         compilation and is raised here.
     external_data: where the files lie that hold weights outside of a model given as bytes; a model file has them beside itself.
+    refittable: the engine takes other weights later (Engine.refit). It is up to twice as large, since it keeps the elements
+        of weights that meet in one constant, such as a convolution's and its batch norm's.
 
     Other Python threads go on meanwhile; Ctrl-C ends the compilation.
 
@@ -45,7 +47,8 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
     """
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress is a {type(progress).__name__}.", hint="Give a function of (stage, done), or None.")
-    options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, external_data=external_data)
+    options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, external_data=external_data,
+                            refittable=refittable)
     given = not (args is None and kwargs is None and dynamic_shapes is None)
     if given or not (is_path(model) or isinstance(model, (bytes, bytearray, memoryview))):
         programs = _programs_of_torch(model, args, kwargs, dynamic_shapes, given)

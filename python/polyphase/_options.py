@@ -40,7 +40,8 @@ def model_bytes(model: Any) -> bytes:
 
 
 def plain_options(*, target: str, shapes: Mapping[str, Shape] | None, dims: Mapping[str, Range] | None,
-                  tune_for: Mapping[str, Sequence[int]] | None, without: Sequence[str], external_data: Path | None = None) -> dict[str, Any]:
+                  tune_for: Mapping[str, Sequence[int]] | None, without: Sequence[str], external_data: Path | None = None,
+                  refittable: bool = False) -> dict[str, Any]:
     if not isinstance(target, str):
         raise ArgumentError(f"target is a {type(target).__name__}.", hint="Targets are native, portable, scalar, avx2 and avx512.")
     if isinstance(without, str) or not all(isinstance(name, str) for name in without):
@@ -51,6 +52,7 @@ def plain_options(*, target: str, shapes: Mapping[str, Shape] | None, dims: Mapp
         "dims": {_name(name, "dims"): _range(name, size) for name, size in _items(dims, "dims")},
         "tune_for": {_name(name, "tune_for"): _sizes(name, sizes) for name, sizes in _items(tune_for, "tune_for")},
         "without": list(without),
+        "refittable": bool(refittable),
         "external_data": path_bytes(external_data) if external_data is not None else b"",
     }
 

@@ -99,11 +99,15 @@ Result<Engine> compile_graph(ImportedModel model, std::shared_ptr<const Workshop
   if (options.history != nullptr) record_passes(graph, *options.history, passes);
   TRY_VOID(run_passes(graph, target, passes));
   tell(options, "lower", 0.7);
-  TRY(polyphase::Engine engine, lower(graph, target,
-                                      {.model_name = model.name,
-                                       .producer = "polyphase " + std::string(version()),
-                                       .likely = likely,
-                                       .cancelled = options.cancelled}));
+  LowerOptions lowering{.model_name = model.name,
+                        .producer = "polyphase " + std::string(version()),
+                        .likely = likely,
+                        .cancelled = options.cancelled,
+                        .refittable = options.refittable,
+                        .weights = {}};
+  for (ImportedWeight& weight : model.weights)
+    lowering.weights.push_back({weight.names, weight.value, weight.used, weight.fixed_because});
+  TRY(polyphase::Engine engine, lower(graph, target, lowering));
   engine.remarks.insert(engine.remarks.begin(), model.warnings.begin(), model.warnings.end());
   tell(options, "done", 1);
   return Access::engine(std::move(workshop), std::move(engine));
@@ -122,7 +126,8 @@ Result<Engine> compile(const std::string& path, const CompileOptions& options) {
   return without_throwing([&]() -> Result<Engine> {
     tell(options, "import", 0);
     auto workshop = built_in_workshop();
-    TRY(const ImportOptions import, import_options_of(options));
+    TRY(ImportOptions import, import_options_of(options));
+    import.refittable = options.refittable;
     TRY(ImportedModel model, import_model(std::filesystem::path(path), workshop->registry(), import));
     return compile_graph(std::move(model), std::move(workshop), options);
   });
@@ -132,7 +137,8 @@ Result<Engine> compile_bytes(std::span<const std::byte> bytes, std::string_view 
   return without_throwing([&]() -> Result<Engine> {
     tell(options, "import", 0);
     auto workshop = built_in_workshop();
-    TRY(const ImportOptions import, import_options_of(options));
+    TRY(ImportOptions import, import_options_of(options));
+    import.refittable = options.refittable;
     std::optional<std::filesystem::path> folder;
     if (!options.external_data_folder.empty()) folder = options.external_data_folder;
     TRY(ImportedModel model, import_model(bytes, workshop->registry(), import, folder));

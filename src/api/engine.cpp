@@ -1,9 +1,11 @@
 // Engine's public face: files, ports, and what `inspect` shows.
 #include <algorithm>
 
+#include "api/machine.h"
 #include "api/state.h"
 #include "backends/cpu/catalogue.h"
 #include "engine/file.h"
+#include "runtime/refit.h"
 
 namespace polyphase::api {
 
@@ -163,6 +165,36 @@ Result<void> Engine::save(const std::string& path) const {
   return without_throwing([&]() -> Result<void> { return write_engine(*Access::state(*this).engine, path); });
 }
 
+namespace {
+
+// Packing is plain C++: an engine is packed again for its own CPUs on any.
+Target packing_target(const polyphase::Engine& engine, const Workshop& workshop) {
+  const auto cluster = cluster_from_name(engine.cluster);
+  return cluster.has_value() ? workshop.target(*cluster, false) : workshop.target(Cluster::scalar, true);
+}
+
+}  // namespace
+
+Result<Engine> Engine::refit(std::span<const NamedView> weights, RefitReport* report) const {
+  return without_throwing([&]() -> Result<Engine> {
+    const State& state = Access::state(*this);
+    std::vector<NewWeight> given;
+    for (const NamedView& weight : weights) {
+      TRY(const polyphase::TensorView inner, inner_view(weight.view, "weight '" + weight.name + "'"));
+      given.push_back({weight.name, inner});
+    }
+    TRY(RefitOutcome done,
+        polyphase::refit(state.engine, packing_target(*state.engine, *state.workshop), given, usable_cores()));
+    auto next = std::make_shared<State>(state);
+    next->engine = std::move(done.engine);
+    if (report != nullptr)
+      *report = {std::move(done.exchanged), std::move(done.left_out), std::move(done.without_effect)};
+    Engine out;
+    out.state_ = std::move(next);
+    return out;
+  });
+}
+
 const std::vector<Port>& Engine::inputs() const { return Access::state(*this).inputs; }
 const std::vector<Port>& Engine::outputs() const { return Access::state(*this).outputs; }
 
@@ -181,6 +213,11 @@ EngineInfo Engine::info() const {
   out.constants = constants_of(engine);
   for (const ConstantInfo& constant : out.constants) out.constant_bytes += constant.size_bytes;
   out.remarks = engine.remarks;
+  out.refittable = engine.recipes.refittable;
+  for (const EngineWeight& weight : engine.recipes.weights) {
+    out.weights.push_back(
+        {weight.names, weight.dtype, weight.sizes, weight.state != EngineWeight::State::unused, weight.fixed_because});
+  }
   return out;
 }
 

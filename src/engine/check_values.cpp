@@ -29,7 +29,6 @@ std::optional<std::int64_t> dense_bytes(DType dtype, const std::vector<std::int6
 }
 
 Result<void> check_constant(const Engine& engine, const EngineValue& value) {
-  if (value.constant == -1) return {};  // its elements are in packed weights only
   if (value.constant == -1) return {};  // its elements are only in packs; the runtime refuses steps that read it raw
   if (!in_range(value.constant, engine.constants.size())) {
     return refuse_engine("value '" + value.name + "' names constant " + std::to_string(value.constant) + " of " +

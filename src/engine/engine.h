@@ -12,6 +12,7 @@
 #include "base/layout.h"
 #include "base/shape.h"
 #include "base/tensor.h"
+#include "engine/recipes.h"
 #include "ops/op.h"
 #include "ops/registry.h"
 
@@ -41,6 +42,8 @@ struct EngineValue {
   // Storage::constant: index into constants; -1: steps find its elements in their packed weights only.
   int constant = -1;
   AliasOf alias;  // Storage::alias
+  // Storage::constant: the value of Engine::recipes that its elements are; -1: no weight has a say in them.
+  int recipe = -1;
 };
 
 enum class StepKind : std::uint8_t {
@@ -97,6 +100,7 @@ struct Engine {
   std::vector<EngineConstant> constants;
   std::vector<Block> blocks;     // blocks[0] is the program
   std::vector<DimCheck> checks;  // tested whenever sizes change
+  Recipes recipes;               // how constants follow from the model's weights, where these may be exchanged
   // What the compiler decided, for `explain` and `inspect`: one line per remark ("conv1: relu fused").
   std::vector<std::string> remarks;
 };

@@ -33,7 +33,7 @@
 namespace polyphase {
 
 inline constexpr std::uint16_t engine_format_major = 1;
-inline constexpr std::uint16_t engine_format_minor = 0;
+inline constexpr std::uint16_t engine_format_minor = 1;
 
 // Writes to a temporary name in the same folder, flushes it to the disk, renames: a reader sees the old file or the
 // whole new one. The name is reused, so writers that are killed leave at most one file each that ran at the same time.

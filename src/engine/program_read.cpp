@@ -49,6 +49,7 @@ class ProgramReader {
     TRY_VOID(each(from.constants(), [&](const program::Constant& item) { return constant(item); }));
     TRY_VOID(each(from.blocks(), [&](const program::Block& item) { return block(item); }));
     TRY_VOID(each(from.checks(), [&](const program::Check& item) { return check(item); }));
+    if (from.recipes() != nullptr) TRY_VOID(recipes(*from.recipes()));
     return std::move(engine_);
   }
 
@@ -134,6 +135,7 @@ class ProgramReader {
     }
     out.storage = static_cast<Storage>(item.storage());
     out.constant = item.constant();
+    out.recipe = item.recipe();
     out.alias.value = item.alias();
     if (out.storage == Storage::alias) {
       TRY(out.alias.offset, dim(item.alias_offset()));
@@ -214,6 +216,52 @@ class ProgramReader {
     }));
     engine_.blocks.push_back(std::move(out));
     return {};
+  }
+
+  template <typename Item, typename Out>
+  Result<void> type_of(const Item& item, Out& out) {
+    if (item.dtype() >= dtype_count) return refuse("a weight has dtype number " + std::to_string(item.dtype()) + ".");
+    out.dtype = static_cast<DType>(item.dtype());
+    if (item.sizes() != nullptr) out.sizes.assign(item.sizes()->begin(), item.sizes()->end());
+    if (out.sizes.size() > static_cast<std::size_t>(max_rank))
+      return refuse("a weight has " + std::to_string(out.sizes.size()) + " axes.");
+    return {};
+  }
+
+  Result<void> weight(const program::Weight& item) {
+    EngineWeight out;
+    out.names = words(item.names());
+    TRY_VOID(type_of(item, out));
+    if (item.state() > static_cast<std::uint8_t>(EngineWeight::State::fixed))
+      return refuse("a weight has state number " + std::to_string(item.state()) + ".");
+    out.state = static_cast<EngineWeight::State>(item.state());
+    out.fixed_because = word(item.fixed_because());
+    out.checksum = item.checksum();
+    out.kept = item.kept();
+    engine_.recipes.weights.push_back(std::move(out));
+    return {};
+  }
+
+  Result<void> recipe_table(const program::RecipeTable& item) {
+    RecipeTable out;
+    TRY_VOID(type_of(item, out));
+    out.constant = item.constant();
+    engine_.recipes.tables.push_back(std::move(out));
+    return {};
+  }
+
+  Result<void> recipe_node(const program::RecipeNode& item) {
+    if (item.part() == nullptr) return refuse("an entry is missing.");
+    TRY(Part one, part(*item.part()));
+    engine_.recipes.nodes.push_back({std::move(one), integers(item.inputs()), {}});
+    return {};
+  }
+
+  Result<void> recipes(const program::Recipes& from) {
+    engine_.recipes.refittable = true;
+    TRY_VOID(each(from.weights(), [&](const program::Weight& item) { return weight(item); }));
+    TRY_VOID(each(from.tables(), [&](const program::RecipeTable& item) { return recipe_table(item); }));
+    return each(from.nodes(), [&](const program::RecipeNode& item) { return recipe_node(item); });
   }
 
   Result<void> check(const program::Check& item) {

@@ -38,10 +38,11 @@ class ProgramWriter {
     }
     const auto inputs = ports(engine.inputs);
     const auto outputs = ports(engine.outputs);
+    const auto recipe_list = engine.recipes.refittable ? recipes(engine.recipes) : Offset<program::Recipes>();
     out_.Finish(program::CreateProgram(out_, text(engine.model_name), text(engine.producer), text(engine.cluster),
                                        out_.CreateVector(symbols), inputs, outputs, out_.CreateVector(values),
                                        out_.CreateVector(constants), out_.CreateVector(blocks),
-                                       out_.CreateVector(checks), texts(engine.remarks)));
+                                       out_.CreateVector(checks), texts(engine.remarks), recipe_list));
     std::vector<std::byte> bytes(out_.GetSize());
     std::memcpy(bytes.data(), out_.GetBufferPointer(), bytes.size());
     return bytes;
@@ -74,7 +75,26 @@ class ProgramWriter {
     const Texts strides = alias ? sizes(item.alias.strides) : Texts();
     return program::CreateValue(out_, name, static_cast<std::uint8_t>(item.type.dtype), shape, layout,
                                 static_cast<std::uint8_t>(item.storage), item.constant, item.alias.value, offset,
-                                strides);
+                                strides, item.recipe);
+  }
+
+  Offset<program::Recipes> recipes(const Recipes& from) {
+    std::vector<Offset<program::Weight>> weights;
+    for (const EngineWeight& item : from.weights) {
+      weights.push_back(program::CreateWeight(out_, texts(item.names), static_cast<std::uint8_t>(item.dtype),
+                                              out_.CreateVector(item.sizes), static_cast<std::uint8_t>(item.state),
+                                              text(item.fixed_because), item.checksum, item.kept));
+    }
+    std::vector<Offset<program::RecipeTable>> tables;
+    for (const RecipeTable& item : from.tables) {
+      tables.push_back(program::CreateRecipeTable(out_, static_cast<std::uint8_t>(item.dtype),
+                                                  out_.CreateVector(item.sizes), item.constant));
+    }
+    std::vector<Offset<program::RecipeNode>> nodes;
+    for (const RecipeNode& item : from.nodes)
+      nodes.push_back(program::CreateRecipeNode(out_, part(item.part), integers(item.inputs)));
+    return program::CreateRecipes(out_, out_.CreateVector(weights), out_.CreateVector(tables),
+                                  out_.CreateVector(nodes));
   }
 
   Offset<program::Part> part(const Part& item) {

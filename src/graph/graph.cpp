@@ -13,7 +13,14 @@ Value* Node::anchor_input(std::size_t i) const {
   return inputs_[static_cast<std::size_t>(part.operands[i])];
 }
 
-const Tensor* Node::constant() const { return is("constant") ? &attributes().get<Tensor>("value") : nullptr; }
+const Tensor* Node::constant() const {
+  return is("constant") && attributes().get<std::string>("weight").empty() ? &attributes().get<Tensor>("value")
+                                                                           : nullptr;
+}
+
+const Tensor* Node::weight() const {
+  return is("constant") && constant() == nullptr ? &attributes().get<Tensor>("value") : nullptr;
+}
 
 std::vector<OperandInfo> operand_infos(const std::vector<Value*>& values) {
   std::vector<OperandInfo> infos(values.size());
@@ -156,8 +163,9 @@ Value* Graph::must_add(std::string_view op_name, Attributes attributes, std::vec
   return node.value()->output();
 }
 
-Value* Graph::add_constant(Tensor tensor, std::string_view node_name, Node* before) {
-  return must_add("constant", Attributes({{"value", std::move(tensor)}}), {}, node_name, before);
+Value* Graph::add_constant(Tensor tensor, std::string_view node_name, Node* before, std::string weight) {
+  return must_add("constant", Attributes({{"value", std::move(tensor)}, {"weight", std::move(weight)}}), {}, node_name,
+                  before);
 }
 
 namespace {

@@ -56,8 +56,10 @@ class Node {
   const std::vector<std::unique_ptr<Value>>& outputs() const { return outputs_; }
   Value* output(std::size_t i = 0) const { return outputs_[i].get(); }
   const std::vector<std::unique_ptr<Graph>>& regions() const { return regions_; }
-  // A constant node's tensor (op "constant"), else null.
+  // A constant node's tensor (op "constant"), else null. Also null for a weight that may be exchanged later.
   const Tensor* constant() const;
+  // The tensor of a constant that may be exchanged later (its attribute `weight` names it), else null.
+  const Tensor* weight() const;
 
  private:
   friend class Graph;
@@ -99,7 +101,7 @@ class Graph {
   // The same, for rewrites that are right by construction: CHECKs instead of an Error, and returns result 0.
   Value* must_add(std::string_view op_name, Attributes attributes, std::vector<Value*> inputs,
                   std::string_view node_name = {}, Node* before = nullptr);
-  Value* add_constant(Tensor tensor, std::string_view node_name = {}, Node* before = nullptr);
+  Value* add_constant(Tensor tensor, std::string_view node_name = {}, Node* before = nullptr, std::string weight = {});
   // Adds a fused node as it stands.
   Result<Node*> add_parts(std::vector<Part> parts, std::size_t anchor, std::vector<Value*> inputs,
                           std::string_view node_name = {}, Node* before = nullptr,

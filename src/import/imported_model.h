@@ -26,7 +26,26 @@ struct ImportOptions {
   // If set: filled while importing. What cannot be converted is then noted there and is no Error; the graph holds the
   // rest, and what nobody in it reads is an output.
   OperatorSurvey* survey = nullptr;
+  // The model's weights may be exchanged in the engine: its constants bear their names (attribute `weight`), unless
+  // their elements decide how the network is computed.
+  bool refittable = false;
 };
+
+// A tensor that the model names and carries: an initialiser of ONNX's main graph, a parameter or buffer of a module.
+struct ImportedWeight {
+  std::vector<std::string> names;  // several where the model has one tensor under several names
+  Tensor value;
+  bool used = false;        // anything reads it
+  bool is_literal = false;  // a number of the program that the exporter keeps among the weights
+  // Why it cannot be exchanged; empty: constants of the graph have the first name as their `weight`.
+  std::string fixed_because = {};
+};
+
+// Whether its elements can be hidden from passes: small integer tensors may decide sizes, so they cannot.
+bool may_be_exchanged(const Tensor& tensor);
+// Takes the name from the weights of the graph whose elements the import has looked at, and says so in `weights`.
+void fix_weights(Graph& graph, const std::set<std::string, std::less<>>& looked_at,
+                 std::vector<ImportedWeight>& weights);
 
 // A tensor of the model and what it became.
 struct ImportedTensor {
@@ -42,6 +61,7 @@ struct ImportedModel {
   std::int64_t opset = 0;
   std::vector<std::string> warnings;
   std::vector<ImportedTensor> tensors;  // in the order of their definition
+  std::vector<ImportedWeight> weights;  // ImportOptions::refittable: in the model's order
   bool complete = true;                 // false: a survey holds what is missing
 };
 

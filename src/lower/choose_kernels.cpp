@@ -30,7 +30,7 @@ ChosenStep chosen(const Draft& draft, const DraftStep& step) {
 
 Result<std::vector<ChosenStep>> choose_kernels(const Graph& graph, const Target& target, const LowerOptions& options) {
   CHECK(target.catalogue != nullptr);
-  TRY(Draft draft, make_draft(graph, target, options.likely));
+  TRY(Draft draft, make_draft(graph, target, options));
   TRY_VOID(settle(draft));
   TRY_VOID(place(draft));
   std::vector<ChosenStep> out;

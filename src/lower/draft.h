@@ -5,12 +5,15 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/engine.h"
 #include "graph/graph.h"
 #include "kernel/catalogue.h"
 #include "kernel/concrete.h"
+#include "lower/lower.h"
 #include "lower/view.h"
 
 namespace polyphase {
@@ -21,6 +24,7 @@ struct DraftValue {
   Layout layout;
   Storage storage = Storage::arena;  // of a root; alias is told by `parent`
   Tensor constant;                   // Storage::constant: in the layout's dense order
+  int recipe = -1;                   // Storage::constant: what of Draft::recipes it is; -1: it stays as it is
   int parent = -1;                   // the value it is a view of
   View view;                         // how
   std::vector<int> children;
@@ -69,6 +73,8 @@ struct Draft {
   std::vector<EnginePort> outputs;
   std::vector<DimCheck> checks;
   std::vector<std::string> remarks;
+  Recipes recipes;
+  std::vector<Tensor> leaves;  // of the recipes: weights, then tables
 
   DraftValue& value(int i) { return values[static_cast<std::size_t>(i)]; }
   const DraftValue& value(int i) const { return values[static_cast<std::size_t>(i)]; }
@@ -97,9 +103,18 @@ struct Draft {
   void remark(const DraftStep& step, std::string_view what);
 };
 
-// Numbers values and steps. `likely` completes `draft.likely`. Errors: unsupported (a size born in a region is used
-// outside of it).
-Result<Draft> make_draft(const Graph& graph, const Target& target, const DimBindings& likely);
+// Numbers values and steps. `options.likely` completes `draft.likely`. Errors: unsupported (a size born in a region is
+// used outside of it); what operators find in weights.
+Result<Draft> make_draft(const Graph& graph, const Target& target, const LowerOptions& options);
+
+// What follows from weights, of a graph and those in it.
+struct GraphRecipes {
+  Recipes recipes;
+  std::vector<Tensor> leaves;                    // weights, then tables
+  std::unordered_map<const Value*, int> values;  // by what computes it
+  std::unordered_set<const Node*> nodes;         // that are no steps
+};
+GraphRecipes recipes_of(const Graph& graph, const std::vector<NamedWeight>& weights);
 // Rows for every step; new steps where one is split or copies are needed. Errors: unsupported.
 Result<void> settle(Draft& draft);
 // Views, windows of concats, overwritten inputs.

@@ -1,9 +1,11 @@
 // emit: Draft → Engine: values numbered anew, constants kept raw or packed, equal bytes once.
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 
+#include "engine/file_header.h"
 #include "lower/draft.h"
 #include "lower/lower.h"
 
@@ -13,7 +15,13 @@ namespace {
 class Emitter {
  public:
   Emitter(const Draft& draft, const std::atomic<bool>* cancelled, Engine& engine)
-      : draft_(draft), cancelled_(cancelled), engine_(engine), numbers_(draft.values.size(), -1) {}
+      : draft_(draft),
+        cancelled_(cancelled),
+        engine_(engine),
+        numbers_(draft.values.size(), -1),
+        index_(draft.recipes) {
+    engine.recipes = draft.recipes;
+  }
 
   Result<void> emit() {
     for (const EnginePort& port : draft_.inputs) TRY_VOID(add_port(port, engine_.inputs));
@@ -30,7 +38,7 @@ class Emitter {
       }
     }
     for (const EnginePort& port : draft_.outputs) TRY_VOID(add_port(port, engine_.outputs));
-    return {};
+    return keep_leaves();
   }
 
  private:
@@ -47,6 +55,7 @@ class Emitter {
     const DraftValue& from = draft_.value(id);
     EngineValue value{
         .name = from.name, .type = from.type, .layout = from.layout, .storage = from.storage, .alias = {}};
+    value.recipe = from.recipe;
     if (from.parent >= 0) {
       const auto place = draft_.placement(id);
       CHECK(place.has_value());
@@ -64,7 +73,15 @@ class Emitter {
     TRY(const int value, number(root));
     EngineValue& own = engine_.values[static_cast<std::size_t>(value)];
     if (own.storage != Storage::constant || own.constant >= 0) return {};
-    const Tensor& tensor = draft_.value(root).constant;
+    const DraftValue& from = draft_.value(root);
+    if (from.recipe >= 0) meet({from.recipe});
+    const std::string source = from.recipe < 0 ? "" : std::to_string(from.recipe) + " " + from.layout.text();
+    TRY(own.constant, keep(from.name, from.constant, source));
+    return {};
+  }
+
+  // The elements of a dense tensor as they lie; `source` as of add_constant.
+  Result<int> keep(const std::string& name, const Tensor& tensor, const std::string& source) {
     const std::size_t bytes = static_cast<std::size_t>(tensor.view().element_count()) * size_bytes(tensor.dtype());
     // Weights are views of the model's file, which aligns nothing.
     const bool aligned = reinterpret_cast<std::uintptr_t>(tensor.view().data) % 64 == 0;
@@ -75,12 +92,17 @@ class Emitter {
       TRY(buffer, Buffer::allocate(bytes));
       if (bytes != 0) std::memcpy(buffer->data(), tensor.view().data, bytes);
     }
-    own.constant = add_constant({draft_.value(root).name, std::move(buffer), {}});
-    return {};
+    return add_constant({name, std::move(buffer), {}}, source);
   }
 
-  // Equal bytes of equal format are kept once.
-  int add_constant(EngineConstant constant) {
+  // Equal bytes of equal format are kept once. Not so where they follow from weights and would soon differ: there
+  // `source` says what they are, and the same sources are kept once; empty: no weight has a say in them.
+  int add_constant(EngineConstant constant, const std::string& source) {
+    if (!source.empty()) {
+      const auto [known, fresh] = by_source_.emplace(source, static_cast<int>(engine_.constants.size()));
+      if (fresh) engine_.constants.push_back(std::move(constant));
+      return known->second;
+    }
     const std::string_view bytes(reinterpret_cast<const char*>(constant.bytes->data()), constant.bytes->size_bytes());
     const std::size_t hash = std::hash<std::string_view>()(bytes) ^ std::hash<std::string>()(constant.format);
     const auto [first, last] = by_hash_.equal_range(hash);
@@ -143,8 +165,85 @@ class Emitter {
     const std::size_t size = packing.size_bytes(asked->desc, draft_.target);
     TRY(auto bytes, Buffer::allocate(size));
     packing.pack(asked->desc, draft_.target, views, bytes->data());
-    step.packed = add_constant({from.name, std::move(bytes), std::string(packing.format)});
+    const std::string source = source_of(from, packing.format, *asked, operands);
+    step.packed = add_constant({from.name, std::move(bytes), std::string(packing.format)}, source);
     packed = operands;
+    if (source.empty()) return {};
+    // To pack again takes all that goes into the pack.
+    std::vector<int> together;
+    for (const int operand : operands) {
+      if (!asked->desc.inputs[static_cast<std::size_t>(operand)].present) continue;
+      const int value = from.inputs[static_cast<std::size_t>(operand)];
+      const int recipe = draft_.value(draft_.root_of(value)).recipe;
+      if (recipe >= 0) {
+        together.push_back(recipe);
+      } else {
+        TRY_VOID(keep_raw(value));
+      }
+    }
+    meet(together);
+    return {};
+  }
+
+  // What decides the bytes of a pack that depends on weights; empty: none does.
+  std::string source_of(const DraftStep& step, std::string_view format, const Asked& asked,
+                        const std::vector<int>& operands) const {
+    const Part& anchor = asked.desc.anchor_part();
+    std::string out = std::string(format) + " " + step.rows.front().row->name.data() + " " + anchor.op->name + " " +
+                      print_attributes(anchor.attributes, &anchor.op->attributes);
+    bool depends = false;
+    for (const int operand : operands) {
+      const OperandDesc& desc = asked.desc.inputs[static_cast<std::size_t>(operand)];
+      out += " | ";
+      if (!desc.present) continue;
+      const int value = step.inputs[static_cast<std::size_t>(operand)];
+      const int root = draft_.root_of(value);
+      const int recipe = draft_.value(root).recipe;
+      depends = depends || recipe >= 0;
+      out += recipe >= 0 ? "recipe " + std::to_string(recipe) : "value " + std::to_string(root);
+      out += " " + desc.type.text() + " " + desc.layout.text() + " " + draft_.value(root).layout.text();
+      const auto place = draft_.placement(value);
+      out += " at " + place->offset.text();
+      for (const Dim& stride : place->strides) out += "," + stride.text();
+    }
+    return depends ? out : std::string();
+  }
+
+  // Weights that are needed for one and the same constant: where there are several, one may be given anew without the
+  // others, so their elements are kept.
+  void meet(const std::vector<int>& recipes) {
+    std::set<int> weights;
+    for (const int recipe : recipes) {
+      const std::vector<int> more = index_.weights_of(recipe);
+      weights.insert(more.begin(), more.end());
+    }
+    if (weights.size() > 1) kept_.insert(weights.begin(), weights.end());
+  }
+
+  Result<void> keep_leaves() {
+    Recipes& recipes = engine_.recipes;
+    for (std::size_t i = 0; i < recipes.leaf_count(); ++i) {
+      const bool is_weight = i < recipes.weights.size();
+      const Tensor& given = draft_.leaves[i];
+      const std::string source = std::to_string(i) + " " + Layout::row_major(given.view().rank).text();
+      if (is_weight && recipes.weights[i].state == EngineWeight::State::unused &&
+          !recipes.weights[i].fixed_because.empty()) {
+        recipes.weights[i].state = EngineWeight::State::fixed;
+        TRY(const Tensor elements, in_layout(given, Layout::row_major(given.view().rank)));
+        recipes.weights[i].checksum =
+            checksum_of({elements.view().data,
+                         static_cast<std::size_t>(elements.view().element_count()) * size_bytes(given.dtype())});
+        continue;
+      }
+      // Where a step reads it as it is, it is there already.
+      if (is_weight && kept_.count(static_cast<int>(i)) == 0 && by_source_.count(source) == 0) continue;
+      TRY(const Tensor elements, in_layout(given, Layout::row_major(given.view().rank)));
+      if (is_weight) {
+        TRY(recipes.weights[i].kept, keep(recipes.weights[i].names.front(), elements, source));
+      } else {
+        TRY(recipes.tables[i - recipes.weights.size()].constant, keep("table of recipes", elements, ""));
+      }
+    }
     return {};
   }
 
@@ -153,13 +252,16 @@ class Emitter {
   Engine& engine_;
   std::vector<int> numbers_;
   std::unordered_multimap<std::size_t, int> by_hash_;
+  std::unordered_map<std::string, int> by_source_;
+  const RecipeIndex index_;
+  std::set<int> kept_;  // weights whose elements are
 };
 
 }  // namespace
 
 Result<Engine> lower(const Graph& graph, const Target& target, const LowerOptions& options) {
   CHECK(target.catalogue != nullptr);
-  TRY(Draft draft, make_draft(graph, target, options.likely));
+  TRY(Draft draft, make_draft(graph, target, options));
   TRY_VOID(settle(draft));
   TRY_VOID(place(draft));
   Engine engine;

@@ -16,14 +16,27 @@
 
 namespace polyphase {
 
+// A tensor that the model names.
+struct NamedWeight {
+  std::vector<std::string> names;  // several: tied. The first is the attribute `weight` of its constants
+  Tensor value;
+  bool used = false;          // anything in the model reads it
+  std::string fixed_because;  // its elements have decided what the graph is; empty: constants bear its name
+};
+
 struct LowerOptions {
   std::string model_name;
   std::string producer;
   DimBindings likely;  // sizes that kernels are chosen for where they are symbolic; missing ones are guessed
   const std::atomic<bool>* cancelled = nullptr;  // set to true from elsewhere: no further weight is packed
+  // The engine keeps how its constants follow from these, so that they can be exchanged (runtime/refit.h). The same
+  // program comes out whatever their elements are.
+  bool refittable = false;
+  std::vector<NamedWeight> weights = {};  // all that the graph's constants name, and others of the model
 };
 
-// Errors: unsupported (an operator without kernel or reference loops), out_of_memory, cancelled.
+// Errors: unsupported (an operator without kernel or reference loops), out_of_memory, cancelled; refittable: what the
+// operators find in weights.
 Result<Engine> lower(const Graph& graph, const Target& target, const LowerOptions& options = {});
 
 // A step that lower would write, and what was decided about it.

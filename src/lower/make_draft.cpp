@@ -11,7 +11,7 @@ constexpr std::string_view view_operators[] = {"identity", "reshape", "transpose
 
 class Drafter {
  public:
-  explicit Drafter(Draft& draft) : draft_(draft) {}
+  Drafter(Draft& draft, const GraphRecipes& recipes) : draft_(draft), recipes_(recipes), index_(draft.recipes) {}
 
   Result<void> main(const Graph& graph) {
     draft_.blocks.emplace_back();
@@ -59,6 +59,8 @@ class Drafter {
     for (const auto& node : graph.nodes()) {
       if (const Tensor* constant = node->constant()) {
         TRY_VOID(add_constant(*node->output(), *constant));
+      } else if (node->weight() != nullptr || recipes_.nodes.count(node.get()) != 0) {
+        for (const auto& output : node->outputs()) TRY_VOID(add_computed(graph, *output));
       } else {
         TRY_VOID(add_node(*node, block));
       }
@@ -77,6 +79,18 @@ class Drafter {
       copy_elements(tensor.view(), own.constant.view());
     }
     numbers_[&value] = id;
+    return {};
+  }
+
+  // What follows from weights is computed here where a step or the caller reads it.
+  Result<void> add_computed(const Graph& graph, const Value& value) {
+    const bool is_read = std::any_of(value.users.begin(), value.users.end(),
+                                     [&](const Node* user) { return recipes_.nodes.count(user) == 0; });
+    if (!is_read && !graph.is_output(&value)) return {};
+    const int recipe = recipes_.values.at(&value);
+    TRY(const Tensor tensor, evaluate_recipe(index_, draft_.leaves, recipe));
+    TRY_VOID(add_constant(value, tensor));
+    draft_.value(numbers_.at(&value)).recipe = recipe;
     return {};
   }
 
@@ -224,6 +238,8 @@ class Drafter {
   }
 
   Draft& draft_;
+  const GraphRecipes& recipes_;
+  const RecipeIndex index_;
   std::unordered_map<const Value*, int> numbers_;
 };
 
@@ -243,15 +259,21 @@ void remove_unread(Draft& draft) {
 
 }  // namespace
 
-Result<Draft> make_draft(const Graph& graph, const Target& target, const DimBindings& likely) {
+Result<Draft> make_draft(const Graph& graph, const Target& target, const LowerOptions& options) {
   Draft draft(graph.registry(), target);
   graph.collect_symbols(draft.symbols);
   for (const DimCheck& check : graph.checks()) {
     check.left.collect_symbols(draft.symbols);
     check.right.collect_symbols(draft.symbols);
   }
-  draft.likely = likely_sizes(draft.symbols, likely);
-  TRY_VOID(Drafter(draft).main(graph));
+  draft.likely = likely_sizes(draft.symbols, options.likely);
+  GraphRecipes recipes;
+  if (options.refittable) {
+    recipes = recipes_of(graph, options.weights);
+    draft.recipes = recipes.recipes;
+    draft.leaves = std::move(recipes.leaves);
+  }
+  TRY_VOID(Drafter(draft, recipes).main(graph));
   remove_unread(draft);
   return draft;
 }

@@ -11,6 +11,7 @@ Result<std::vector<Type>> infer_constant(const InferContext& context) {
 }
 
 Contents constant_contents(const InferContext& context) {
+  if (!context.attributes().get<std::string>("weight").empty()) return std::nullopt;
   const TensorView& view = context.attributes().get<Tensor>("value").view();
   std::vector<Dim> out;
   for_each_index<1>(view.size_span(), {view.strides.data()}, [&](const std::array<std::int64_t, 1>& at) {
@@ -49,7 +50,11 @@ std::vector<OpDef> constant_operators() {
             .doc = "A tensor that is part of the model: weights, tables, literals.",
             .inputs = {},
             .outputs = {{"value", "the tensor"}},
-            .attributes = {{"value", AttributeKind::tensor, "the tensor, any dtype and shape"}},
+            .attributes = {{"value", AttributeKind::tensor, "the tensor, any dtype and shape"},
+                           {"weight", AttributeKind::word,
+                            "the name under which the elements may be exchanged later (Engine::refit): so no pass may "
+                            "look at them; empty: they stay as they are",
+                            Attribute(std::string())}},
             .infer = infer_constant,
             .reference = reference_constant,
             .contents = constant_contents},

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/constant_nodes.h"
 #include "kernel/concrete.h"
 #include "passes/describe.h"
 #include "passes/passes.h"
@@ -38,7 +39,7 @@ bool lies_the_same(const Shape& shape) {
 
 class Chooser {
  public:
-  Chooser(Graph& graph, const Target& target) : graph_(graph), target_(target) {
+  Chooser(Graph& graph, const Target& target) : graph_(graph), target_(target), on_weights_(nodes_on_weights(graph)) {
     std::map<std::string, DimRange, std::less<>> symbols;
     graph.collect_symbols(symbols);
     likely_ = likely_sizes(symbols);
@@ -59,7 +60,11 @@ class Chooser {
  private:
   // ---- what each node wants ----
 
-  static bool is_free(const Node& node) {
+  // Its result is there before any run, as a constant's is: lower computes it.
+  bool is_constant_node(const Node& node) const { return node.is("constant") || on_weights_.count(&node) != 0; }
+
+  bool is_free(const Node& node) const {
+    if (on_weights_.count(&node) != 0) return false;
     const LayoutRule rule = node.op().layout;
     if (!node.regions().empty() || node.anchors("constant") || node.anchors("dims") || node.inputs().empty())
       return false;
@@ -94,6 +99,7 @@ class Chooser {
 
   // The order in which a node needs operand i.
   Order needed(const Node& node, std::size_t i) const {
+    if (on_weights_.count(&node) != 0) return Order::row_major;
     if (is_mover(node)) return made(*node.input(i));
     if (reads_.count({&node, i}) != 0) return reads_.at({&node, i});
     return follows(node, i) ? order_.at(&node) : Order::row_major;
@@ -103,7 +109,7 @@ class Chooser {
   Order made(const Value& value) const {
     const Node* node = value.producer;
     if (node == nullptr || value.type.shape.rank() < 3) return Order::row_major;
-    if (node->is("constant")) return constant_order(value);
+    if (is_constant_node(*node)) return constant_order(value);
     if (writes_.count(node) != 0) return writes_.at(node);
     if (node->op().layout == LayoutRule::row_major) return Order::row_major;
     if (node->op().layout == LayoutRule::per_axis && value.type.shape.rank() != node->input(0)->type.shape.rank())
@@ -146,7 +152,7 @@ class Chooser {
 
   // A transpose whose result lies as its operand does is only another name for it.
   double moves_of(const Node& node) const {
-    if (!is_mover(node)) return 0;
+    if (!is_mover(node) || is_constant_node(node)) return 0;
     if (node.is("identity")) return cost_of(*node.output(), made(*node.input(0)), made(*node.output()));
     const Value& from = *node.input(0);
     const Value& to = *node.output();
@@ -191,7 +197,7 @@ class Chooser {
   void ask_rows() {
     if (target_.catalogue == nullptr) return;
     for (const auto& node : graph_.nodes()) {
-      if (node->op().layout != LayoutRule::spatial || node->output()->layout.is_set() ||
+      if (node->op().layout != LayoutRule::spatial || node->output()->layout.is_set() || is_constant_node(*node) ||
           cost_of_rows(*node).has_value())
         continue;
       order_[node.get()] = Order::row_major;
@@ -271,7 +277,7 @@ class Chooser {
     if (target_.catalogue == nullptr) return;
     for (const auto& owned : graph_.nodes()) {
       const Node& node = *owned;
-      if (node.op().layout != LayoutRule::spatial || node.outputs().size() != 1) continue;
+      if (node.op().layout != LayoutRule::spatial || node.outputs().size() != 1 || is_constant_node(node)) continue;
       for (std::size_t i = 0; i < node.inputs().size(); ++i) {
         if (!follows(node, i)) continue;
         const Value& value = *node.input(i);
@@ -351,6 +357,7 @@ class Chooser {
 
   Graph& graph_;
   const Target& target_;
+  const std::unordered_set<const Node*> on_weights_;
   DimBindings likely_;
   std::vector<const Node*> free_;
   std::unordered_map<const Node*, Order> order_;

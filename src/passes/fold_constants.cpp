@@ -7,49 +7,16 @@
 // And a small integer tensor whose elements are known as sizes becomes those sizes: `constant` where all are numbers,
 // `dims` (i64) where some are expressions.
 //
-// Condition: the results are not much larger than what they replace, so that a filled tensor of a gigabyte stays one
-// node, and the arithmetic stays within a bound.
+// Condition: FoldBudget takes it. What follows from weights that may be exchanged later stays as it is: lower computes
+// it, and remembers how.
 #include <algorithm>
 
+#include "graph/constant_nodes.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace polyphase {
 namespace {
-
-constexpr std::int64_t free_bytes = 1 << 20;       // results up to this size are always folded
-constexpr double most_operations = 4e9;            // for one graph: some seconds of reference loops
-constexpr std::int64_t most_growth = 256LL << 20;  // bytes by which one graph may grow
-
-double operations_of(const Node& node) {
-  const auto count = [](const Value* value) {
-    return value == nullptr ? 0.0 : static_cast<double>(value->type.shape.element_count().constant().value_or(0));
-  };
-  double all = 0;
-  for (const auto& output : node.outputs()) all += count(output.get());
-  for (const Value* input : node.inputs()) all += count(input);
-  const std::string& op = node.op().name;
-  if (op == "conv" || op == "conv_transpose") {
-    const Value* weight = node.anchor_input(1);
-    const Value* driver = op == "conv" ? node.output() : node.anchor_input(0);
-    if (weight == nullptr || driver == nullptr) return most_operations;
-    return all + count(driver) * count(weight) /
-                     std::max(1.0, static_cast<double>(weight->type.shape[0].constant().value_or(1)));
-  }
-  if (op == "matmul") {
-    const Value* left = node.anchor_input(0);
-    if (left == nullptr) return most_operations;
-    const Shape& shape = left->type.shape;
-    return all + count(node.output()) *
-                     static_cast<double>(shape.rank() == 0 ? 1 : shape[shape.rank() - 1].constant().value_or(1));
-  }
-  return all;
-}
-
-std::int64_t bytes_of(const Type& type) {
-  return type.shape.element_count().constant().value_or(INT64_MAX / 64) *
-         static_cast<std::int64_t>(size_bytes(type.dtype));
-}
 
 class Folder {
  public:
@@ -86,23 +53,15 @@ class Folder {
   }
 
   bool fold_values(Node* node) {
-    std::int64_t operand_bytes = 0;
     for (const Value* input : node->inputs()) {
-      if (input == nullptr) continue;
-      if (constant_of(input) == nullptr) return false;
-      operand_bytes += bytes_of(input->type);
+      if (input != nullptr && constant_of(input) == nullptr) return false;
     }
     if (node->inputs().empty()) return false;
-    std::int64_t result_bytes = 0;
-    for (const auto& output : node->outputs()) result_bytes += bytes_of(output->type);
-    const double operations = operations_of(*node);
-    const std::int64_t growth = result_bytes - operand_bytes;
-    if (result_bytes > free_bytes && growth > operand_bytes) return false;
-    if (operations_ + operations > most_operations || growth_ + growth > most_growth) return false;
+    const FoldCandidate candidate = fold_candidate(*node);
+    if (!budget_.takes(candidate)) return false;
     const auto results = evaluate(*node);
     if (!results.has_value()) return false;
-    operations_ += operations;
-    growth_ += growth;
+    budget_.spend(candidate);
     for (std::size_t i = 0; i < results->size(); ++i) {
       if (!(node->output(i)->type == (*results)[i].type())) return false;
     }
@@ -141,8 +100,7 @@ class Folder {
   }
 
   Graph& graph_;
-  double operations_ = 0;
-  std::int64_t growth_ = 0;
+  FoldBudget budget_;
 };
 
 }  // namespace

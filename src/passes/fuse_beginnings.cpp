@@ -51,7 +51,7 @@ bool fuse(Graph& graph, const Target& target) {
   for (Node* node : graph.node_list()) {
     if (!(node->anchors("conv") || node->anchors("conv_transpose")) || node->anchor() != 0) continue;
     const Value* data = node->anchor_input(0);
-    if (data == nullptr || data->producer == nullptr || !graph.has_one_user(data)) continue;
+    if (data == nullptr || is_constant(data) || data->producer == nullptr || !graph.has_one_user(data)) continue;
     if (!may_begin(*data->producer, *data)) continue;
     Rewrite rewrite(graph, node);
     Value* result = joined(rewrite, *data->producer, *node, data);

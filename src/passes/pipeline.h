@@ -20,8 +20,6 @@ struct Pass {
   std::string_view name;  // the function, its file, its test, its flag and its label in timings
   PassFunction run = nullptr;
   std::string_view why_here;  // one line: what it does and why at this place
-  // Looks at the values of constants; so an engine whose weights may be exchanged later must do without.
-  bool reads_values = false;
 };
 
 // In order; a name may stand several times.
@@ -41,7 +39,6 @@ struct PassOptions {
   std::vector<std::string> without;              // names to leave out
   std::vector<std::string> print_after;          // names, or "all": print the graph where such a pass changed it
   std::string stop_after;                        // the name after whose first run the pipeline ends; empty: at the end
-  bool refittable = false;                       // leaves out what reads values
   const std::atomic<bool>* cancelled = nullptr;  // set to true from elsewhere: no further pass runs
   std::function<void(std::string_view pass, std::string_view text)> print;  // takes what print_after asks for
   std::function<void(const PassReport&)> progress;                          // after each pass

@@ -12,24 +12,35 @@ const Tensor* constant_of(const Value* value) {
 
 namespace {
 
-bool is_constant_within(const Value* value, int depth) {
-  if (value == nullptr || value->producer == nullptr || depth == 0) return false;
-  const Node& node = *value->producer;
-  if (node.constant() != nullptr) return true;
-  if (!node.regions().empty() || node.inputs().empty()) return false;
+constexpr std::size_t most_nodes = 256;  // passes build short chains over constants; odd graphs shall not cost much
+
+bool follows_from_sizes(const Node& node) {
   for (const Part& part : node.parts()) {
     std::map<std::string, DimRange, std::less<>> symbols;
     part.attributes.collect_symbols(symbols);
-    if (!symbols.empty()) return false;
+    if (!symbols.empty()) return true;
   }
-  return std::all_of(node.inputs().begin(), node.inputs().end(),
-                     [&](const Value* input) { return input == nullptr || is_constant_within(input, depth - 1); });
+  return false;
 }
 
 }  // namespace
 
-// Passes build short chains over weights; the bound keeps odd graphs from costing exponential time.
-bool is_constant(const Value* value) { return is_constant_within(value, 24); }
+bool is_constant(const Value* value) {
+  if (value == nullptr || value->producer == nullptr) return false;
+  std::vector<const Node*> pending{value->producer};
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const Node& node = *pending[i];
+    if (node.is("constant")) continue;
+    if (!node.regions().empty() || node.inputs().empty() || i >= most_nodes || follows_from_sizes(node)) return false;
+    for (const Value* input : node.inputs()) {
+      if (input == nullptr) continue;
+      if (input->producer == nullptr) return false;
+      if (std::find(pending.begin(), pending.end(), input->producer) == pending.end())
+        pending.push_back(input->producer);
+    }
+  }
+  return true;
+}
 
 std::vector<double> elements_of(const Tensor& tensor) {
   std::vector<double> out;

@@ -20,7 +20,7 @@ bool in_every_graph(Graph& graph, F&& f) {
   return f(graph) || changed;
 }
 
-// The tensor of a value that a constant node gives; else null. Reads no elements.
+// The tensor of a value that a constant node gives; else null, also for weights that may be exchanged later.
 const Tensor* constant_of(const Value* value);
 // Follows from constants alone, through any number of nodes: the same at every run.
 bool is_constant(const Value* value);

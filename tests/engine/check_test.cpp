@@ -133,6 +133,57 @@ std::vector<Forgery> forgeries() {
   };
 }
 
+// The sample whose weights w follow from "up.weight" by a negation: constant 0 holds them, constant 2 a table.
+Engine refittable_sample(const Registry& registry) {
+  Engine e = sample_engine(registry);
+  e.constants.push_back({"table", Buffer::allocate(8).value(), {}});
+  e.values[1].recipe = 3;
+  Recipes& recipes = e.recipes;
+  recipes.refittable = true;
+  recipes.weights = {{.names = {"up.weight", "tied"}, .sizes = {2, 3, 2, 2}, .fixed_because = {}, .kept = 0},
+                     {.names = {"other"}, .sizes = {5}, .state = EngineWeight::State::unused, .fixed_because = {}}};
+  recipes.tables = {{.dtype = DType::f32, .sizes = {2}, .constant = 2}};
+  Part part;
+  part.op = &registry.at("neg");
+  part.operands = {0};
+  recipes.nodes.push_back({part, {0}, {}});
+  return e;
+}
+
+std::vector<Forgery> recipe_forgeries() {
+  return {
+      {"a nameless weight", [](Engine& e) { e.recipes.weights[0].names.clear(); }, "a weight has no name."},
+      {"one name twice", [](Engine& e) { e.recipes.weights[1].names = {"tied"}; },
+       "the weight 'tied' has no name of its own."},
+      {"a size below zero", [](Engine& e) { e.recipes.weights[1].sizes = {-1}; },
+       "weight 'other' has impossible sizes."},
+      {"sizes beyond the address space",
+       [](Engine& e) {
+         e.recipes.weights[1].sizes = {INT64_MAX, INT64_MAX};
+       },
+       "weight 'other' has impossible sizes."},
+      {"kept nowhere", [](Engine& e) { e.recipes.weights[0].kept = 3; }, "weight 'up.weight' names constant 3 of 3."},
+      {"kept packed", [](Engine& e) { e.recipes.weights[0].kept = 1; },
+       "weight 'up.weight' of type f32[2, 3, 2, 2] has 100 bytes."},
+      {"kept too short", [](Engine& e) { e.recipes.weights[0].kept = 2; },
+       "weight 'up.weight' of type f32[2, 3, 2, 2] has 8 bytes."},
+      {"a table of nothing", [](Engine& e) { e.recipes.tables[0].constant = -1; },
+       "a table of its recipes names constant -1 of 3."},
+      {"an operand of later", [](Engine& e) { e.recipes.nodes[0].inputs = {3}; },
+       "operator neg of a recipe has an operand that is not there before it."},
+      {"an operand of nothing", [](Engine& e) { e.recipes.nodes[0].inputs.clear(); },
+       "operator neg of a recipe has an operand that is not there before it."},
+      {"a running value", [](Engine& e) { e.recipes.nodes[0].part.operands = {Part::running}; },
+       "operator neg of a recipe has an operand that is not there before it."},
+      {"another type", [](Engine& e) { e.recipes.nodes[0].inputs = {2}; },
+       "value 'w' does not follow from its recipe."},
+      {"a recipe of nothing", [](Engine& e) { e.values[1].recipe = 4; }, "value 'w' does not follow from its recipe."},
+      {"a recipe of an input", [](Engine& e) { e.values[0].recipe = 0; }, "value 'x' does not follow from its recipe."},
+      {"a recipe of an engine without", [](Engine& e) { e.recipes = {}; },
+       "value 'w' does not follow from its recipe."},
+  };
+}
+
 class EngineCheck : public testing::Test {
  protected:
   Registry registry_ = Registry::built_in();
@@ -158,6 +209,29 @@ TEST_F(EngineCheck, ForgeriesAreRefusedBehindRightChecksums) {
     EXPECT_EQ(read.error().code, ErrorCode::corrupt);
   }
   std::filesystem::remove(path);
+}
+
+Result<Engine> read_back(const Engine& engine, const Registry& registry) {
+  const std::vector<std::byte> bytes = engine_bytes(engine);
+  const auto copy = Buffer::allocate(bytes.size()).value();
+  std::copy(bytes.begin(), bytes.end(), copy->data());
+  return read_engine_bytes(copy, "forged.ppe", registry);
+}
+
+TEST_F(EngineCheck, ForgedRecipesAreRefused) {
+  const auto read = read_back(refittable_sample(registry_), registry_);
+  ASSERT_TRUE(read.ok()) << read.error().text();
+  EXPECT_EQ(read->recipes.nodes[0].results, (std::vector<Type>{{DType::f32, Shape{2, 3, 2, 2}}}));
+  EXPECT_EQ(read->recipes.weights[0].names, (std::vector<std::string>{"up.weight", "tied"}));
+  for (const Forgery& forgery : recipe_forgeries()) {
+    Engine engine = refittable_sample(registry_);
+    forgery.change(engine);
+    const auto refused = read_back(engine, registry_);
+    ASSERT_FALSE(refused.ok()) << forgery.name;
+    EXPECT_EQ(refused.error().code, ErrorCode::corrupt) << forgery.name;
+    EXPECT_NE(refused.error().message.find(forgery.message), std::string::npos)
+        << forgery.name << ": " << refused.error().message;
+  }
 }
 
 TEST_F(EngineCheck, WindowsOutsideTheirBaseAreRefusedForTheSizesAtHand) {

@@ -8,6 +8,7 @@
 #include "backends/cpu/catalogue.h"
 #include "engine/file.h"
 #include "engine/file_header.h"
+#include "runtime/refit.h"
 #include "runtime/session.h"
 
 namespace polyphase {
@@ -39,6 +40,23 @@ void make_right(std::span<std::byte> bytes) {
   std::memset(bytes.data() + 24, 0, 8);
   const std::uint64_t sum = checksum_of(bytes.first(end));
   std::memcpy(bytes.data() + 24, &sum, sizeof(sum));
+}
+
+// Other weights, all zeros.
+void refit_all(const std::shared_ptr<const Engine>& engine, const Target& target) {
+  std::vector<Tensor> tensors;
+  std::vector<NewWeight> weights;
+  std::int64_t total = 0;
+  for (const EngineWeight& weight : engine->recipes.weights) {
+    const Type type = weight.type();
+    total += std::min<std::int64_t>(type.shape.element_count().constant().value_or(1 << 20), 1 << 20);
+    if (total > 65536) return;
+    auto tensor = Tensor::allocate(weight.dtype, weight.sizes);
+    if (!tensor.ok()) return;
+    tensors.push_back(*tensor);
+    weights.push_back({weight.names.front(), tensors.back().view()});
+  }
+  (void)refit(engine, target, weights, 1);
 }
 
 // Every symbol its least value, so that what can run is small.
@@ -77,10 +95,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   if (!buffer.ok()) return 0;
   std::memcpy((*buffer)->data(), bytes, size);
   make_right({(*buffer)->data(), size});
-  auto engine = read_engine_bytes(*buffer, "fuzz.ppe", registry);
-  if (!engine.ok()) return 0;
-  const auto program = make_program(std::make_shared<const Engine>(std::move(*engine)),
-                                    cpu::target_of(Cluster::scalar, true, catalogue));
+  auto read = read_engine_bytes(*buffer, "fuzz.ppe", registry);
+  if (!read.ok()) return 0;
+  const auto engine = std::make_shared<const Engine>(std::move(*read));
+  refit_all(engine, cpu::target_of(Cluster::scalar, engine->cluster == "portable", catalogue));
+  const auto program = make_program(engine, cpu::target_of(Cluster::scalar, true, catalogue));
   if (!program.ok()) return 0;
   Session session(*program, {.threads = 1, .memory_limit_bytes = std::uint64_t{64} << 20});
   run(session);

@@ -66,6 +66,14 @@ def models() -> None:
         write("onnx_model", name, hostile_models.CASES[name]().SerializeToString())
 
 
+def batch_norm() -> onnx.ModelProto:
+    """Folded, in an engine that takes other weights."""
+    node, weight = hostile_models.node, hostile_models.weight
+    statistics = [numpy_helper.from_array(np.ones(2, np.float32), name) for name in "smv"]
+    return hostile_models.model([node("ConvTranspose", "x,w", "c", strides=[2, 2]), node("BatchNormalization", "c,s,m,m,v")], [weight("w", 1, 2, 2, 2), *statistics],
+                                [hostile_models.info("x", (1, 1, 2, 2))])
+
+
 def engines(program: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder)
@@ -73,8 +81,11 @@ def engines(program: str) -> None:
         for name in ("branch_on_input", "norms", "half"):
             found[name] = path / f"{name}.onnx"
             onnx.save(legal_models()[name], found[name])
+        found["recipes"] = path / "recipes.onnx"
+        onnx.save(batch_norm(), found["recipes"])
         for name, model in found.items():
-            subprocess.run([program, "compile", model, "-o", path / "e.ppe", "--target", "portable"], check=True, stdout=subprocess.DEVNULL)
+            options = ["--refittable", "--target", "scalar"] if name == "recipes" else ["--target", "portable"]
+            subprocess.run([program, "compile", model, "-o", path / "e.ppe", *options], check=True, stdout=subprocess.DEVNULL)
             write("engine_file", name, (path / "e.ppe").read_bytes())
 
 

@@ -32,7 +32,11 @@ bool is_foldable(const Node& node) {
 }  // namespace
 
 // What needs no evaluation.
-std::optional<Tensor> FixedValues::known(const Value* value) const {
+std::optional<Tensor> FixedValues::known(const Value* value) {
+  if (value->producer != nullptr && value->producer->weight() != nullptr) {
+    weights_.insert(value->producer->attributes().get<std::string>("weight"));
+    return *value->producer->weight();
+  }
   if (value->producer != nullptr && value->producer->constant() != nullptr) return *value->producer->constant();
   if (!value->contents.has_value()) return std::nullopt;
   std::vector<std::int64_t> numbers;

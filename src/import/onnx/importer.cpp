@@ -9,6 +9,18 @@
 #include "wire/printable.h"
 
 namespace polyphase {
+namespace {
+
+// Names that PyTorch's exporters and optimisers give to what has none in the module: val_3, onnx::Mul_7,
+// /up/Constant_output_0. A scalar of such a name is a literal (0.5, an epsilon), no parameter.
+bool is_numbered_by_exporter(std::string_view name) {
+  const auto digits = name.find_last_not_of("0123456789") + 1;
+  if (digits == name.size()) return name.find("::") != std::string_view::npos;
+  return digits == 0 || name.substr(0, digits) == "val_" || name.find("::") != std::string_view::npos ||
+         name.find("Constant") != std::string_view::npos || name.find("onst_") != std::string_view::npos;
+}
+
+}  // namespace
 
 Result<ImportedModel> Importer::run() {
   ImportedModel imported;
@@ -17,6 +29,7 @@ Result<ImportedModel> Importer::run() {
   graph_ = std::make_unique<Graph>(registry_);
   const Body body{&opsets_, nullptr, {}};
   Scope scope{graph_.get(), &body, nullptr, {}};
+  main_scope_ = &scope;
   TRY_VOID(add_initializers(*model_.mutable_graph(), scope));
   TRY_VOID(add_inputs(scope));
   TRY_VOID(translate_graph(*model_.mutable_graph(), scope));
@@ -25,6 +38,9 @@ Result<ImportedModel> Importer::run() {
     if (!missing_.empty()) return missing_.error();
     TRY_VOID(add_outputs(scope));
   }
+  for (ImportedWeight& weight : weights_) weight.used = used_weights_.count(weight.names.front()) != 0;
+  if (options_.refittable) fix_weights(*graph_, fixed_.weights(), weights_);
+  imported.weights = std::move(weights_);
   imported.graph = std::move(graph_);
   imported.tensors = std::move(named_);
   imported.warnings = std::move(warnings_);
@@ -68,6 +84,12 @@ Result<void> Importer::add_initializers(onnx::GraphProto& graph, Scope& scope) {
     Meaning meaning;
     if (tensor.ok()) {
       meaning.tensor = std::move(tensor).value();
+      // Those of subgraphs share no name space, so nobody could say which is meant.
+      if (options_.refittable && &graph == model_.mutable_graph()) {
+        const bool is_literal = meaning.tensor->view().rank == 0 && is_numbered_by_exporter(name);
+        if (!is_literal && may_be_exchanged(*meaning.tensor)) meaning.weight = name;
+        weights_.push_back({.names = {name}, .value = *meaning.tensor, .is_literal = is_literal});
+      }
     } else {
       Error error = std::move(tensor).error().within(std::string("in ") + kind + " " + wire::quoted_name(name));
       if (error.code != ErrorCode::unsupported) return error;

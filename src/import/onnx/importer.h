@@ -148,9 +148,12 @@ class Importer {
   std::unordered_map<const Value*, Value*> bound_;
   std::vector<std::string> warnings_;
   std::vector<ImportedTensor> named_;
-  std::vector<std::unique_ptr<Graph>> discarded_;  // tries: others remember values of theirs by address
-  int depth_ = 0;                                  // bodies inside one another
-  std::int64_t held_in_sequences_ = 0;             // entries of all lists made so far
+  const Scope* main_scope_ = nullptr;
+  std::vector<ImportedWeight> weights_;
+  std::set<std::string, std::less<>> used_weights_;  // names of the main graph that anything looked up
+  std::vector<std::unique_ptr<Graph>> discarded_;    // tries: others remember values of theirs by address
+  int depth_ = 0;                                    // bodies inside one another
+  std::int64_t held_in_sequences_ = 0;               // entries of all lists made so far
 };
 
 }  // namespace polyphase

@@ -32,6 +32,7 @@ using Opsets = std::map<std::string, std::int64_t, std::less<>>;
 struct Meaning {
   Value* value = nullptr;  // null while an initialiser waits for its first use, and for an absent optional operand
   std::optional<Tensor> tensor;                         // an initialiser
+  std::string weight = {};                              // its name, if it may be exchanged in the engine
   std::shared_ptr<Error> problem;                       // an initialiser that we cannot store: told only if it is used
   bool missing = false;                                 // the result of an operator that we lack
   std::shared_ptr<const std::vector<Value*>> sequence;  // of known length; then there is no value

@@ -73,6 +73,10 @@ Result<std::vector<Capture>> Importer::captures_of(const std::vector<std::string
     if (value != nullptr && value->producer != nullptr && value->producer->constant() != nullptr) {
       capture.meaning = {};
       capture.meaning.tensor = *value->producer->constant();
+    } else if (value != nullptr && value->producer != nullptr && value->producer->weight() != nullptr) {
+      capture.meaning = {};
+      capture.meaning.tensor = *value->producer->weight();
+      capture.meaning.weight = value->producer->attributes().get<std::string>("weight");
     } else if (value != nullptr) {
       const bool is_sizes =
           value->contents.has_value() && value->type.dtype == DType::i64 && value->type.shape.rank() <= 1;

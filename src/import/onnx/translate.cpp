@@ -55,7 +55,9 @@ Result<void> Importer::define(std::string_view name, Meaning meaning, Scope& sco
 Result<Meaning*> Importer::look_up(std::string_view name, Scope& scope) {
   for (Scope* at = &scope; at != nullptr; at = at->outer) {
     const auto found = at->names.find(name);
-    if (found != at->names.end()) return &found->second;
+    if (found == at->names.end()) continue;
+    if (options_.refittable && at == main_scope_) used_weights_.emplace(name);
+    return &found->second;
   }
   return broken_rule(
       "the value " + wire::quoted_name(name) + " is used, but no input, initializer or earlier node gives it.",
@@ -74,7 +76,7 @@ Result<Value*> Importer::value_of(std::string_view name, Scope& scope, bool& mis
                        "; here it must be a tensor.",
                    "Take the tensors out of it (SequenceAt), or return them one by one.");
   if (meaning->value == nullptr && meaning->tensor.has_value()) {
-    meaning->value = scope.graph->add_constant(*meaning->tensor, wire::printable(name, 200));
+    meaning->value = scope.graph->add_constant(*meaning->tensor, wire::printable(name, 200), nullptr, meaning->weight);
   }
   return meaning->value;
 }

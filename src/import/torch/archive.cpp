@@ -186,4 +186,14 @@ Result<Tensor> ProgramArchive::tensor(const std::string& target) {
   return tensor_in_storage(bytes, layout, shown);
 }
 
+std::string ProgramArchive::place_of(const std::string& target) const {
+  const ProgramPayload& payload = payloads_.at(target);
+  std::string out = payload.path_name + " " + std::to_string(payload.tensor.scalar_type);
+  const auto add = [&](const ProgramNumber& number) { out += " " + std::to_string(number.number.value_or(-1)); };
+  for (const ProgramNumber& size : payload.tensor.sizes) add(size);
+  for (const ProgramNumber& stride : payload.tensor.strides) add(stride);
+  add(payload.tensor.storage_offset);
+  return out;
+}
+
 }  // namespace polyphase

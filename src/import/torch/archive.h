@@ -34,6 +34,9 @@ class ProgramArchive {
   Result<TorchProgram> program() const;
   // A parameter, buffer or constant by its name in the module. Tensors that share a storage share its bytes.
   Result<Tensor> tensor(const std::string& target);
+  bool has_tensor(const std::string& target) const { return payloads_.count(target) != 0; }
+  // Where its elements lie and how: equal of tensors that are one under several names (tied weights).
+  std::string place_of(const std::string& target) const;
 
  private:
   ProgramArchive(wire::ZipArchive archive, std::string root, std::string name)

@@ -16,6 +16,7 @@ Result<ImportedModel> ProgramImporter::run() {
   main_.graph = graph_.get();
   TRY_VOID(add_inputs());
   first_own_storage_ = storages_;
+  if (options_.refittable) TRY_VOID(list_weights());
   TRY_VOID(check_options());
   note_last_uses(program_.graph, main_);
   TRY_VOID(translate(program_.graph));
@@ -28,6 +29,8 @@ Result<ImportedModel> ProgramImporter::run() {
     if (!missing_.empty()) return missing_error();
     TRY_VOID(add_outputs());
   }
+  if (options_.refittable) fix_weights(*graph_, {}, exchangeable_);
+  imported.weights = std::move(exchangeable_);
   imported.graph = std::move(graph_);
   imported.warnings = std::move(warnings_);
   imported.tensors = std::move(tensors_);
@@ -204,6 +207,31 @@ Result<void> ProgramImporter::add_inputs() {
     }
   }
   return {};
+}
+
+// Parameters and buffers; tied ones lie at one place. What we cannot store is told when it is used.
+Result<void> ProgramImporter::list_weights() {
+  std::map<std::string, std::size_t> by_place;
+  for (const ProgramInput& input : program_.inputs) {
+    using Kind = ProgramInput::Kind;
+    if (input.kind != Kind::parameter && input.kind != Kind::buffer) continue;
+    if (!archive_.has_tensor(input.target)) continue;
+    auto tensor = archive_.tensor(input.target);
+    if (!tensor.ok()) continue;
+    const auto [found, fresh] = by_place.emplace(archive_.place_of(input.target), exchangeable_.size());
+    if (fresh) exchangeable_.push_back({.names = {}, .value = std::move(tensor).value()});
+    if (!exchangeable_at_.emplace(input.target, found->second).second) continue;
+    exchangeable_[found->second].names.push_back(input.target);
+  }
+  return {};
+}
+
+std::string ProgramImporter::weight_in_use(const std::string& target) {
+  const auto found = exchangeable_at_.find(target);
+  if (found == exchangeable_at_.end()) return {};
+  ImportedWeight& weight = exchangeable_[found->second];
+  weight.used = true;
+  return may_be_exchanged(weight.value) ? weight.names.front() : std::string();
 }
 
 Result<void> ProgramImporter::check_options() const {

@@ -65,6 +65,9 @@ class ProgramImporter {
   Result<void> check_options() const;
   Result<void> add_guards();
   Result<void> add_outputs();
+  Result<void> list_weights();
+  // The name under which the weight may be exchanged in the engine; empty: it may not.
+  std::string weight_in_use(const std::string& target);
   Result<void> refuse_changes() const;
   Result<Dim> meaning_of_symbol(std::string_view symbol);
   DimRange range_of(std::string_view symbol) const;
@@ -149,6 +152,8 @@ class ProgramImporter {
   std::map<std::string, MissingOperator, std::less<>> missing_;
   std::vector<std::string> warnings_;
   std::vector<ImportedTensor> tensors_;
+  std::vector<ImportedWeight> exchangeable_;
+  std::map<std::string, std::size_t, std::less<>> exchangeable_at_;  // by each name
 };
 
 }  // namespace polyphase

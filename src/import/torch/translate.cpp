@@ -98,7 +98,9 @@ Result<Value*> ProgramImporter::value_of(const std::string& name, bool& missing)
     Value*& weight = weights_[{scope_->graph, meaning.weight}];  // tied: several names, one weight
     if (weight == nullptr) {
       TRY(Tensor tensor, archive_.tensor(meaning.weight));
-      weight = scope_->graph->add_constant(std::move(tensor), wire::printable(meaning.weight, 200));
+      std::string exchangeable = weight_in_use(meaning.weight);
+      weight = scope_->graph->add_constant(std::move(tensor), wire::printable(meaning.weight, 200), nullptr,
+                                           std::move(exchangeable));
       tensors_.push_back({meaning.weight, scope_->graph->name, weight->name});
     }
     meaning.value = weight;

@@ -26,18 +26,23 @@ struct Packer {
   // One vector panel's row of columns [column, column + count) for one tap and input channel.
   void row(int64_t group, int64_t c, int64_t column_group, int64_t column, int64_t count, const int64_t (&tap)[3],
            float* to) const {
-    for (int64_t i = 0; i < count; ++i) {
+    const int64_t step = shape.transposed ? strides.second : strides.first;
+    const int64_t there = std::clamp<int64_t>(format.columns - column, 0, count);
+    int64_t run = 0;  // output channels of one phase
+    for (int64_t i = 0; i < there; i += run) {
       const int64_t n = column + i;
-      if (n >= format.columns) {
-        to[i] = 0;
-        continue;
-      }
       const int64_t o = n % shape.out_channels;
       const int64_t phase = format.stacked ? n / shape.out_channels : column_group;
+      run = std::min(there - i, shape.out_channels - o);
       const int64_t index[3] = {tap[0], tap[1], format.stacked ? tap[2] + phase : tap[2]};
       const float* from = at(group, c, o, index);
-      to[i] = from == nullptr ? 0 : *from;
+      if (from == nullptr) {
+        std::fill_n(to + i, run, 0.0F);
+      } else {
+        for (int64_t k = 0; k < run; ++k) to[i + k] = from[k * step];
+      }
     }
+    std::fill(to + there, to + count, 0.0F);
   }
 
   float* column_group(int64_t group, const AxisTaps& d, const AxisTaps& h, int64_t r, float* to) const {
