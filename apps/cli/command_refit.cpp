@@ -1,5 +1,6 @@
 // polyphase refit: an engine file with other weights, without the model and without a compilation.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include <algorithm>
 #include <chrono>
