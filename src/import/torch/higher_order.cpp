@@ -230,6 +230,9 @@ Result<ProgramMeanings> ProgramImporter::captured(const ProgramMeanings& given, 
     inner.storage = outer.storage;
     if (value->producer != nullptr && value->producer->constant() != nullptr) {
       inner.value = region.add_constant(*value->producer->constant(), value->name);
+    } else if (value->producer != nullptr && value->producer->weight() != nullptr) {
+      inner.value = region.add_constant(*value->producer->weight(), value->name, nullptr,
+                                        value->producer->attributes().get<std::string>("weight"));
     } else if (value->contents.has_value() && value->type.dtype == DType::i64 && value->type.shape.rank() <= 1) {
       Emitter emitter(region, value->name);
       inner.value = emitter.sizes_as_data(*value->contents, value->type.shape.rank() == 0);

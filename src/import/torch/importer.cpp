@@ -29,7 +29,7 @@ Result<ImportedModel> ProgramImporter::run() {
     if (!missing_.empty()) return missing_error();
     TRY_VOID(add_outputs());
   }
-  if (options_.refittable) fix_weights(*graph_, {}, exchangeable_);
+  if (options_.refittable) fix_weights(*graph_, fixed_.weights(), exchangeable_);
   imported.weights = std::move(exchangeable_);
   imported.graph = std::move(graph_);
   imported.warnings = std::move(warnings_);
