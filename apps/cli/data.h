@@ -9,7 +9,7 @@
 #include "io/npz.h"
 #include "polyphase/polyphase.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): that of the library
 class App;
 }
 

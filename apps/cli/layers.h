@@ -6,7 +6,7 @@
 #include "cli/data.h"
 #include "cli/network.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): that of the library
 class App;
 class Option;
 }  // namespace CLI

@@ -7,7 +7,7 @@
 #include "cli/sizes.h"
 #include "polyphase/polyphase.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): that of the library
 class App;
 class Option;
 }  // namespace CLI

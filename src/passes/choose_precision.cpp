@@ -19,8 +19,6 @@
 namespace polyphase {
 namespace {
 
-bool is_narrow(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
-
 bool has_narrow(const Node& node) {
   const auto narrow = [](const Value* value) { return value != nullptr && is_narrow(value->type.dtype); };
   return std::any_of(node.inputs().begin(), node.inputs().end(), narrow) ||

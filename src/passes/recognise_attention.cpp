@@ -22,8 +22,6 @@ namespace {
 
 using Order = std::vector<std::int64_t>;
 
-bool is_narrow(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
-
 // The size of an axis, counted from behind.
 const Dim& size_of(const Value& value, int back) { return value.type.shape[value.type.shape.rank() - back]; }
 

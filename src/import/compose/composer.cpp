@@ -70,6 +70,11 @@ Value* Composer::truncate(Value* value) {
   return where(below, op("ceil", {value}), op("floor", {value}));
 }
 
+Value* Composer::scaled(Value* value, double factor) {
+  if (factor == 1 || is_float(dtype(value))) return mul(value, factor);
+  return cast(mul(cast(value, DType::i64), factor), dtype(value));
+}
+
 Value* Composer::reduce(std::string_view op_name, Value* value, Integers axes, bool keep) {
   if (axes.empty()) return value;
   return op(op_name, {value}, Attributes({{"axes", std::move(axes)}, {"keep", keep}}));
@@ -79,6 +84,8 @@ Value* Composer::reshape(Value* value, Sizes shape) {
   if (!ok() || value->type.shape == Shape(shape)) return value;
   return op("reshape", {value}, Attributes({{"shape", std::move(shape)}}));
 }
+
+Value* Composer::as_line(Value* value) { return rank(value) == 0 ? reshape(value, {Dim(1)}) : value; }
 
 Value* Composer::expand(Value* value, Sizes shape) {
   if (!ok() || value->type.shape == Shape(shape)) return value;

@@ -46,6 +46,8 @@ class Composer {
   Value* div(Value* a, Value* b) { return op("div", {a, b}); }
   Value* add(Value* a, double b) { return op("add", {a, number(b, dtype(a))}); }
   Value* mul(Value* a, double b) { return b == 1 ? a : op("mul", {a, number(b, dtype(a))}); }
+  // factor·value; of integers by a whole number, which may lie outside of their type: products wrap around.
+  Value* scaled(Value* value, double factor);
   Value* where(Value* condition, Value* yes, Value* no) { return op("where", {condition, yes, no}); }
   Value* matmul(Value* a, Value* b) { return op("matmul", {a, b}); }
   Value* cast(Value* value, DType to);  // the value itself if it has that type
@@ -54,6 +56,7 @@ class Composer {
   Value* reduce(std::string_view op_name, Value* value, Integers axes, bool keep);
 
   Value* reshape(Value* value, Sizes shape);  // the value itself if it has that shape
+  Value* as_line(Value* value);               // a single number as a line of one element; others as they are
   Value* expand(Value* value, Sizes shape);
   Value* transpose(Value* value, Integers order);
   Value* swap_last(Value* value);  // the last two axes

@@ -162,7 +162,7 @@ Result<Values> convert_prelu(AtenNode& node) {
     shape[0] = c.size(slope, 0);
     slope = c.reshape(slope, std::move(shape));
   }
-  return c.results({c.op("prelu", {x, slope})});
+  return c.results({c.reshape(c.op("prelu", {x, slope}), c.sizes(x))});
 }
 
 Value* bounded(Composer& c, Value* x, double low, double high) {

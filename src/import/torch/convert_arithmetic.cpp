@@ -5,20 +5,17 @@
 namespace polyphase {
 namespace {
 
-// Of bools the product is `and`, the sum and the maximum `or`.
-std::string_view of_bools(std::string_view name) { return name == "mul" || name == "min" ? "and" : "or"; }
+// An operator that is defined on numbers, of bools: on 0 and 1, the result a bool again (1 + 1 is true).
+Value* of_numbers(Composer& c, const char* name, Value* x, Value* y) {
+  if (c.dtype(x) != DType::boolean) return c.op(name, {x, y});
+  return c.cast(c.op(name, {c.cast(x, DType::u8), c.cast(y, DType::u8)}), DType::boolean);
+}
 
 template <const char* name>
 Result<Values> convert_binary(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
-  return c.results({c.op(dtype == DType::boolean ? of_bools(name) : name,
-                         {node.tensor_as("self", dtype), node.tensor_as("other", dtype)})});
-}
-
-Value* scaled(AtenNode& node, Composer& c, Value* value) {
-  const double alpha = node.real("alpha");
-  return alpha == 1 ? value : c.mul(value, alpha);
+  return c.results({of_numbers(c, name, node.tensor_as("self", dtype), node.tensor_as("other", dtype))});
 }
 
 // self ± alpha·other
@@ -27,15 +24,17 @@ Result<Values> convert_scaled(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
   Value* const self = node.tensor_as("self", dtype);
-  if (dtype == DType::boolean && name == std::string_view("add"))
-    return c.results({c.op("or", {self, node.tensor_as("other", dtype)})});
-  return c.results({c.op(name, {self, scaled(node, c, node.tensor_as("other", dtype))})});
+  if (dtype == DType::boolean) {
+    const bool counts = node.real("alpha") != 0;
+    return c.results({counts ? of_numbers(c, name, self, node.tensor_as("other", dtype)) : self});
+  }
+  return c.results({c.op(name, {self, c.scaled(node.tensor_as("other", dtype), node.real("alpha"))})});
 }
 
 Result<Values> convert_rsub(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
-  Value* const self = scaled(node, c, node.tensor_as("self", dtype));
+  Value* const self = c.scaled(node.tensor_as("self", dtype), node.real("alpha"));
   return c.results({c.sub(node.tensor_as("other", dtype), self)});
 }
 
@@ -103,7 +102,7 @@ template <const char* name, bool negated>
 Result<Values> convert_comparison(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
-  Value* const found = c.op(name, {node.tensor_as("self", dtype), node.tensor_as("other", dtype)});
+  Value* const found = of_numbers(c, name, node.tensor_as("self", dtype), node.tensor_as("other", dtype));
   return c.results({negated ? c.op("not", {found}) : found});
 }
 

@@ -64,12 +64,13 @@ Result<Values> convert_masked_select(AtenNode& node) {
 // The k-th true element takes the k-th of `source`.
 Result<Values> convert_masked_scatter(AtenNode& node) {
   Composer c(node);
-  Value* const self = node.tensor("self");
+  Value* const mask_given = c.cast(node.tensor("mask"), DType::boolean);
+  Value* const self = c.where(mask_given, node.tensor("self"), node.tensor("self"));  // of the shape of both
   Value* const source = node.tensor("source");
   const Sizes sizes = c.sizes(self);
   Dim count = 1;
   for (const Dim& size : sizes) count *= size;
-  Value* const mask = c.reshape(c.expand(c.cast(node.tensor("mask"), DType::boolean), sizes), {count});
+  Value* const mask = c.reshape(c.expand(mask_given, sizes), {count});
   Value* const places = c.op("cum_sum", {c.cast(mask, DType::i64)}, Attributes({{"axis", Dim(0)}}));
   Value* const index = c.op("max", {c.add(places, -1), c.number(0, DType::i64)});
   const Dim given = source->type.shape.element_count();

@@ -47,6 +47,31 @@ Value* four_axes(Composer& c, Value* x) {
   return c.reshape(x, {images, c.size(x, -3), c.size(x, -2), c.size(x, -1)});
 }
 
+// The sizes before the last two axes that all of these have in common: an axis of one element serves any number.
+Sizes common_leading(Composer& c, const Values& operands) {
+  Sizes common;
+  for (const Value* operand : operands) {
+    const int leading = c.rank(operand) - 2;
+    while (static_cast<int>(common.size()) < leading) common.insert(common.begin(), Dim(1));
+    for (int i = 0; i < leading; ++i) {
+      Dim& size = common[common.size() - static_cast<std::size_t>(leading - i)];
+      if (size == 1) size = c.size(operand, i);
+    }
+  }
+  return common;
+}
+
+// With axes of one element repeated to `leading`; the last of these, the heads, only if `heads`.
+Value* spread(Composer& c, Value* x, const Sizes& leading, bool heads) {
+  const int axes = c.rank(x) - 2;
+  Sizes sizes = c.sizes(x);
+  for (int i = 0; i < (heads ? axes : axes - 1); ++i) {
+    if (sizes[static_cast<std::size_t>(i)] == 1)
+      sizes[static_cast<std::size_t>(i)] = leading[leading.size() - static_cast<std::size_t>(axes - i)];
+  }
+  return c.expand(x, std::move(sizes));
+}
+
 // True hides nothing, false hides the key; numbers are added.
 Value* bias_of(AtenNode& node, Composer& c, DType dtype) {
   if (!node.has("attn_mask")) return nullptr;
@@ -71,12 +96,21 @@ Result<Values> convert_attention(AtenNode& node) {
     scale = 1 / std::sqrt(static_cast<double>(*width));
   }
   Value* const bias = bias_of(node, c, c.dtype(query));
+  const Sizes leading = common_leading(c, {query, node.tensor("key"), node.tensor("value")});
+  // The operator itself repeats the heads of the keys and values.
+  const bool repeats = c.rank(node.tensor("key")) > 2 && c.rank(node.tensor("value")) > 2 &&
+                       c.size(node.tensor("key"), -3) == c.size(node.tensor("value"), -3);
+  const auto operand = [&](const char* parameter) {
+    const bool heads = !repeats || std::string_view(parameter) == "query";
+    return four_axes(c, spread(c, node.tensor(parameter), leading, heads));
+  };
   // Rows of which every key is hidden give 0, as in torch's _safe_softmax.
-  Value* const y = c.with_optional(
-      "attention", {four_axes(c, query), four_axes(c, node.tensor("key")), four_axes(c, node.tensor("value")), bias},
-      Attributes({{"scale", scale}, {"causal", node.flag("is_causal")}, {"guarded", bias != nullptr}}));
-  Sizes sizes = c.sizes(query);
-  if (c.ok()) sizes.back() = c.size(node.tensor("value"), -1);
+  Value* const y =
+      c.with_optional("attention", {operand("query"), operand("key"), operand("value"), bias},
+                      Attributes({{"scale", scale}, {"causal", node.flag("is_causal")}, {"guarded", bias != nullptr}}));
+  Sizes sizes = leading;
+  sizes.push_back(c.size(query, -2));
+  sizes.push_back(c.size(node.tensor("value"), -1));
   return c.results({c.reshape(y, std::move(sizes))});
 }
 

@@ -9,10 +9,26 @@ namespace {
 
 using Sizes = Composer::Sizes;
 
-// Beside the result stand statistics that only training reads.
-Result<Values> with_statistics(const Composer& c, Value* value) {
-  TRY(Value * result, c.result(value));
-  return Values{result, nullptr, nullptr};
+// Beside the result stand the statistics: the mean and 1/sqrt(variance + epsilon) over `axes` of x, in `shape`.
+Result<Values> with_statistics(AtenNode& node, Composer& c, Value* result, Value* x, const Composer::Integers& axes,
+                               Sizes shape) {
+  const DType dtype = is_narrow(c.dtype(x)) ? DType::f32 : c.dtype(x);
+  Value* const precise = c.cast(x, dtype);
+  Value* const mean = c.reduce("reduce_mean", precise, axes, true);
+  Value* const variance = c.reduce("reduce_mean", c.op("square", {c.sub(precise, mean)}), axes, true);
+  Value* const root = c.op("sqrt", {c.add(variance, node.real("eps"))});
+  Value* const inverse = c.div(c.number(1, dtype), root);
+  return c.results({result, c.cast(c.reshape(mean, shape), node.result_dtype(1).value_or(dtype)),
+                    c.cast(c.reshape(inverse, shape), node.result_dtype(2).value_or(dtype))});
+}
+
+// Of given statistics PyTorch returns none, as tensors without elements.
+Result<Values> without_statistics(AtenNode& node, Composer& c, Value* result) {
+  const auto none = [&](std::size_t i) {
+    return node.constant(
+        Tensor::from_values(node.result_dtype(i).value_or(DType::f32), std::vector<std::int64_t>{0}, {}));
+  };
+  return c.results({result, none(1), none(2)});
 }
 
 Error in_training(const char* what) {
@@ -22,6 +38,10 @@ Error in_training(const char* what) {
 
 Value* by_statistics(AtenNode& node, Composer& c) {
   Value* const x = node.tensor("input");
+  if (c.rank(x) < 2) {
+    c.refuse(lacking("batch_norm of an operand without an axis of channels.", "Give the operand two axes or more."));
+    return nullptr;
+  }
   const DType dtype = c.dtype(x);
   const auto per_channel = [&](const char* parameter, double otherwise) {
     return node.has(parameter) ? node.tensor(parameter) : c.expand(c.number(otherwise, dtype), {c.size(x, 1)});
@@ -32,35 +52,9 @@ Value* by_statistics(AtenNode& node, Composer& c) {
       Attributes({{"epsilon", node.real("eps")}}));
 }
 
-Result<Values> convert_batch_norm(AtenNode& node) {
-  if (node.flag("training") || !node.has("running_mean") || !node.has("running_var")) return in_training("batch_norm");
-  Composer c(node);
-  return c.results({by_statistics(node, c)});
-}
-
-Result<Values> convert_native_batch_norm(AtenNode& node) {
-  if (node.flag("training") || !node.has("running_mean") || !node.has("running_var")) return in_training("batch_norm");
-  Composer c(node);
-  return with_statistics(c, by_statistics(node, c));
-}
-
-Result<Values> convert_batch_norm_inference(AtenNode& node) {
-  Composer c(node);
-  return with_statistics(c, by_statistics(node, c));
-}
-
-Result<Values> convert_instance_norm(AtenNode& node) {
-  Composer c(node);
-  if (!node.flag("use_input_stats")) return c.results({by_statistics(node, c)});
-  return c.results({c.with_optional("instance_norm", {node.tensor("input"), node.tensor("weight"), node.tensor("bias")},
-                                    Attributes({{"epsilon", node.real("eps")}}))});
-}
-
 // By the operand's own statistics over the batch as well.
-Result<Values> convert_batch_statistics(AtenNode& node) {
-  Composer c(node);
+Value* by_batch(AtenNode& node, Composer& c) {
   Value* const x = node.tensor("input");
-  if (!node.flag("training")) return broken_program("batch_norm without statistics must be in training mode.");
   const int rank = c.rank(x);
   Composer::Integers turned;
   for (int i = 0; i < rank; ++i) turned.push_back(i);
@@ -69,8 +63,52 @@ Result<Values> convert_batch_statistics(AtenNode& node) {
   Value* const image = c.unsqueeze(c.transpose(x, turned), 0);
   Value* const y = c.with_optional("instance_norm", {image, node.tensor("weight"), node.tensor("bias")},
                                    Attributes({{"epsilon", node.real("eps")}}));
-  TRY(Value * result, c.result(c.transpose(c.squeeze(y, 0), turned)));
-  return Values{result, nullptr, nullptr};
+  return c.transpose(c.squeeze(y, 0), turned);
+}
+
+Result<Values> with_batch_statistics(AtenNode& node, Composer& c) {
+  Value* const x = node.tensor("input");
+  Composer::Integers axes;
+  for (int i = 0; i < c.rank(x); ++i) {
+    if (i != 1) axes.push_back(i);
+  }
+  return with_statistics(node, c, by_batch(node, c), x, axes, {c.size(x, 1)});
+}
+
+Result<Values> convert_batch_statistics(AtenNode& node) {
+  Composer c(node);
+  if (!node.flag("training")) return broken_program("batch_norm without statistics must be in training mode.");
+  return with_batch_statistics(node, c);
+}
+
+// Whether the call would write its operand's statistics into the module's.
+bool tracks(const AtenNode& node) {
+  return node.flag("training") && (node.has("running_mean") || node.has("running_var"));
+}
+
+Result<Values> convert_batch_norm(AtenNode& node) {
+  Composer c(node);
+  if (tracks(node)) return in_training("batch_norm");
+  return c.results({node.flag("training") ? by_batch(node, c) : by_statistics(node, c)});
+}
+
+Result<Values> convert_native_batch_norm(AtenNode& node) {
+  Composer c(node);
+  if (tracks(node)) return in_training("batch_norm");
+  if (!node.flag("training")) return without_statistics(node, c, by_statistics(node, c));
+  return with_batch_statistics(node, c);
+}
+
+Result<Values> convert_batch_norm_inference(AtenNode& node) {
+  Composer c(node);
+  return without_statistics(node, c, by_statistics(node, c));
+}
+
+Result<Values> convert_instance_norm(AtenNode& node) {
+  Composer c(node);
+  if (!node.flag("use_input_stats")) return c.results({by_statistics(node, c)});
+  return c.results({c.with_optional("instance_norm", {node.tensor("input"), node.tensor("weight"), node.tensor("bias")},
+                                    Attributes({{"epsilon", node.real("eps")}}))});
 }
 
 Value* by_groups(AtenNode& node, Composer& c, const char* groups) {
@@ -85,7 +123,12 @@ Result<Values> convert_group_norm(AtenNode& node) {
 
 Result<Values> convert_native_group_norm(AtenNode& node) {
   Composer c(node);
-  return with_statistics(c, by_groups(node, c, "group"));
+  Value* const x = node.tensor("input");
+  const Dim images = node.size("N");
+  const std::int64_t groups = node.integer("group");
+  if (groups <= 0) return broken_program("Expected num groups to be greater than 0, got " + std::to_string(groups));
+  Value* const members = c.reshape(x, {images, groups, floor_div(node.size("C"), groups) * node.size("HxW")});
+  return with_statistics(node, c, by_groups(node, c, "group"), members, {2}, {images, groups});
 }
 
 // The last axes, as many as normalized_shape has.
@@ -112,7 +155,14 @@ Result<Values> convert_layer_norm(AtenNode& node) {
 Result<Values> convert_native_layer_norm(AtenNode& node) {
   Composer c(node);
   TRY(Value * y, by_last_axes(node, c, node.tensor("bias"), node.real("eps"), true));
-  return Values{y, nullptr, nullptr};
+  Value* const x = node.tensor("input");
+  Composer::Integers axes;
+  Sizes shape = c.sizes(x);
+  for (int i = c.rank(x) - static_cast<int>(node.sizes("normalized_shape").size()); i < c.rank(x); ++i) {
+    axes.push_back(i);
+    shape[static_cast<std::size_t>(i)] = 1;
+  }
+  return with_statistics(node, c, y, x, axes, std::move(shape));
 }
 
 Result<Values> convert_rms_norm(AtenNode& node) {

@@ -18,9 +18,9 @@ Result<Values> parts_of(AtenNode& node, Composer& c) {
   const DType dtype = node.promoted({"tensors"});
   Values parts;
   for (Value* part : given) {
-    if (given.size() > 1 && c.rank(part) == 1 && c.size(part, 0) == 0 && parts.size() + 1 < given.size()) continue;
-    parts.push_back(c.cast(part, dtype));
+    if (c.rank(part) != 1 || !(c.size(part, 0) == 0)) parts.push_back(c.cast(part, dtype));
   }
+  if (parts.empty()) parts.push_back(c.cast(given.front(), dtype));
   return parts;
 }
 
@@ -140,7 +140,10 @@ Result<Values> convert_gather(AtenNode& node) {
   Value* const x = node.tensor("self");
   Value* const index = node.tensor("index");
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-  return c.results({c.op("gather_elements", {x, index}, Attributes({{"axis", axis}}))});
+  // An index without elements may have any dtype.
+  Value* const places = c.dtype(index) == DType::i32 ? index : c.cast(index, DType::i64);
+  Value* const found = c.op("gather_elements", {c.as_line(x), c.as_line(places)}, Attributes({{"axis", axis}}));
+  return c.results({c.reshape(found, c.sizes(index))});
 }
 
 // x[:, i, j]: the indices broadcast to one shape, which stands where the indexed axes stood; in front if those are

@@ -1,4 +1,5 @@
 // Reductions over axes, running sums, orders.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -73,41 +74,47 @@ Result<Values> convert_quantifier(AtenNode& node) {
   return c.results({c.dtype(x) == DType::u8 ? found : c.cast(found, DType::boolean)});
 }
 
-// Values and where they are.
+// Bools as numbers, which have an order.
+Value* ordered_operand(AtenNode& node, Composer& c) {
+  Value* const x = node.tensor("self");
+  return c.dtype(x) == DType::boolean ? c.cast(x, DType::u8) : x;
+}
+
+// Values and where they are. An axis of a single number is kept no more than the number has axes.
 template <const char* extreme, const char* arg>
 Result<Values> convert_extreme_with_place(AtenNode& node) {
   Composer c(node);
-  Value* const x = node.tensor("self");
-  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-  if (c.rank(x) == 0)
-    return lacking("max and min along an axis of a single number.", "Leave them out: they change nothing.");
-  const bool keep = node.flag("keepdim");
-  Value* const values = c.reduce(extreme, x, {axis}, keep);
-  return c.results({values, c.op(arg, {x}, Attributes({{"axis", axis}, {"keep", keep}}))});
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(node.tensor("self"))));
+  Value* const x = ordered_operand(node, c);
+  const bool keep = node.flag("keepdim") && c.rank(x) > 0;
+  Value* const line = c.as_line(x);
+  Value* const values = c.cast(c.reduce(extreme, line, {axis}, keep), c.dtype(node.tensor("self")));
+  return c.results({values, c.op(arg, {line}, Attributes({{"axis", axis}, {"keep", keep}}))});
 }
 
 template <const char* arg>
 Result<Values> convert_arg(AtenNode& node) {
   Composer c(node);
-  Value* x = node.tensor("self");
-  const bool keep = node.flag("keepdim");
+  Value* x = ordered_operand(node, c);
+  const int rank = c.rank(x);
+  const bool keep = node.flag("keepdim") && rank > 0;
   if (node.has("dim")) {
-    TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-    return c.results({c.op(arg, {x}, Attributes({{"axis", axis}, {"keep", keep}}))});
+    TRY(const std::int64_t axis, node.axis("dim", rank));
+    return c.results({c.op(arg, {c.as_line(x)}, Attributes({{"axis", axis}, {"keep", keep}}))});
   }
-  if (keep) return lacking("argmax over all axes that keeps them.", "Flatten the operand first.");
   Dim count = 1;
   for (const Dim& size : c.sizes(x)) count *= size;
-  x = c.reshape(x, {count});
-  return c.results({c.op(arg, {x}, Attributes({{"axis", std::int64_t{0}}, {"keep", false}}))});
+  x = c.op(arg, {c.reshape(x, {count})}, Attributes({{"axis", std::int64_t{0}}, {"keep", false}}));
+  return c.results({keep ? c.reshape(x, Composer::Sizes(static_cast<std::size_t>(rank), Dim(1))) : x});
 }
 
-// How many elements the axes have, as a float.
+// How many elements the axes have less a correction, as a float; never below 0.
 Value* element_count(Composer& c, Value* x, const Integers& axes, double less) {
   Dim count = 1;
   for (const std::int64_t axis : axes) count *= c.size(x, static_cast<int>(axis));
-  if (count.is_constant()) return c.number(static_cast<double>(count.value()) - less, c.dtype(x));
-  return c.add(c.cast(c.dims({count}, true), c.dtype(x)), -less);
+  if (count.is_constant()) return c.number(std::max(0.0, static_cast<double>(count.value()) - less), c.dtype(x));
+  Value* const rest = c.add(c.cast(c.dims({count}, true), c.dtype(x)), -less);
+  return c.op("max", {rest, c.number(0, c.dtype(x))});
 }
 
 struct Moments {
@@ -161,11 +168,13 @@ Result<Values> convert_vector_norm(AtenNode& node) {
   TRY(Integers axes, axes_of(node, c, x));
   const double order = node.has(parameter) ? node.real(parameter) : 2;
   const bool keep = keeps(node);
+  Value* const not_zero = c.op("not", {c.op("equal", {x, c.number(0, c.dtype(x))})});
+  if (order == 0) return c.results({c.reduce("reduce_sum", c.cast(not_zero, c.dtype(x)), std::move(axes), keep)});
+  if (axes.empty()) return c.results({c.op("abs", {x})});  // a single number
   if (order == 2) return c.results({c.reduce("reduce_l2", x, std::move(axes), keep)});
   if (order == 1) return c.results({c.reduce("reduce_l1", x, std::move(axes), keep)});
   if (std::isinf(order))
     return c.results({c.reduce(order > 0 ? "reduce_max" : "reduce_min", c.op("abs", {x}), std::move(axes), keep)});
-  if (order == 0) return lacking("the vector norm of order 0.", "Count what is not 0 with (x != 0).sum().");
   Value* const powers = c.op("pow", {c.op("abs", {x}), c.number(order, c.dtype(x))});
   Value* const sum = c.reduce("reduce_sum", powers, std::move(axes), keep);
   return c.results({c.op("pow", {sum, c.number(1 / order, c.dtype(x))})});
@@ -181,8 +190,17 @@ Result<Values> convert_cumulate(AtenNode& node) {
 }
 
 Result<Values> ordered(AtenNode& node, std::int64_t axis, Dim count, bool largest) {
-  return node.emit_all("top_k", Attributes({{"axis", axis}, {"k", std::move(count)}, {"largest", largest}}),
-                       {node.tensor("self")});
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  Value* const line = c.as_line(x);
+  if (!c.ok()) return c.results({});
+  const bool single = c.rank(x) == 0 && count == 1;
+  TRY(Values found,
+      node.emit_all("top_k", Attributes({{"axis", axis}, {"k", std::move(count)}, {"largest", largest}}), {line}));
+  if (single) {
+    for (Value*& value : found) value = c.reshape(value, {});
+  }
+  return c.results(std::move(found));
 }
 
 Result<Values> convert_topk(AtenNode& node) {
@@ -195,7 +213,7 @@ Result<Values> convert_sort(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-  return ordered(node, axis, c.size(x, static_cast<int>(axis)), node.flag("descending"));
+  return ordered(node, axis, c.rank(x) == 0 ? Dim(1) : c.size(x, static_cast<int>(axis)), node.flag("descending"));
 }
 
 Result<Values> convert_argsort(AtenNode& node) {
@@ -235,7 +253,7 @@ Result<Values> convert_softmax(AtenNode& node) {
     x = c.cast(x, DType::f32);
   }
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-  return c.results({c.op(name, {x}, Attributes({{"axis", axis}}))});
+  return c.results({c.reshape(c.op(name, {c.as_line(x)}, Attributes({{"axis", axis}})), c.sizes(x))});
 }
 
 constexpr char name_arg_max[] = "arg_max";

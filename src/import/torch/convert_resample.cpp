@@ -70,24 +70,44 @@ Result<Values> convert_max_pool_indices(AtenNode& node) {
   return c.results({unbatched(c, values, added), unbatched(c, inside, added)});
 }
 
+// The operand padded with 0 so that each window of ceil mode lies inside of it; `window` then pads nothing more.
+Value* whole_windows(Composer& c, Value* x, Attributes& window) {
+  const Value* const pooled = c.op("avg_pool", {x}, window);  // for its sizes
+  const auto kernel = window.get<Integers>("kernel");
+  const auto stride = window.get<Integers>("stride");
+  const auto before = window.get<Sizes>("pre");
+  for (std::size_t i = 0; i < kernel.size() && c.ok(); ++i) {
+    const int axis = static_cast<int>(i) + 2;
+    const Dim span = (c.size(pooled, axis) - 1) * stride[i] + kernel[i];
+    x = c.pad(x, axis, before[i], span - c.size(x, axis) - before[i]);
+  }
+  const Sizes none(kernel.size(), Dim(0));
+  window.set("pre", none);
+  window.set("post", none);
+  window.set("ceil", false);
+  return x;
+}
+
 template <int spatial>
 Result<Values> convert_avg_pool(AtenNode& node) {
   Composer c(node);
   bool added = false;
-  Value* const x = batched(c, node.tensor("self"), spatial, added);
+  Value* x = batched(c, node.tensor("self"), spatial, added);
+  const DType dtype = c.dtype(x);
+  if (!is_float(dtype)) x = c.cast(x, DType::f64);
   TRY(Attributes window, window_of(node, spatial));
   const bool divides = node.takes("divisor_override") && node.has("divisor_override");
   window.set("include_pad", divides || node.flag("count_include_pad"));
   double factor = 1;
   if (divides) {
-    if (node.flag("ceil_mode"))
-      return lacking("avg_pool with divisor_override and ceil_mode.", "Leave one of them out.");
     const std::int64_t divisor = node.integer("divisor_override");
     if (divisor == 0) return broken_program("divisor must be not zero");
     for (const std::int64_t taps : window.get<Integers>("kernel")) factor *= static_cast<double>(taps);
     factor /= static_cast<double>(divisor);
+    if (node.flag("ceil_mode")) x = whole_windows(c, x, window);
   }
-  return c.results({unbatched(c, c.mul(c.op("avg_pool", {x}, std::move(window)), factor), added)});
+  Value* const y = c.mul(c.op("avg_pool", {x}, std::move(window)), factor);
+  return c.results({unbatched(c, is_float(dtype) ? y : c.cast(c.truncate(y), dtype), added)});
 }
 
 // Along one axis, result i is the mean of the elements floor(i·I/O) to ceil((i + 1)·I/O) - 1: a product with a matrix.
@@ -192,6 +212,9 @@ Result<Values> interpolate(AtenNode& node, const Interpolation& kind, const std:
     return broken_program("It is expected output_size equals to " + std::to_string(count) + ".");
   const bool aligned = node.takes("align_corners") && node.flag("align_corners");
   const bool nearest = std::string_view(kind.mode) == "nearest";
+  if (!nearest && !is_float(c.dtype(x)))
+    return lacking("interpolation of integers, which PyTorch rounds in steps of its own.",
+                   "Interpolate x.float(), and round the result.");
   Sizes whole{c.size(x, 0), c.size(x, 1)};
   whole.insert(whole.end(), sizes->begin(), sizes->end());
   Attributes attributes({{"sizes", std::move(whole)},
@@ -236,7 +259,7 @@ Result<Values> convert_upsample_vec(AtenNode& node) {
 
 // Pairs (before, behind) from the last axis on.
 Result<Value*> padded(AtenNode& node, Composer& c, const Sizes& pairs, const char* mode, double value) {
-  Value* const x = node.tensor("self");
+  Value* x = node.tensor("self");
   const auto rank = static_cast<std::size_t>(c.rank(x));
   if (pairs.size() % 2 != 0 || pairs.size() / 2 > rank)
     return broken_program("Length of pad must be even and at most twice the rank; found " +
@@ -248,6 +271,17 @@ Result<Value*> padded(AtenNode& node, Composer& c, const Sizes& pairs, const cha
     post[rank - 1 - i] = pairs[2 * i + 1];
   }
   if (rank == 0) return x;
+  if (std::string_view(mode) == "wrap") {  // what is cropped does not come round again
+    Sizes crop_before(rank, Dim(0));
+    Sizes crop_behind(rank, Dim(0));
+    for (std::size_t i = 0; i < rank; ++i) {
+      crop_before[i] = min(pre[i], 0);
+      crop_behind[i] = min(post[i], 0);
+      pre[i] = max(pre[i], 0);
+      post[i] = max(post[i], 0);
+    }
+    x = c.op("pad", {x}, Attributes({{"pre", std::move(crop_before)}, {"post", std::move(crop_behind)}}));
+  }
   return c.result(c.op(
       "pad", {x}, Attributes({{"pre", std::move(pre)}, {"post", std::move(post)}, {"mode", mode}, {"value", value}})));
 }

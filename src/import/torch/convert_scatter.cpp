@@ -137,7 +137,7 @@ Result<Value*> put_slices(AtenNode& node, Composer& c, Value* source, const char
 
 Result<Values> convert_index_add(AtenNode& node) {
   Composer c(node);
-  TRY(Value * out, put_slices(node, c, c.mul(node.tensor("source"), node.real("alpha")), "add"));
+  TRY(Value * out, put_slices(node, c, c.scaled(node.tensor("source"), node.real("alpha")), "add"));
   return Values{out};
 }
 

@@ -119,7 +119,7 @@ Result<ProgramCall> ProgramImporter::call_of(const ProgramGraph& graph, const Pr
       call.lists.back().push_back(std::move(meaning));
     }
   }
-  if (call.graphs.size() > 0 && call.lists.empty()) call.lists.emplace_back();
+  if (!call.graphs.empty() && call.lists.empty()) call.lists.emplace_back();
   return call;
 }
 

@@ -17,8 +17,6 @@ constexpr std::string_view operators[] = {
     "relu",     "round",    "selu",  "sigmoid", "sign",         "silu",       "sin",        "sinh",
     "softplus", "softsign", "sqrt",  "square",  "sub",          "tan",        "tanh",       "thresholded_relu"};
 
-bool is_narrow(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
-
 // Floats that hold the integer exactly.
 bool is_short_integer(DType dtype) {
   return dtype == DType::u8 || dtype == DType::i8 || dtype == DType::u16 || dtype == DType::i16 ||
