@@ -40,7 +40,8 @@ std::string archive_of(const Members& members) {
   for (const auto& [name, content] : members) {
     std::string head;
     put(head, 20, 2);  // version
-    put(head, 0, 8);   // flags, method, time, date
+    put(head, 0, 4);   // flags, method
+    put(head, 0, 4);   // time, date
     put(head, checksum(content), 4);
     put(head, content.size(), 4);
     put(head, content.size(), 4);
@@ -49,7 +50,8 @@ std::string archive_of(const Members& members) {
     list += "PK\x01\x02";
     put(list, 20, 2);
     list += head;
-    put(list, 0, 10);
+    put(list, 0, 6);  // comment, disk, inner attributes
+    put(list, 0, 4);  // outer attributes
     put(list, out.size(), 4);
     list += name;
     out += "PK\x03\x04" + head + name + content;
