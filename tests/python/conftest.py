@@ -117,7 +117,7 @@ def wants_full(config) -> bool:
 
 def pytest_ignore_collect(collection_path, config):
     """What needs requirements/networks.txt or requirements/wheel.txt, which only the full run installs."""
-    return True if collection_path.name in ("test_package_networks.py", "test_wheel.py") and not wants_full(config) else None
+    return True if collection_path.name in ("test_package_networks.py", "test_torch_networks.py", "test_wheel.py") and not wants_full(config) else None
 
 
 def pytest_addoption(parser):

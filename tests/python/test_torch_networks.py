@@ -1,0 +1,260 @@
+"""Whole networks of public packages through PyTorch's door, against FP64 PyTorch: exported to a program, with fixed and with open sizes,
+and by torch.compile.
+
+Part of the full run alone: it needs requirements/networks.txt. Run as a program it measures times as well and writes the table docs/models.md.
+"""
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import inspect
+import io
+import json
+import logging
+import multiprocessing
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+
+import numpy as np
+import onnxruntime
+import torch
+from conftest import ROOT
+from networks import Family
+from test_families import rms
+from torch_networks import TORCH_NETWORKS
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+AUTO = torch.export.Dim.AUTO
+
+
+class NotExported(Exception):
+    """torch.export refuses the module: nothing to compare with."""
+
+
+def program_of(family: Family, dynamic: bool) -> bytes:
+    inputs = family.inputs
+    if dynamic and any(inputs[name].shape[axis] == 1 for name, axes in family.dynamic.items() for axis in axes):
+        inputs = family.other_inputs  # PyTorch fixes an axis whose example has one element
+    shapes = tuple({axis: AUTO for axis in family.dynamic[name]} for name in family.inputs) if dynamic else None
+    if dynamic and any(parameter.kind is parameter.VAR_POSITIONAL for parameter in inspect.signature(family.module.forward).parameters.values()):
+        shapes = (shapes,)  # all of them are one parameter of forward
+    written = io.BytesIO()
+    try:
+        with warnings.catch_warnings(), torch.no_grad(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            torch.export.save(torch.export.export(family.module, tuple(inputs.values()), dynamic_shapes=shapes), written)
+    except Exception as error:  # noqa: BLE001: it fails in many ways, and each is its own
+        lines = str(error).strip().splitlines()
+        raise NotExported(f"{type(error).__name__}: {lines[0][:150] if lines else ''}") from error
+    return written.getvalue()
+
+
+@dataclasses.dataclass
+class Form:
+    network: str
+    dynamic: bool
+    left_out: str = ""
+    failure: str = ""
+    error: float = 0.0  # of Polyphase, as a share of the result's RMS
+    eager: float = 0.0  # of PyTorch in FP32
+    reference: list[str] = dataclasses.field(default_factory=list)  # steps on plain loops
+    good: bool = False
+
+
+def as64(value: torch.Tensor) -> torch.Tensor:
+    return value.double() if value.is_floating_point() else value
+
+
+def prepare() -> None:
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+
+
+def run_form(name: str, dynamic: bool) -> Form:
+    prepare()
+    import polyphase
+
+    form = Form(name, dynamic)
+    try:
+        family = TORCH_NETWORKS[name]()
+        if dynamic and not any(family.dynamic.values()):
+            return dataclasses.replace(form, left_out="takes one size")
+        program = program_of(family, dynamic)
+        engine = polyphase.compile(program)
+        form.reference = [step["node"] for step in engine.info()["steps"] if step["reference"]]
+        found, eager = [], []
+        sets = (family.inputs, family.other_inputs) if dynamic else (family.inputs,)
+        with torch.no_grad():
+            for inputs in sets:
+                out = engine(*[value.numpy() for value in inputs.values()])
+                found.append(out[0] if isinstance(out, (list, tuple)) else out)
+                eager.append(family.module(*inputs.values()).numpy())
+            module64 = family.module.double()
+            right = [module64(*[as64(value) for value in inputs.values()]).numpy() for inputs in sets]
+        for ours, theirs, true in zip(found, eager, right):
+            if ours.shape != true.shape:
+                return dataclasses.replace(form, failure=f"the shape is {ours.shape}, not {true.shape}")
+            form.error = max(form.error, float(rms(ours - true) / rms(true)))
+            form.eager = max(form.eager, float(rms(theirs - true) / rms(true)))
+        form.good = bool(np.isfinite(form.error) and form.error <= max(2 * form.eager, 3e-7))
+        return form
+    except NotExported as error:
+        return dataclasses.replace(form, left_out=str(error))
+    except Exception:  # noqa: BLE001
+        return dataclasses.replace(form, failure=traceback.format_exc()[-900:])
+
+
+@dataclasses.dataclass
+class Compiled:
+    """torch.compile(network, backend="polyphase")."""
+
+    network: str
+    parameters: int = 0
+    whole: bool = False
+    islands: int = 0
+    taken: int = 0  # of so many operators
+    operators: int = 0
+    failure: str = ""
+    error: float = 0.0
+    eager: float = 0.0
+    good: bool = False
+    times: dict[str, float] = dataclasses.field(default_factory=dict)  # of one call, in seconds, on one thread; by who runs it
+
+
+def best_time(call, least_s: float = 0.3) -> float:
+    call()
+    times: list[float] = []
+    while len(times) < 5 or (sum(times) < least_s and len(times) < 200):
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def run_compiled(name: str, measured: bool = False) -> Compiled:
+    prepare()
+    import polyphase
+
+    row = Compiled(name)
+    try:
+        family = TORCH_NETWORKS[name]()
+        row.parameters = sum(parameter.numel() for parameter in family.module.parameters())
+        inputs = tuple(family.inputs.values())
+        with warnings.catch_warnings(), torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            explained = polyphase.explain(family.module, *inputs)
+            row.whole, row.islands, row.taken, row.operators = (explained[key] for key in ("whole", "islands", "taken", "operators"))
+            torch._dynamo.reset()
+            fast = torch.compile(family.module, backend="polyphase", options={"cache": False})
+            found = fast(*inputs).numpy()
+            eager = family.module(*inputs).numpy()
+            if measured:
+                row.times = {"polyphase": best_time(lambda: fast(*inputs)), "eager": best_time(lambda: family.module(*inputs))}
+                row.times |= peers(family, inputs)
+            right = family.module.double()(*[as64(value) for value in inputs]).numpy()
+        row.error, row.eager = float(rms(found - right) / rms(right)), float(rms(eager - right) / rms(right))
+        row.good = bool(np.isfinite(row.error) and row.error <= max(2 * row.eager, 3e-7))
+    except Exception:  # noqa: BLE001
+        row.failure = traceback.format_exc()[-900:]
+    return row
+
+
+def peers(family: Family, inputs: tuple[torch.Tensor, ...]) -> dict[str, float]:
+    """One call in torch.compile's own backend and in ONNX Runtime, where they take the network."""
+    times = {}
+    with contextlib.suppress(Exception):
+        torch._dynamo.reset()
+        inductor = torch.compile(family.module)
+        times["inductor"] = best_time(lambda: inductor(*inputs))
+    with contextlib.suppress(Exception), tempfile.TemporaryDirectory() as folder:
+        path = str(pathlib.Path(folder) / "m.onnx")
+        torch.onnx.export(family.module, inputs, path, dynamo=True, external_data=False, verbose=False)
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level, options.intra_op_num_threads = 3, 1
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        arrays = {port.name: value.numpy() for port, value in zip(session.get_inputs(), inputs)}
+        times["onnxruntime"] = best_time(lambda: session.run(None, arrays))
+    return times
+
+
+def pytest_generate_tests(metafunc):
+    if "name" in metafunc.fixturenames:
+        metafunc.parametrize("name", TORCH_NETWORKS)
+
+
+def test_program_of_a_network(name):
+    forms = [run_form(name, dynamic) for dynamic in (False, True)]
+    compared = [form for form in forms if not form.left_out]
+    assert compared, f"no form could be exported: {forms}"
+    for form in compared:
+        assert not form.failure, form.failure
+        assert form.good, f"error {form.error:.2e} of the RMS, PyTorch's own in FP32 {form.eager:.2e}: {form}"
+        assert not form.reference, f"these steps run plain loops: {form}"
+
+
+def test_torch_compile_of_a_network(name):
+    row = run_compiled(name)
+    assert not row.failure, row.failure
+    assert row.good, f"error {row.error:.2e} of the RMS, PyTorch's own in FP32 {row.eager:.2e}"
+
+
+# Networks of which some part stays with PyTorch: what it is.
+IN_ISLANDS: dict[str, str] = {}
+
+
+def test_most_networks_are_whole():
+    named = {name for name in IN_ISLANDS if name in TORCH_NETWORKS}
+    assert len(named) == len(IN_ISLANDS)
+    assert len(TORCH_NETWORKS) >= 40 and len(TORCH_NETWORKS) - len(named) >= 36
+
+
+def cell(form: Form) -> str:
+    if form.left_out:
+        return "–" if form.left_out == "takes one size" else f"PyTorch cannot export it: {form.left_out}"
+    return f"{form.error:.1e} / {form.eager:.1e}"
+
+
+def table(forms: dict[tuple[str, bool], Form], compiled: dict[str, Compiled]) -> str:
+    out = ["# Networks of PyTorch", "",
+           "Networks of public packages with random weights, at small sizes. **Program**: written by `torch.export`, compiled to an engine without PyTorch; RMS error",
+           "against FP64 as a share of the result's RMS, that of PyTorch in FP32 beside it; with open sizes one engine runs two sizes. **torch.compile**: `backend=\"polyphase\"`;",
+           "whole, or how many islands take how many of the operators, PyTorch the rest. **Times**: how many times as long as Polyphase (by `torch.compile`) one call takes in eager",
+           "PyTorch, in Inductor and in ONNX Runtime, one thread each, in one run; – where that one does not take the network. `tests/python/test_torch_networks.py` makes this table.", "",
+           "| network | parameters | program | program, open sizes | torch.compile | error | eager | Inductor | ONNX Runtime |", "|---|---|---|---|---|---|---|---|---|"]
+    for name in sorted(compiled):
+        row = compiled[name]
+        place = "whole" if row.whole else f"{row.islands} islands, {row.taken} of {row.operators}"
+        ratios = [f"{row.times[who] / row.times['polyphase']:.2g}×" if who in row.times and "polyphase" in row.times else "–" for who in ("eager", "inductor", "onnxruntime")]
+        out.append(f"| {name} | {row.parameters:,} | {cell(forms[name, False])} | {cell(forms[name, True])} | {place} | {row.error:.1e} / {row.eager:.1e} | {' | '.join(ratios)} |")
+    return "\n".join(out) + "\n"
+
+
+def main(names: list[str]) -> int:
+    """One process after the other, so that nothing else runs beside what is timed."""
+    forms, compiled, bad = {}, {}, 0
+    for name in names:
+        with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            for dynamic in (False, True):
+                forms[name, dynamic] = pool.submit(run_form, name, dynamic).result()
+            compiled[name] = pool.submit(run_compiled, name, True).result()
+        for row in (forms[name, False], forms[name, True], compiled[name]):
+            if row.failure or not (row.good or getattr(row, "left_out", "")):
+                bad += 1
+                print(json.dumps(dataclasses.asdict(row)), file=sys.stderr, flush=True)
+        if sys.stderr.isatty():
+            print(f"{len(compiled)} of {len(names)}: {name}", file=sys.stderr, flush=True)
+    if not bad and len(names) == len(TORCH_NETWORKS):
+        (ROOT / "docs" / "models.md").write_text(table(forms, compiled), encoding="utf-8")
+    else:
+        print(table(forms, compiled))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] or list(TORCH_NETWORKS)))
