@@ -158,22 +158,25 @@ class Own(torch.Tensor):
     """A subclass, which goes another way than plain tensors."""
 
 
-def test_tensors_whose_memory_is_exchanged_during_a_run(same):
-    """Somebody else's thread gives the input new memory again and again; the run reads what it was given."""
+@pytest.mark.parametrize("full", [torch.full, lambda sizes, value: np.full(sizes, value, np.float32)], ids=["torch", "numpy"])
+def test_arrays_whose_last_owner_lets_go_during_a_run(same, full):
+    """Somebody else's thread puts other arrays into the list that a run was given: the run keeps those that it took alive."""
     session = same(TensorProto.FLOAT).session(1)
-    x = torch.full((256, 1024), 1.0)
+    given = [full((256, 1024), 1.0)]
     stop = threading.Event()
 
     def exchange():
         while not stop.is_set():
-            x.set_(torch.full((256, 1024), 1.0))
+            given[0] = full((256, 1024), 1.0)
 
     other = threading.Thread(target=exchange)
     other.start()
-    for _ in range(200):
-        assert session.run([x])["y"].sum() == 256 * 1024
-    stop.set()
-    other.join()
+    try:
+        for _ in range(500):
+            assert session.run(given)["y"].sum() == 256 * 1024
+    finally:
+        stop.set()
+        other.join()
 
 
 def test_subclasses_of_tensors(same):
