@@ -112,12 +112,8 @@ Result<Values> convert_select(AtenNode& node) {
 Result<Values> convert_slice(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
-  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-  const Dim size = c.size(x, static_cast<int>(axis));
-  const std::int64_t step = node.integer("step");
-  if (step <= 0) return broken_program("slice step must be positive");
-  const PythonSlice slice = python_slice(node, size, step);
-  return c.results({c.slice(x, static_cast<int>(axis), slice.start, slice.count, step)});
+  TRY(const PythonSlice slice, python_slice(node, c, x));
+  return c.results({c.slice(x, slice.axis, slice.start, slice.count, slice.step)});
 }
 
 Result<Values> convert_narrow(AtenNode& node) {

@@ -181,12 +181,8 @@ Value* with_slice(Composer& c, Value* x, Value* part, int axis, const Dim& start
 Result<Values> convert_slice_scatter(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
-  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-  const Dim size = c.size(x, static_cast<int>(axis));
-  const std::int64_t step = node.integer("step");
-  if (step <= 0) return broken_program("slice step must be positive");
-  const PythonSlice slice = python_slice(node, size, step);
-  return c.results({with_slice(c, x, node.tensor("src"), static_cast<int>(axis), slice.start, slice.count, step)});
+  TRY(const PythonSlice slice, python_slice(node, c, x));
+  return c.results({with_slice(c, x, node.tensor("src"), slice.axis, slice.start, slice.count, slice.step)});
 }
 
 Result<Values> convert_select_scatter(AtenNode& node) {

@@ -19,6 +19,10 @@ constexpr std::int64_t most_unrolled_nodes = 256;
 
 constexpr const char* flatten_advice = "Flatten the module, or pass tensors only.";
 
+bool is_missing(const ProgramMeanings& results) {
+  return std::any_of(results.begin(), results.end(), [](const ProgramMeaning& one) { return one.missing; });
+}
+
 }  // namespace
 
 struct ProgramCall {
@@ -73,7 +77,7 @@ Result<bool> ProgramImporter::translate_higher_order(const ProgramGraph& graph, 
   }();
   --depth_;
   if (!results.ok()) return std::move(results).error();
-  if (std::any_of(results->begin(), results->end(), [](const ProgramMeaning& one) { return one.missing; })) {
+  if (is_missing(*results)) {
     TRY_VOID(define_missing(node));
     return true;
   }
@@ -255,10 +259,6 @@ Result<void> ProgramImporter::add_outputs(const ProgramMeanings& results, Graph&
 
 namespace {
 
-bool is_missing(const ProgramMeanings& results) {
-  return std::any_of(results.begin(), results.end(), [](const ProgramMeaning& one) { return one.missing; });
-}
-
 ProgramMeaning meaning_of(Value* value) {
   ProgramMeaning out;
   out.value = value;
@@ -266,6 +266,21 @@ ProgramMeaning meaning_of(Value* value) {
 }
 
 }  // namespace
+
+// The node that owns the regions; each of its results has a memory of its own.
+Result<ProgramMeanings> ProgramImporter::add_owner(std::string_view op_name, Attributes attributes, Values operands,
+                                                   const std::string& name, const std::vector<Graph*>& regions) {
+  std::vector<std::unique_ptr<Graph>> owned;
+  for (const Graph* region : regions) owned.push_back(finished(*region));
+  TRY(Node * node,
+      scope_->graph->add(op_name, std::move(attributes), std::move(operands), name, nullptr, std::move(owned)));
+  ProgramMeanings out;
+  for (const auto& result : node->outputs()) {
+    out.push_back(meaning_of(result.get()));
+    out.back().storage = storages_++;
+  }
+  return out;
+}
 
 Result<ProgramMeanings> ProgramImporter::branch(const ProgramCall& call, const std::string& name) {
   Value* condition = call.condition;
@@ -306,16 +321,7 @@ Result<ProgramMeanings> ProgramImporter::branch(const ProgramCall& call, const s
     return broken_program("the branches give different numbers of results.");
   TRY(Attributes attributes,
       attributes_of_branches(*made[0], *made[1], [&] { return Dim::symbol(unique_symbol(name, used_symbols_)); }));
-  std::vector<std::unique_ptr<Graph>> regions;
-  for (const Graph* region : made) regions.push_back(finished(*region));
-  TRY(Node * node,
-      scope_->graph->add("if", std::move(attributes), std::move(operands), name, nullptr, std::move(regions)));
-  ProgramMeanings out;
-  for (const auto& result : node->outputs()) {
-    out.push_back(meaning_of(result.get()));
-    out.back().storage = storages_++;
-  }
-  return out;
+  return add_owner("if", std::move(attributes), std::move(operands), name, made);
 }
 
 Result<ProgramMeanings> ProgramImporter::while_loop(const ProgramCall& call, const std::string& name) {
@@ -457,16 +463,7 @@ Result<ProgramMeanings> ProgramImporter::loop(const ProgramLoop& loop, const std
   reals_ = reals;
   const bool counted = loop.trips != nullptr && loop.condition == nullptr;
   Attributes attributes = attributes_of_loop(*body, types, entering, counted, fresh);
-  std::vector<std::unique_ptr<Graph>> regions;
-  regions.push_back(finished(*body));
-  TRY(Node * node,
-      scope_->graph->add("loop", std::move(attributes), std::move(operands), name, nullptr, std::move(regions)));
-  ProgramMeanings out;
-  for (const auto& result : node->outputs()) {
-    out.push_back(meaning_of(result.get()));
-    out.back().storage = storages_++;
-  }
-  return out;
+  return add_owner("loop", std::move(attributes), std::move(operands), name, {body});
 }
 
 }  // namespace polyphase

@@ -117,6 +117,8 @@ class ProgramImporter {
   Result<Value*> condition_of(const ProgramGraph& graph, const ProgramItem& item, Emitter& emitter);
   Graph& new_region(std::string name);
   std::unique_ptr<Graph> finished(const Graph& region);
+  Result<ProgramMeanings> add_owner(std::string_view op_name, Attributes attributes, Values operands,
+                                    const std::string& name, const std::vector<Graph*>& regions);
   Result<ProgramMeanings> captured(const ProgramMeanings& given, Graph& region, Values* operands);
   Result<void> add_outputs(const ProgramMeanings& results, Graph& region);
   Result<void> define_tensor(const ProgramGraph& graph, const std::string& name, ProgramMeaning meaning);

@@ -5,16 +5,21 @@ namespace polyphase {
 
 Dim from_begin(const Dim& place, const Dim& size) { return place.range().high < 0 ? size + place : place; }
 
-PythonSlice python_slice(const AtenNode& node, const Dim& size, std::int64_t step) {
+Result<PythonSlice> python_slice(AtenNode& node, const Composer& c, const Value* x) {
+  PythonSlice out;
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+  out.axis = static_cast<int>(axis);
+  const Dim size = c.size(x, out.axis);
+  out.step = node.integer("step");
+  if (out.step <= 0) return broken_program("slice step must be positive");
   const auto place = [&](const char* parameter, const Dim& otherwise) {
     if (!node.has(parameter)) return otherwise;
     const Dim given = node.size(parameter);
     if (given.is_constant() && given.value() == INT64_MAX) return size;
     return min(max(from_begin(given, size), Dim(0)), size);
   };
-  PythonSlice out;
   out.start = place("start", Dim(0));
-  out.count = ceil_div(max(place("end", size) - out.start, Dim(0)), step);
+  out.count = ceil_div(max(place("end", size) - out.start, Dim(0)), out.step);
   return out;
 }
 

@@ -10,12 +10,15 @@ namespace polyphase {
 // A place counted from the end becomes one from the beginning.
 Dim from_begin(const Dim& place, const Dim& size);
 
-// Arguments `start` and `end` by Python's rules: from the end where negative, clamped to the axis.
+// Arguments `dim`, `start`, `end` and `step` by Python's rules: places from the end where negative, clamped to the axis
+// of x.
 struct PythonSlice {
+  int axis = 0;
   Dim start;
   Dim count;
+  std::int64_t step = 1;
 };
-PythonSlice python_slice(const AtenNode& node, const Dim& size, std::int64_t step);
+Result<PythonSlice> python_slice(AtenNode& node, const Composer& c, const Value* x);
 
 // The indices of what is not 0, (rank of x, count): one column per element; the count is a size born from data.
 Result<Value*> nonzero_columns(AtenNode& node, Value* x);
