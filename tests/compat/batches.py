@@ -37,7 +37,6 @@ class Outcome:
     use: Use
     kind: str  # right, wrong, refused, not_exported
     reason: str = ""
-    overloads: frozenset[str] = frozenset()
     fixed: bool = False  # PyTorch's export fixed an axis that was to be open: it ran at its one size
 
 
@@ -83,11 +82,6 @@ def export(uses: Sequence[Use]) -> torch.export.ExportedProgram:
         shapes = (tuple({axis: AUTO for axis in use.open_axes.get(place, ())} for use in uses for place in range(len(use.operands)) if place not in use.weights),)
     with quiet():
         return torch.export.export(Batch(uses).eval(), inputs_of(uses, lambda use: use.operands), dynamic_shapes=shapes)
-
-
-def overloads_of(program: torch.export.ExportedProgram) -> frozenset[str]:
-    modules = [module for module in program.graph_module.modules() if isinstance(module, torch.fx.GraphModule)]
-    return frozenset(str(node.target) for module in modules for node in module.graph.nodes if isinstance(node.target, torch._ops.OpOverload))
 
 
 def fixed_by_pytorch(program: torch.export.ExportedProgram, uses: Sequence[Use]) -> set[str]:
@@ -164,14 +158,13 @@ def run(uses: Sequence[Use]) -> list[Outcome]:
         program = export(uses)
     except Exception as error:  # noqa: BLE001: whatever PyTorch raises
         return [Outcome(uses[0], "not_exported", first_line(error))] if len(uses) == 1 else halves(uses)
-    overloads = overloads_of(program)
     try:
         file = io.BytesIO()
         with quiet():
             torch.export.save(program, file)
         engine = polyphase.compile(file.getvalue())
     except polyphase.Error as error:
-        return [Outcome(uses[0], "refused", str(error), overloads)] if len(uses) == 1 else halves(uses)
+        return [Outcome(uses[0], "refused", str(error))] if len(uses) == 1 else halves(uses)
     fixed = fixed_by_pytorch(program, uses)
     sets = [lambda use: use.operands]
     if any(use.others for use in uses):
@@ -185,14 +178,14 @@ def run(uses: Sequence[Use]) -> list[Outcome]:
                 return halves(uses)
             with contextlib.suppress(Exception), quiet():
                 program.module()(*inputs_of(uses, which))
-                return [Outcome(uses[0], "wrong", str(error), overloads)]
-            return [Outcome(uses[0], "not_exported", "PyTorch refuses to run what it exported", overloads)]
+                return [Outcome(uses[0], "wrong", str(error))]
+            return [Outcome(uses[0], "not_exported", "PyTorch refuses to run what it exported")]
         results = iter([results] if isinstance(results, torch.Tensor) else list(results))
         for number, use in enumerate(uses):
             expected = eager(use, which(use))
             found = [next(results) for _ in expected]
             reasons[number] = reasons[number] or judge(use, which(use), found)
-    return [Outcome(use, "wrong" if reason else "right", reason, overloads, use.label in fixed) for use, reason in zip(uses, reasons)]
+    return [Outcome(use, "wrong" if reason else "right", reason, use.label in fixed) for use, reason in zip(uses, reasons)]
 
 
 def halves(uses: list[Use]) -> list[Outcome]:

@@ -59,7 +59,7 @@ def overloads_of(use: Use) -> frozenset[str]:
     return frozenset(str(node.target) for node in graph.nodes if isinstance(node.target, torch._ops.OpOverload))
 
 
-def uses(claimed: set[str], seed: int, share: float = 1.0, most: int = 12, part: int | None = None, parts: int = 1) -> Iterator[tuple[Use, frozenset[str]]]:
+def uses(claimed: set[str], seed: int, share: float = 1.0, most: int = 12, part: int | None = None, parts: int = 1) -> Iterator[Use]:
     """At most `most` samples of one operator and dtype; with `share` below 1 a seeded part of the pairs; `part` of `parts` of the operators."""
     rng = random.Random(seed)
     for op in operators()[slice(None) if part is None else slice(part, None, parts)]:
@@ -76,7 +76,7 @@ def uses(claimed: set[str], seed: int, share: float = 1.0, most: int = 12, part:
                     continue
                 needed = overloads_of(use)
                 if needed and needed <= claimed and has_numbers(use):
-                    yield use, needed
+                    yield use
 
 
 def has_numbers(use: Use) -> bool:

@@ -1,7 +1,6 @@
 """Runs drawn transposed convolutions: what PyTorch computes must come out, what it refuses must be refused."""
 from __future__ import annotations
 
-import collections
 from collections.abc import Sequence
 
 import batches
@@ -48,6 +47,3 @@ def refusal(use: Use) -> str:
         return str(error)
     return ""
 
-
-def summary(outcomes: Sequence[Outcome]) -> collections.Counter:
-    return collections.Counter(outcome.kind for outcome in outcomes)

@@ -41,6 +41,8 @@ def test_transposed_convolutions(geometry_seed, full):
     assert len(outcomes) == len(good) > 0.7 * (len(good) + len(empty) + len(bad))
     wrong = [f"{outcome.use.label}: {outcome.kind}: {outcome.reason}" for outcome in outcomes if outcome.kind != "right"]
     assert not wrong, "\n".join(wrong[:10])
+    stayed_open = [outcome for outcome in outcomes if outcome.use.open_axes and not outcome.fixed]
+    assert len(stayed_open) > 0.5 * sum(bool(use.open_axes) for use in good)
     for use in empty:
         assert runs.TOO_SMALL in runs.refusal(use), use.label
     for use, words in bad:
@@ -56,7 +58,7 @@ def test_samples_of_pytorch(sample_part, claimed, slice_seed):
     import refusals
 
     share, seed = (SHARE, slice_seed) if sample_part is None else (1.0, 1)
-    uses = [use for use, _ in opinfo.uses(claimed, seed, share, part=sample_part, parts=16)]
+    uses = list(opinfo.uses(claimed, seed, share, part=sample_part, parts=16))
     assert uses
     failures = []
     for first in range(0, len(uses), 30):
