@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 import os
 import threading
@@ -16,7 +17,7 @@ from torch.fx import GraphModule
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _native
-from .._errors import UnsupportedError
+from .._errors import Error, UnsupportedError
 from . import _converters, _rewrites
 from ._partition import operator_name
 from ._plan import Plan
@@ -145,11 +146,18 @@ class _Watched:
         return tensor._version == self.version
 
 
+@dataclasses.dataclass
+class _Compiled:
+    program: Program
+    engine: _native.Engine
+    refittable: bool = False  # once its weights have changed, for the next time
+
+
 class _WeightSet:
     """The islands compiled for the weights of one call."""
 
-    def __init__(self, watched: list[_Watched], islands: list[Callable[..., Any]], engines: list[tuple[Program, _native.Engine]]) -> None:
-        self.islands = islands
+    def __init__(self, watched: list[_Watched], engines: list[_Compiled]) -> None:
+        self.islands = [_callable(one.program, one.engine) for one in engines]
         self.engines = engines
         self.watched = watched
         self._compared = [one for one in watched if one.copy is not None]
@@ -227,30 +235,43 @@ class CompiledGraph:
     def _build(self, arguments: Sequence[Any], before: _WeightSet | None) -> _WeightSet:
         plan = self.plan
         if self._outer is None and self._single is None:
-            compiled = [(program, engine) for _, program, engine in plan.build(lambda program: plan.compile(program, arguments))]
+            compiled = [_Compiled(program, engine) for _, program, engine in plan.build(lambda program: plan.compile(program, arguments))]
             if plan.settings.require_full:
                 _demand_full(plan)
-            self._outer = plan.outer_graph([program for program, _ in compiled])
-            self._single = _single_island(plan, [program for program, _ in compiled])
+            self._outer = plan.outer_graph([one.program for one in compiled])
+            self._single = _single_island(plan, [one.program for one in compiled])
         else:
             compiled = self._renew(before, arguments)
         watched = {}
-        for program, _ in compiled:
-            for node in program.weights.values():
-                if node.op == "placeholder":
-                    place = plan.places[node]
-                    watched[place] = _Watched(place, arguments[place])
-        return _WeightSet(list(watched.values()), [_callable(program, engine) for program, engine in compiled], compiled)
+        for one in compiled:
+            for place in self._places_of(one.program).values():
+                watched[place] = _Watched(place, arguments[place])
+        return _WeightSet(list(watched.values()), compiled)
 
-    def _renew(self, before: _WeightSet | None, arguments: Sequence[Any]) -> list[tuple[Program, _native.Engine]]:
-        """Engines for other weights; those whose weights are as they were stay."""
-        engines = (before or self._sets[-1]).engines
+    def _places_of(self, program: Program) -> dict[str, int]:
+        return {name: self.plan.places[node] for name, node in program.weights.items() if node.op == "placeholder"}
+
+    def _renew(self, before: _WeightSet | None, arguments: Sequence[Any]) -> list[_Compiled]:
+        """Engines for other weights. `before`: of the same tensors with other elements; engines that are not concerned stay, and
+        one whose weights change a second time takes the new ones without being compiled."""
         same = {one.place for one in before.watched if one.is_same(arguments[one.place])} if before is not None else set()
         out = []
-        for program, engine in engines:
-            places = {self.plan.places[node] for node in program.weights.values() if node.op == "placeholder"}
-            out.append((program, engine if places <= same else self.plan.compile(program, arguments)))
+        for one in (before or self._sets[-1]).engines:
+            changed = {name: place for name, place in self._places_of(one.program).items() if place not in same}
+            if changed and not (before is not None and one.refittable and _refit(one.engine, changed, arguments)):
+                one = _Compiled(one.program, self.plan.compile(one.program, arguments, before is not None), before is not None)
+            out.append(one)
         return out
+
+
+def _refit(engine: _native.Engine, changed: Mapping[str, int], arguments: Sequence[Any]) -> bool:
+    try:
+        engine.refit({name: arguments[place] for name, place in changed.items()}, strict=False)
+    except Error as error:
+        if error.code in ("out_of_memory", "cancelled"):
+            raise
+        return False  # its passes have looked at the elements
+    return True
 
 
 def _demand_full(plan: Plan) -> None:

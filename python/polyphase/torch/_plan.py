@@ -139,17 +139,18 @@ class Plan:
             out[name] = getattr(self.module, str(node.target)) if node.op == "get_attr" else arguments[self.places[node]]
         return out
 
-    def compile(self, program: Program, arguments: Sequence[Any]) -> _native.Engine:
+    def compile(self, program: Program, arguments: Sequence[Any], refittable: bool = False) -> _native.Engine:
+        """refittable: for weights that change, whose engines are not kept on disk."""
         weights = self.weights_of(program, arguments)
         text = program.json()
-        options = plain_options(target="native", shapes=None, dims=None, tune_for=program.tune_for, without=())
+        options = plain_options(target="native", shapes=None, dims=None, tune_for=program.tune_for, without=(), refittable=refittable)
         key = ""
-        if self.settings.cache:
+        if self.settings.cache and not refittable:
             key = _cache.key_of([text.encode(), repr(sorted(program.tune_for.items())).encode(), *map(raw_bytes, weights.values())])
             if (found := _cache.find(key)) is not None:
                 return found
         engine = _native.compile_bytes(archive(text, weights), options, None)
-        if self.settings.cache:
+        if key:
             _cache.store(key, engine)
         return engine
 

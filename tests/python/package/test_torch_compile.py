@@ -320,6 +320,23 @@ def test_new_weights_are_seen_at_the_next_call(change):
         assert_same(fast(x), net(x))
 
 
+def test_weights_that_change_again_are_taken_without_compiling(monkeypatch, tmp_path):
+    monkeypatch.setenv("POLYPHASE_CACHE_DIR", str(tmp_path))
+    compiled = []
+    monkeypatch.setattr(polyphase._native, "compile_bytes", lambda *given, real=polyphase._native.compile_bytes: compiled.append(1) or real(*given))
+    net, x = Odd().eval(), torch.randn(1, 3, 6, 6)
+    fast = torch.compile(net, backend="polyphase")
+    counts = []
+    with torch.no_grad():
+        for step in range(5):
+            assert_same(fast(x), net(x))
+            counts.append(len(compiled))
+            for weight in net.parameters():
+                weight.mul_(-0.9)
+    assert counts == [2, 4, 4, 4, 4]  # two islands, compiled anew once, to take what comes after
+    assert len(list(tmp_path.glob("*.ppe"))) == 2
+
+
 class Call(nn.Module):
     """A function of a convolution's result."""
 
