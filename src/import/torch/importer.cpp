@@ -1,5 +1,6 @@
 // The program around the nodes: inputs and their sizes, weights, outputs.
 #include "import/torch/importer.h"
+#include "import/torch/node_words.h"
 
 #include <algorithm>
 

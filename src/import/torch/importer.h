@@ -45,9 +45,6 @@ struct ProgramScope {
   bool autocast = false;                                       // operands take the dtype that results are declared in
 };
 
-// "torch.ops.aten.relu.default" → ("aten", "relu.default"), printable.
-std::pair<std::string, std::string> split_target(const std::string& target);
-
 class ProgramImporter {
  public:
   ProgramImporter(ProgramArchive& archive, const TorchProgram& program, const Registry& registry,
@@ -80,25 +77,35 @@ class ProgramImporter {
   Result<void> convert(const ProgramGraph& graph, const ProgramNode& node, const AtenConverter& converter,
                        const std::string& name);
   Result<void> assert_condition(const ProgramGraph& graph, const ProgramNode& node);
-  Result<void> define_number(const ProgramGraph& graph, const ProgramItem& item, Value* value, Emitter& node);
-  Result<void> define_results(const ProgramGraph& graph, const ProgramNode& node, const AtenConverter& converter,
-                              const Values& results);
-  static Result<void> cast_operands(std::map<std::string, AtenArgument, std::less<>>& arguments,
-                                    const std::vector<std::optional<DType>>& declared, Emitter& node);
-  Result<void> define_missing(const ProgramNode& node);
   Result<void> refuse(const ProgramNode& node, Error error);
-  Result<void> check_result(const ProgramTensor& declared, const Value& value);
-  Result<void> check_aliases(const std::string& written) const;
-  // Writes through views: what a view was made of takes over what was written into the view.
-  const std::string* viewed_by(const std::string& name) const;
-  Result<void> write_back(const ProgramGraph& graph, const std::string& written, const std::string& node_name);
-  Result<Value*> put_back(const ProgramGraph& graph, const ProgramNode& view, Value* base, Value* part,
-                          const std::string& node_name);
+  static void note_last_uses(const ProgramGraph& graph, ProgramScope& scope);
+
+  // arguments.cpp: what they are given.
+  Result<Value*> value_of(const std::string& name, bool& missing);
+  Result<AtenScalar> scalar_of(const ProgramGraph& graph, const ProgramItem& item, Emitter& node);
+  Result<AtenArgument> argument_of(const ProgramGraph& graph, const AtenParameter& parameter,
+                                   const ProgramArgument& argument, bool& missing, Emitter& node);
   Result<std::map<std::string, AtenArgument, std::less<>>> arguments_of(const ProgramGraph& graph,
                                                                         const ProgramNode& node,
                                                                         const AtenConverter& converter, bool& missing,
                                                                         Emitter& emitter);
-  static void note_last_uses(const ProgramGraph& graph, ProgramScope& scope);
+  static Result<void> cast_operands(std::map<std::string, AtenArgument, std::less<>>& arguments,
+                                    const std::vector<std::optional<DType>>& declared, Emitter& node);
+
+  // results.cpp: what they give.
+  Result<void> define_number(const ProgramGraph& graph, const ProgramItem& item, Value* value, Emitter& node);
+  Result<void> define_results(const ProgramGraph& graph, const ProgramNode& node, const AtenConverter& converter,
+                              const Values& results);
+  Result<void> define_missing(const ProgramNode& node);
+  Result<void> define_tensor(const ProgramGraph& graph, const std::string& name, ProgramMeaning meaning);
+  Result<void> check_result(const ProgramTensor& declared, const Value& value);
+
+  // write_back.cpp: writes through views: what a view was made of takes over what was written into the view.
+  Result<void> check_aliases(const std::string& written) const;
+  const std::string* viewed_by(const std::string& name) const;
+  Result<void> write_back(const ProgramGraph& graph, const std::string& written, const std::string& node_name);
+  Result<Value*> put_back(const ProgramGraph& graph, const ProgramNode& view, Value* base, Value* part,
+                          const std::string& node_name);
 
   // higher_order.cpp: nodes that own graphs.
   Result<bool> translate_higher_order(const ProgramGraph& graph, const ProgramNode& node, const std::string& name);
@@ -110,24 +117,21 @@ class ProgramImporter {
     return enter(inner, given, *scope_->graph, scope_->autocast);
   }
   Result<ProgramMeanings> branch(const ProgramCall& call, const std::string& name);
+  Result<Value*> condition_of(const ProgramGraph& graph, const ProgramItem& item, Emitter& emitter);
+
+  // loops.cpp
   Result<ProgramMeanings> while_loop(const ProgramCall& call, const std::string& name);
   Result<ProgramMeanings> scan(const ProgramCall& call, const std::string& name, std::size_t carried);
   Result<ProgramMeanings> loop(const ProgramLoop& loop, const std::string& name);
   Result<ProgramMeanings> unrolled(const ProgramLoop& loop, std::int64_t trips, const std::string& name);
-  Result<Value*> condition_of(const ProgramGraph& graph, const ProgramItem& item, Emitter& emitter);
+
+  // regions.cpp
   Graph& new_region(std::string name);
   std::unique_ptr<Graph> finished(const Graph& region);
   Result<ProgramMeanings> add_owner(std::string_view op_name, Attributes attributes, Values operands,
                                     const std::string& name, const std::vector<Graph*>& regions);
   Result<ProgramMeanings> captured(const ProgramMeanings& given, Graph& region, Values* operands);
   Result<void> add_outputs(const ProgramMeanings& results, Graph& region);
-  Result<void> define_tensor(const ProgramGraph& graph, const std::string& name, ProgramMeaning meaning);
-
-  // Arguments.
-  Result<Value*> value_of(const std::string& name, bool& missing);
-  Result<AtenScalar> scalar_of(const ProgramGraph& graph, const ProgramItem& item, Emitter& node);
-  Result<AtenArgument> argument_of(const ProgramGraph& graph, const AtenParameter& parameter,
-                                   const ProgramArgument& argument, bool& missing, Emitter& node);
 
   ProgramArchive& archive_;
   const TorchProgram& program_;
