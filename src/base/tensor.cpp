@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include "base/check.h"
 #include "base/float16.h"
+#include "base/memory.h"
 #include "base/rows.h"
 
 namespace polyphase {
@@ -63,29 +63,15 @@ std::int64_t TensorDesc::extent() const {
   return last + 1;
 }
 
-namespace {
-
-constexpr std::size_t alignment = 64;
-// No system grants more; asked nevertheless, some abort.
-constexpr std::size_t most_bytes = std::size_t{1} << 40;
-
-}  // namespace
-
 Result<std::shared_ptr<Buffer>> Buffer::allocate(std::size_t size_bytes) {
-  const std::size_t rounded = (size_bytes + alignment - 1) / alignment * alignment;
-  void* memory = size_bytes > most_bytes ? nullptr : std::aligned_alloc(alignment, std::max(rounded, alignment));
+  std::shared_ptr<std::byte> memory = allocate_memory(size_bytes, Contents::zeros);
   if (memory == nullptr) {
     return Error{ErrorCode::out_of_memory,
                  "a buffer of " + std::to_string(size_bytes) + " bytes could not be allocated.",
                  "Use smaller inputs, or a machine with more memory."};
   }
-  std::shared_ptr<const void> owner(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
-  std::memset(memory, 0, std::max(rounded, alignment));
-  auto buffer = std::make_shared<Buffer>();
-  buffer->owner_ = std::move(owner);
-  buffer->data_ = static_cast<std::byte*>(memory);
-  buffer->size_bytes_ = size_bytes;
-  return buffer;
+  const std::byte* const data = memory.get();
+  return borrow(std::move(memory), data, size_bytes);
 }
 
 std::shared_ptr<Buffer> Buffer::borrow(std::shared_ptr<const void> owner, const std::byte* data,

@@ -62,7 +62,8 @@ Result<std::optional<Tensor>> as_view(const RecipeNode& node, const Tensor& from
   return std::optional<Tensor>();
 }
 
-Result<std::vector<Tensor>> compute(const RecipeNode& node, const std::vector<Tensor>& operands) {
+Result<std::vector<Tensor>> compute(const RecipeNode& node, const std::vector<Tensor>& operands,
+                                    const TakeTensor& take) {
   if (operands.size() == 1 && node.results.size() == 1) {
     TRY(auto view, as_view(node, operands.front()));
     if (view.has_value()) return std::vector<Tensor>{*std::move(view)};
@@ -74,7 +75,7 @@ Result<std::vector<Tensor>> compute(const RecipeNode& node, const std::vector<Te
   std::vector<TensorView> outputs;
   for (const Tensor& operand : operands) inputs.push_back(operand.view());
   for (const Type& type : node.results) {
-    TRY(Tensor result, Tensor::allocate(type.dtype, *type.shape.evaluate({})));
+    TRY(Tensor result, take(type.dtype, *type.shape.evaluate({})));
     outputs.push_back(result.view());
     results.push_back(std::move(result));
   }
@@ -151,7 +152,8 @@ std::vector<bool> RecipeIndex::dependents(const std::vector<bool>& weights) cons
   return out;
 }
 
-Result<Tensor> evaluate_recipe(const RecipeIndex& index, const std::vector<Tensor>& leaves, int value) {
+Result<Tensor> evaluate_recipe(const RecipeIndex& index, const std::vector<Tensor>& leaves, int value,
+                               const TakeTensor& take) {
   const Recipes& recipes = index.recipes();
   const std::vector<int> nodes = index.nodes_below(value);
   std::vector<std::pair<int, Tensor>> found;  // results still wanted, ascending
@@ -174,7 +176,7 @@ Result<Tensor> evaluate_recipe(const RecipeIndex& index, const std::vector<Tenso
     std::vector<Tensor> operands;
     for (const int operand : node.part.operands)
       operands.push_back(operand < 0 ? Tensor() : tensor_of(node.inputs[static_cast<std::size_t>(operand)]));
-    TRY(std::vector<Tensor> results, compute(node, operands));
+    TRY(std::vector<Tensor> results, compute(node, operands, take));
     operands.clear();
     for (std::size_t k = 0; k < results.size(); ++k)
       found.emplace_back(index.first_result(at) + static_cast<int>(k), std::move(results[k]));

@@ -13,7 +13,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -86,10 +88,14 @@ class RecipeIndex {
   std::vector<int> first_;
 };
 
+// Gives row-major memory of any contents.
+using TakeTensor = std::function<Result<Tensor>(DType dtype, std::span<const std::int64_t> sizes)>;
+
 // Computes one value. `leaves`: weights, then tables, with any strides; those that the value does not depend on may be
-// invalid. The result has any strides, and may share a leaf's memory. Errors: what the operators find in data,
-// out_of_memory. Safe to call from several threads.
-Result<Tensor> evaluate_recipe(const RecipeIndex& index, const std::vector<Tensor>& leaves, int value);
+// invalid. The result has any strides, and may share a leaf's memory, or be memory of `take`'s. Errors: what the
+// operators find in data, out_of_memory. Safe to call from several threads.
+Result<Tensor> evaluate_recipe(const RecipeIndex& index, const std::vector<Tensor>& leaves, int value,
+                               const TakeTensor& take);
 
 // Elements as they lie in a dense tensor of this layout: the tensor itself where it does already. Error: out_of_memory.
 Result<Tensor> in_layout(const Tensor& tensor, const Layout& layout);

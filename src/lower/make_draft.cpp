@@ -88,7 +88,10 @@ class Drafter {
                                      [&](const Node* user) { return recipes_.nodes.count(user) == 0; });
     if (!is_read && !graph.is_output(&value)) return {};
     const int recipe = recipes_.values.at(&value);
-    TRY(const Tensor tensor, evaluate_recipe(index_, draft_.leaves, recipe));
+    TRY(const Tensor tensor,
+        evaluate_recipe(index_, draft_.leaves, recipe, [](DType dtype, std::span<const std::int64_t> sizes) {
+          return Tensor::allocate(dtype, sizes);
+        }));
     TRY_VOID(add_constant(value, tensor));
     draft_.value(numbers_.at(&value)).recipe = recipe;
     return {};

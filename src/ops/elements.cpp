@@ -150,6 +150,8 @@ void read(const std::byte* first, DType dtype, std::int64_t step, std::int64_t c
     constexpr auto size = static_cast<std::int64_t>(sizeof(T));
     if (step == 1) {
       for (std::int64_t i = 0; i < count; ++i) out[i] = number_from<Number>(load<T>(first + i * size));
+    } else if (step == 0) {
+      std::fill_n(out, count, number_from<Number>(load<T>(first)));
     } else {
       for (std::int64_t i = 0; i < count; ++i) out[i] = number_from<Number>(load<T>(first + i * step * size));
     }
@@ -160,9 +162,14 @@ template <typename Number>
 void write(std::byte* first, DType dtype, std::int64_t step, std::int64_t count, const Number* values) {
   with_storage(dtype, [=]<typename T>(T) {
     constexpr auto size = static_cast<std::int64_t>(sizeof(T));
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T element = element_from<T>(values[i]);
-      std::memcpy(first + i * step * size, &element, sizeof(T));
+    const auto store = [](std::byte* to, Number value) {
+      const T element = element_from<T>(value);
+      std::memcpy(to, &element, sizeof(T));
+    };
+    if (step == 1) {
+      for (std::int64_t i = 0; i < count; ++i) store(first + i * size, values[i]);
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) store(first + i * step * size, values[i]);
     }
   });
 }

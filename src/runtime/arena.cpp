@@ -1,27 +1,18 @@
 // Uncleared memory from the system, and its second use.
 #include "runtime/arena.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstdlib>
+
+#include "base/memory.h"
 
 namespace polyphase {
 
 Result<std::shared_ptr<std::byte>> allocate_bytes(std::size_t size_bytes, const std::string& what) {
-  constexpr std::size_t huge_page = std::size_t{2} << 20;
-  const std::size_t alignment = size_bytes >= 2 * huge_page ? huge_page : 64;
-  const std::size_t rounded = std::max(alignment, (size_bytes + alignment - 1) / alignment * alignment);
-  auto* memory = rounded < size_bytes ? nullptr : static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
-  if (memory == nullptr) {
-    return Error{ErrorCode::out_of_memory,
-                 what + " needs " + std::to_string(size_bytes) + " bytes, which the system refused.",
-                 "Use smaller inputs, or a machine with more memory."};
-  }
-#ifdef MADV_HUGEPAGE
-  if (alignment == huge_page) static_cast<void>(madvise(memory, rounded, MADV_HUGEPAGE));
-#endif
-  return std::shared_ptr<std::byte>(memory, [](std::byte* p) { std::free(p); });
+  std::shared_ptr<std::byte> memory = allocate_memory(size_bytes, Contents::any);
+  if (memory != nullptr) return memory;
+  return Error{ErrorCode::out_of_memory,
+               what + " needs " + std::to_string(size_bytes) + " bytes, which the system refused.",
+               "Use smaller inputs, or a machine with more memory."};
 }
 
 Result<void> Arena::hold(std::size_t size_bytes, const std::string& what) {

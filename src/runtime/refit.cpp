@@ -11,6 +11,7 @@
 
 #include "engine/check_parts.h"
 #include "engine/file_header.h"
+#include "runtime/arena.h"
 #include "runtime/program.h"
 #include "runtime/thread_pool.h"
 
@@ -200,6 +201,13 @@ class Refitter {
       });
       if (any && done_.insert(packed).second) tasks_.push_back({packed, -1, &step});
     }
+    // The largest first: the threads end together, and memory that is handed on is never too small.
+    std::stable_sort(tasks_.begin(), tasks_.end(), [this](const Task& a, const Task& b) {
+      const auto size = [this](const Task& task) {
+        return engine_.constants[static_cast<std::size_t>(task.constant)].bytes->size_bytes();
+      };
+      return size(a) > size(b);
+    });
   }
 
   Result<void> run(int threads) {
@@ -268,7 +276,9 @@ class Refitter {
                              engine_.recipes.weights[static_cast<std::size_t>(weight)].names.front() +
                              "' are not held, and '" + of.name + "' follows from them and others.");
     }
-    return evaluate_recipe(index_, leaves_, of.recipe);
+    return evaluate_recipe(index_, leaves_, of.recipe, [this](DType dtype, std::span<const std::int64_t> sizes) {
+      return passing_->take(dtype, sizes, "a weight");
+    });
   }
 
   // An operand of a pack; `roots` keeps what it looks at.
@@ -318,6 +328,8 @@ class Refitter {
   std::vector<bool> changed_;   // by value of the recipes
   std::vector<Task> tasks_;
   std::set<int> done_;  // constants that tasks make
+  // What one task has used up serves the next: new pages cost more than what is computed into them.
+  const std::shared_ptr<ResultPool> passing_ = std::make_shared<ResultPool>();
   std::vector<std::shared_ptr<Buffer>> made_;
 };
 

@@ -1,9 +1,9 @@
 // Every allocation refused once, or from there on all: compile, load and run say out_of_memory, and the next call is
 // right.
 //
-// operator new is ours in this program, for the shared libraries too; malloc and aligned_alloc are wrapped by the
-// linker in what is linked statically, which is all of Polyphase. POLYPHASE_FULL=1 refuses each allocation of load and
-// run, otherwise an even sample.
+// operator new is ours in this program, for the shared libraries too; malloc, calloc and aligned_alloc are wrapped by
+// the linker in what is linked statically, which is all of Polyphase. POLYPHASE_FULL=1 refuses each allocation of load
+// and run, otherwise an even sample.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -36,8 +36,10 @@ bool refuse() {
 // NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming)
 extern "C" {
 void* __real_malloc(std::size_t size);
+void* __real_calloc(std::size_t count, std::size_t size);
 void* __real_aligned_alloc(std::size_t alignment, std::size_t size);
 void* __wrap_malloc(std::size_t size) { return refuse() ? nullptr : __real_malloc(size); }
+void* __wrap_calloc(std::size_t count, std::size_t size) { return refuse() ? nullptr : __real_calloc(count, size); }
 void* __wrap_aligned_alloc(std::size_t alignment, std::size_t size) {
   return refuse() ? nullptr : __real_aligned_alloc(alignment, size);
 }
