@@ -14,6 +14,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "io/try.h"
+#include "polyphase/diagnose.h"
 
 namespace polyphase::cli {
 namespace {
@@ -57,7 +58,7 @@ Result<std::vector<api::Tensor>> bench_inputs(const BenchFlags& flags, const Net
   }
   IO_TRY(const RunSizes sizes, run_sizes(session, network.sizes));
   bench.chosen = sizes.chosen;
-  return random_inputs(network.engine, sizes.inputs);
+  return api::random_inputs(network.engine.inputs(), sizes.inputs);
 }
 
 Result<Bench> bench_network(const BenchFlags& flags) {

@@ -16,6 +16,7 @@
 #include "cli/timing.h"
 #include "cli/trace.h"
 #include "io/try.h"
+#include "polyphase/diagnose.h"
 
 namespace polyphase::cli {
 namespace {
@@ -60,7 +61,7 @@ Result<Explained> explain_network(const ExplainFlags& flags) {
   } else {
     IO_TRY(const RunSizes sizes, run_sizes(session, network.sizes));
     if (!sizes.chosen.empty()) say("sizes nobody gave: " + join(sizes.chosen, " ") + " (choose with --shape or --dim)");
-    IO_TRY(tensors, random_inputs(network.engine, sizes.inputs));
+    IO_TRY(tensors, api::random_inputs(network.engine.inputs(), sizes.inputs));
   }
   if (flags.no_run) {
     IO_TRY(out.report, session.explain(sizes_of(tensors)));

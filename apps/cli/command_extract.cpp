@@ -65,7 +65,7 @@ Result<void> extract(const ExtractFlags& flags) {
     }
     IO_TRY(const api::Session session, open_session(engine, 1));
     IO_TRY(const RunSizes chosen, run_sizes(session, sizes));
-    return random_inputs(engine, chosen.inputs);
+    return api::random_inputs(engine.inputs(), chosen.inputs);
   };
   IO_TRY(const api::Extracted part, api::extract(flags.network.path, options, compile));
   const std::filesystem::path output(flags.output);

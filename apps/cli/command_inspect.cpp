@@ -17,6 +17,7 @@
 #include "cli/terminal.h"
 #include "io/try.h"
 #include "io/whole_file.h"
+#include "polyphase/diagnose.h"
 
 namespace polyphase::cli {
 namespace {
@@ -166,7 +167,7 @@ void put_steps(const Inspected& all) {
 Result<void> time_for_page(const api::Session& session, Inspected& all) {
   all.threads = session.threads();
   IO_TRY(all.output_sizes, session.output_sizes(all.sizes.inputs));
-  IO_TRY(const std::vector<api::Tensor> inputs, random_inputs(session.engine(), all.sizes.inputs));
+  IO_TRY(const std::vector<api::Tensor> inputs, api::random_inputs(session.engine().inputs(), all.sizes.inputs));
   auto times = time_steps(session, inputs, page_timing_seconds, all.report);
   if (times.ok()) {
     all.times = std::move(*times);

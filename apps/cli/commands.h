@@ -16,6 +16,7 @@ void add_compile(CLI::App& app, Run& run);
 void add_run(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
 void add_compare(CLI::App& app, Run& run);
+void add_compat(CLI::App& app, Run& run);
 void add_inspect(CLI::App& app, Run& run);
 void add_explain(CLI::App& app, Run& run);
 void add_extract(CLI::App& app, Run& run);

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 #include <set>
 
 #include "cli/sizes.h"
@@ -343,35 +342,6 @@ Result<void> write_outputs(const api::Engine& engine, const std::vector<api::Ten
   std::vector<io::NamedTensor> members;
   for (std::size_t i = 0; i < ports.size(); ++i) members.push_back({ports[i].name, outputs[i]});
   return io::write_npz(flags.archive, members);
-}
-
-Result<std::vector<api::Tensor>> random_inputs(const api::Engine& engine,
-                                               const std::vector<std::vector<std::int64_t>>& sizes) {
-  std::mt19937 random(1);
-  std::uniform_real_distribution<float> real(-1.0F, 1.0F);
-  std::vector<api::Tensor> out;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const DType dtype = engine.inputs()[i].dtype;
-    IO_TRY(api::Tensor tensor, api::Tensor::allocate(dtype, sizes[i]));
-    const std::int64_t count = tensor.element_count();
-    for (std::int64_t at = 0; at < count; ++at) {
-      const float value = real(random);
-      if (dtype == DType::f32) {
-        tensor.as<float>()[at] = value;
-      } else if (dtype == DType::f64) {
-        tensor.as<double>()[at] = static_cast<double>(value);
-      } else if (dtype == DType::bf16) {
-        tensor.as<std::uint16_t>()[at] = bf16_bits(value);
-      } else if (dtype == DType::f16) {
-        tensor.as<std::uint16_t>()[at] = value < 0 ? 0xb800 : 0x3800;  // -0.5 or 0.5
-      } else {
-        // Little endian: the first byte is the lowest; 0 or 1 is a legal index and a legal bool.
-        tensor.as<std::uint8_t>()[static_cast<std::size_t>(at) * size_bytes(dtype)] = value < 0 ? 0 : 1;
-      }
-    }
-    out.push_back(std::move(tensor));
-  }
-  return out;
 }
 
 std::vector<api::TensorView> views_of(const std::vector<api::Tensor>& tensors) {

@@ -52,10 +52,6 @@ Result<void> check_output_flags(const api::Engine& engine, const OutputFlags& fl
 Result<void> write_outputs(const api::Engine& engine, const std::vector<api::Tensor>& outputs, const OutputFlags& flags,
                            const Inputs& inputs);
 
-// Seeded values for timing: floats evenly in -1 … 1, integers and bools 0 or 1.
-Result<std::vector<api::Tensor>> random_inputs(const api::Engine& engine,
-                                               const std::vector<std::vector<std::int64_t>>& sizes);
-
 std::vector<api::TensorView> views_of(const std::vector<api::Tensor>& tensors);
 std::vector<std::vector<std::int64_t>> sizes_of(const std::vector<api::Tensor>& tensors);
 

@@ -210,7 +210,7 @@ Result<bool> compare_layers(const NetworkFlags& network, const InputFlags& input
       IO_TRY(const RunSizes chosen, run_sizes(session, sizes));
       if (!chosen.chosen.empty())
         say("sizes nobody gave: " + join(chosen.chosen, " ") + " (choose with --shape or --dim)");
-      return random_inputs(engine, chosen.inputs);
+      return api::random_inputs(engine.inputs(), chosen.inputs);
     }
     IO_TRY(given, read_inputs(engine, inputs));
     read = &given;

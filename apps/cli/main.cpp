@@ -65,6 +65,7 @@ int run_command(int argc, char** argv) {
   add_run(app, run);
   add_bench(app, run);
   add_compare(app, run);
+  add_compat(app, run);
   add_inspect(app, run);
   add_explain(app, run);
   add_check(app, run);
@@ -85,8 +86,8 @@ int run_command(int argc, char** argv) {
     const std::string unknown = unknown_command(app, argc, argv);
     if (!unknown.empty()) {
       say("polyphase: there is no command '" + plain(unknown) +
-          "'. The commands are compile, run, bench, compare, inspect, explain, check, extract, refit, "
-          "converters and devices.");
+          "'. The commands are compile, run, bench, compare, compat, inspect, explain, check, extract, "
+          "refit, converters and devices.");
     } else {
       say("polyphase: " + plain(wrong.what()));
     }

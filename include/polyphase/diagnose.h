@@ -149,6 +149,91 @@ struct LayerReport {
 Result<LayerReport> compare_layers(const std::string& path, std::span<const TensorView> inputs,
                                    const CompileOptions& compile = {}, const LayerOptions& options = {});
 
+// ---------------------------------------------------------------- compat
+
+enum class CompatOutcome : std::uint8_t {
+  right,
+  wrong,    // other numbers than the reference's, or another answer than its
+  refused,  // Polyphase has the operator, and does not take it so
+  missing,  // Polyphase does not have the operator
+  not_run,  // nothing could be said about it: a branch that was not taken, no sizes that the model takes
+};
+std::string_view name_of(CompatOutcome outcome);  // "right", "wrong", "refused", "missing", "not run"
+
+struct CompatOptions {
+  std::uint64_t seed = 1;
+  // The largest relative RMS error of a float result; none: by its type, compat_tolerance.
+  std::optional<double> tolerance;
+  std::string only;  // an operator by its name: the others are left out; empty: all
+  // Open size → the values it is given, one test each; a shorter list repeats its last. A size that is not listed gets
+  // the least, a middle and an odd value of its range that the model takes.
+  std::map<std::string, std::vector<std::int64_t>> sizes;
+  // A test whose reference would take more multiply-adds than this is not run: plain loops do some 10^8 a second.
+  double most_operations = 2e10;
+  SessionOptions session;
+};
+
+struct CompatOperand {
+  bool present = true;  // false: an optional operand that is left out; the rest says nothing then
+  DType dtype = DType::f32;
+  std::vector<std::string> sizes;  // as the model has them: numbers, names, expressions
+  bool constant = false;           // it follows from weights and sizes alone
+};
+
+// One run of a configuration.
+struct CompatCase {
+  std::map<std::string, std::int64_t> sizes;        // of the model's open sizes
+  std::vector<std::vector<std::int64_t>> operands;  // by position
+  std::string kernel;                               // "phases", …; "reference loops"; "view": nothing ran
+  CompatOutcome outcome = CompatOutcome::not_run;
+  std::string reason;  // of everything but right
+  double error = 0;    // relative RMS of the worst float result
+  double tolerance = 0;
+};
+
+// An operator with its attributes and operands, as often as the model has it so.
+struct CompatRow {
+  std::string operation;   // "conv_transpose"; of what was not imported, as the model has it: "com.acme.Fancy"
+  std::string attributes;  // those that are not as the operator's page has them
+  std::vector<CompatOperand> operands;
+  std::int64_t nodes = 0;
+  std::string first_node;
+  CompatOutcome outcome = CompatOutcome::not_run;  // the worst of the cases
+  std::string reason;
+  std::vector<CompatCase> cases;
+};
+
+struct CompatReport {
+  std::string model_name;
+  std::string producer;
+  std::vector<CompatRow> rows;      // in the order of the model; what was not imported first
+  std::int64_t constant_nodes = 0;  // left out: what compiling computes, from weights and sizes
+  std::vector<std::string> notes;
+  double seconds = 0;
+
+  std::int64_t count(CompatOutcome outcome) const;
+  // Nothing is wrong, refused or missing, and something ran unless there is nothing to run.
+  bool ok() const;
+};
+
+// Relative RMS that is allowed where nobody says another: 1e-5 in f32, 1e-11 in f64, two roundings in smaller types; 0
+// for integers.
+double compat_tolerance(DType dtype);
+
+// Tests each distinct operator configuration of a model as it was imported: the operator alone, compiled with passes
+// and kernels, on the tensors that reach it when the model runs on random inputs, against the reference interpreter.
+// What the model needs and Polyphase lacks is among the rows. Errors: the file cannot be read or is no sound model; an
+// option does not fit it.
+Result<CompatReport> compat(const std::string& path, const CompileOptions& compile = {},
+                            const CompatOptions& options = {});
+// Of a model in memory, as compile_bytes takes it.
+Result<CompatReport> compat_bytes(std::span<const std::byte> bytes, const CompileOptions& compile = {},
+                                  const CompatOptions& options = {});
+
+// Seeded values for tests: floats evenly in -1 … 1, integers and bools 0 or 1. `sizes` by input. Errors: out_of_memory.
+Result<std::vector<Tensor>> random_inputs(std::span<const Port> inputs,
+                                          const std::vector<std::vector<std::int64_t>>& sizes, std::uint64_t seed = 1);
+
 // ---------------------------------------------------------------- extract
 
 struct ExtractOptions {

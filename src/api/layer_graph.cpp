@@ -227,7 +227,8 @@ void mark_dependent(const Graph& graph, std::unordered_map<const polyphase::Valu
     for (const polyphase::Value* input : node->inputs()) any = any || (input != nullptr && dependent[input]);
     for (const auto& region : node->regions()) {
       for (std::size_t k = 0; k < region->inputs().size(); ++k)
-        dependent[region->inputs()[k].get()] = node->input(k + 1) != nullptr && dependent[node->input(k + 1)];
+        dependent[region->inputs()[k].get()] =
+            node->is("loop") || (node->input(k + 1) != nullptr && dependent[node->input(k + 1)]);
       mark_dependent(*region, dependent);
     }
     for (const auto& output : node->outputs()) dependent[output.get()] = any && !output->contents.has_value();
@@ -258,10 +259,15 @@ std::unordered_map<const polyphase::Value*, Place> places_of(const Graph& graph)
   return out;
 }
 
+std::unordered_map<const polyphase::Value*, bool> dependent_values(const Graph& graph) {
+  std::unordered_map<const polyphase::Value*, bool> out;
+  for (const auto& input : graph.inputs()) out[input.get()] = true;
+  mark_dependent(graph, out);
+  return out;
+}
+
 std::vector<LogicalTensor> logical_tensors(const ImportedModel& model) {
-  std::unordered_map<const polyphase::Value*, bool> dependent;
-  for (const auto& input : model.graph->inputs()) dependent[input.get()] = true;
-  mark_dependent(*model.graph, dependent);
+  std::unordered_map<const polyphase::Value*, bool> dependent = dependent_values(*model.graph);
   std::map<std::pair<std::string, std::string>, const polyphase::Value*> values;
   collect(*model.graph, values);
   const auto places = places_of(*model.graph);

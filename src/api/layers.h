@@ -31,6 +31,8 @@ struct LogicalTensor {
   const polyphase::Value* value = nullptr;
 };
 std::vector<LogicalTensor> logical_tensors(const ImportedModel& model);
+// Whether a value, those of regions too, depends on an input: neither follows from constants nor is known as a size.
+std::unordered_map<const polyphase::Value*, bool> dependent_values(const Graph& graph);
 // The place of every value, those of regions too.
 std::unordered_map<const polyphase::Value*, Place> places_of(const Graph& graph);
 

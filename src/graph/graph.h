@@ -164,7 +164,7 @@ Result<void> verify(const Graph& graph);
 // A deep copy (constants shared).
 std::unique_ptr<Graph> clone(const Graph& graph);
 // Runs the graph with the reference loops, part by part, each rounding once. Inputs by position. `observe` sees each
-// value as it is computed, those of regions that run too.
+// value as it is computed or comes in, those of regions that run too.
 using ValueObserver = std::function<void(const Value&, const Tensor&)>;
 Result<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
                                       const ValueObserver& observe = {});

@@ -19,6 +19,7 @@ class Interpreter {
                    "Give every input once."};
     }
     TRY_VOID(bind_inputs(graph, inputs));
+    for (std::size_t i = 0; observe_ && i < inputs.size(); ++i) observe_(*graph.inputs()[i], inputs[i]);
     for (const auto& node : graph.nodes()) {
       auto done = run_node(*node);
       if (!done.ok()) return std::move(done).error().at_node(node->name());
