@@ -37,21 +37,35 @@ class NotExported(Exception):
     """torch.export refuses the module: nothing to compare with."""
 
 
-def program_of(family: Family, dynamic: bool) -> bytes:
-    inputs = family.inputs
-    if dynamic and any(inputs[name].shape[axis] == 1 for name, axes in family.dynamic.items() for axis in axes):
-        inputs = family.other_inputs  # PyTorch fixes an axis whose example has one element
+def exported(family: Family, inputs: dict[str, torch.Tensor], dynamic: bool) -> torch.export.ExportedProgram:
     shapes = tuple({axis: AUTO for axis in family.dynamic[name]} for name in family.inputs) if dynamic else None
     if dynamic and any(parameter.kind is parameter.VAR_POSITIONAL for parameter in inspect.signature(family.module.forward).parameters.values()):
         shapes = (shapes,)  # all of them are one parameter of forward
-    written = io.BytesIO()
     try:
         with warnings.catch_warnings(), torch.no_grad(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
-            torch.export.save(torch.export.export(family.module, tuple(inputs.values()), dynamic_shapes=shapes), written)
+            return torch.export.export(family.module, tuple(inputs.values()), dynamic_shapes=shapes)
     except Exception as error:  # noqa: BLE001: it fails in many ways, and each is its own
         lines = str(error).strip().splitlines()
         raise NotExported(f"{type(error).__name__}: {lines[0][:150] if lines else ''}") from error
+
+
+def fixed_axes(program: torch.export.ExportedProgram, family: Family) -> list[str]:
+    """What was to be open, and PyTorch has fixed: an axis with one element, or one that is a single element somewhere in the network."""
+    shapes = [node.meta["val"].shape for node in program.graph.nodes if node.op == "placeholder" and node.name in program.graph_signature.user_inputs]
+    return [f"{name}, axis {axis}" for (name, axes), shape in zip(family.dynamic.items(), shapes) for axis in axes if str(shape[axis]).isdigit()]
+
+
+def program_of(family: Family, dynamic: bool) -> bytes:
+    program = exported(family, family.inputs, dynamic)
+    if dynamic and fixed_axes(program, family):
+        program = exported(family, family.other_inputs, dynamic)
+        fixed = fixed_axes(program, family)
+        if fixed:
+            raise NotExported(f"torch.export fixes {'; '.join(fixed)}")
+    written = io.BytesIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        torch.export.save(program, written)
     return written.getvalue()
 
 
@@ -235,26 +249,33 @@ def table(forms: dict[tuple[str, bool], Form], compiled: dict[str, Compiled]) ->
     return "\n".join(out) + "\n"
 
 
+def is_good(row: Form | Compiled) -> bool:
+    return not row.failure and (row.good or bool(getattr(row, "left_out", "")))
+
+
 def main(names: list[str]) -> int:
-    """One process after the other, so that nothing else runs beside what is timed."""
-    forms, compiled, bad = {}, {}, 0
-    for name in names:
+    """One process after the other, so that nothing else runs beside what is timed. Rows are kept in build/torch_networks.json:
+    without names, those that are not good yet are run, and the page is written once all are."""
+    kept_in = ROOT / "build" / "torch_networks.json"
+    kept = json.loads(kept_in.read_text()) if kept_in.exists() else {}
+    rows = {name: (Form(**static), Form(**dynamic), Compiled(**compiled)) for name, (static, dynamic, compiled) in kept.items()}
+    for name in names or [name for name in TORCH_NETWORKS if name not in rows or not all(map(is_good, rows[name]))]:
         with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            for dynamic in (False, True):
-                forms[name, dynamic] = pool.submit(run_form, name, dynamic).result()
-            compiled[name] = pool.submit(run_compiled, name, True).result()
-        for row in (forms[name, False], forms[name, True], compiled[name]):
-            if row.failure or not (row.good or getattr(row, "left_out", "")):
-                bad += 1
+            rows[name] = (pool.submit(run_form, name, False).result(), pool.submit(run_form, name, True).result(), pool.submit(run_compiled, name, True).result())
+        for row in rows[name]:
+            if not is_good(row):
                 print(json.dumps(dataclasses.asdict(row)), file=sys.stderr, flush=True)
         if sys.stderr.isatty():
-            print(f"{len(compiled)} of {len(names)}: {name}", file=sys.stderr, flush=True)
-    if not bad and len(names) == len(TORCH_NETWORKS):
-        (ROOT / "docs" / "models.md").write_text(table(forms, compiled), encoding="utf-8")
-    else:
-        print(table(forms, compiled))
-    return 1 if bad else 0
+            print(f"{len(rows)} of {len(TORCH_NETWORKS)}: {name}", file=sys.stderr, flush=True)
+        kept_in.write_text(json.dumps({name: [dataclasses.asdict(row) for row in three] for name, three in rows.items()}))
+    forms = {(name, dynamic): rows[name][dynamic] for name in rows for dynamic in (False, True)}
+    page = table(forms, {name: three[2] for name, three in rows.items()})
+    if set(rows) == set(TORCH_NETWORKS) and all(is_good(row) for three in rows.values() for row in three):
+        (ROOT / "docs" / "models.md").write_text(page, encoding="utf-8")
+        return 0
+    print(page)
+    return 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or list(TORCH_NETWORKS)))
+    sys.exit(main(sys.argv[1:]))
