@@ -332,6 +332,23 @@ def test_every_cut_and_many_flips_are_refused_or_right(polyphase, tmp_path):
         assert done.returncode in (0, 1, 4), done.stderr
 
 
+def test_complex_numbers_stay_inside(polyphase, tmp_path):
+    class Weighted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("turns", torch.polar(torch.ones(2, 5), torch.arange(10.0).reshape(5, 2).T))
+
+        def forward(self, x):
+            return torch.view_as_real(torch.fft.rfft(x) * self.turns)
+
+    x = torch.randn(2, 8)
+    check(polyphase, tmp_path, export(Weighted(), [x]), [x], Weighted()(x), names=["x"])
+    for forward, inputs in ((lambda x: torch.fft.fft(x), [x]), (lambda z: z.real + 1, [torch.complex(x, x)]), (lambda x: torch.fft.fft(x).tan().real, [x])):
+        torch.export.save(export(Call(forward), inputs), tmp_path / "complex.pt2")
+        said = polyphase("compile", tmp_path / "complex.pt2", "-o", tmp_path / "complex.ppe", expect=1).stderr
+        assert "complex" in said and "torch.view_as_real" in said
+
+
 def test_missing_operators_are_listed(polyphase, tmp_path):
     (tmp_path / "m.pt2").write_bytes(saved(lambda x: torch.linalg.inv(x) + torch.linalg.det(x), torch.eye(3)))
     said = polyphase("check", tmp_path / "m.pt2", expect=4).stdout

@@ -18,7 +18,7 @@ from torch.fx import Graph, Node
 # Operators that move no element where PyTorch runs them: they make no island worth its call.
 _VIEWS = {"aten.alias", "aten.as_strided", "aten.clone", "aten.detach", "aten.expand", "aten.permute", "aten.reshape", "aten.select",
           "aten.slice", "aten.split", "aten.split_with_sizes", "aten.squeeze", "aten.t", "aten.transpose", "aten.unbind",
-          "aten.unsqueeze", "aten.view", "aten._unsafe_view"}
+          "aten.unsqueeze", "aten.view", "aten.view_as_complex", "aten.view_as_real", "aten._unsafe_view"}
 # Of these, those whose result shares the operand's memory in PyTorch.
 _SHARING = _VIEWS - {"aten.clone", "aten._unsafe_view"}
 _CONVOLUTIONS = {"aten.convolution", "aten.conv_transpose1d", "aten.conv_transpose2d", "aten.conv_transpose3d", "aten.conv1d",
@@ -43,6 +43,11 @@ def is_getitem(node: Node) -> bool:
 
 def _is_list(node: Node) -> bool:
     return isinstance(node.meta.get("val"), (list, tuple))
+
+
+def _is_complex(node: Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.is_complex()
 
 
 def is_size(node: Node) -> bool:
@@ -104,6 +109,11 @@ class Partition:
                 if self.takes(node) and node not in self._floats:
                     members.setdefault(self._level[node], []).append(node)
             self.islands = [Island(self._with_floats(nodes), level) for level, nodes in sorted(members.items())]
+            if crossing := [node for island in self.islands for node in island.nodes if self._lets_complex_pass(node, set(island.nodes))]:
+                for node in crossing:
+                    self.refused[node] = ("a complex tensor would have to pass between it and PyTorch.",
+                                          "Keep complex numbers between operators that Polyphase takes.")
+                continue
             small = [piece for nodes in members.values() for piece in self._pieces(nodes) if not Island(piece, 0).is_worthwhile(min_block_size)]
             if not small:
                 return
@@ -117,6 +127,13 @@ class Partition:
                     self.refused[node] = (words, advice)
                     if not count:
                         self.free.add(node)
+
+    def _lets_complex_pass(self, node: Node, island: set[Node]) -> bool:
+        """Complex numbers exist inside of an island only."""
+        if any(_is_complex(given) and not self._is_weight(given) and self.owner(given) not in island for given in operands(node)):
+            return True
+        results = [user for user in node.users if is_getitem(user)] if _is_list(node) else [node]
+        return any(_is_complex(result) and any(user not in island and not is_size(user) for user in result.users) for result in results)
 
     def _find_shared(self) -> None:
         """Views that leave the islands beside what they are views of: PyTorch makes them, so that both share memory."""

@@ -45,8 +45,8 @@ def _tensor_problem(tensor: torch.Tensor) -> tuple[str, str] | None:
         return f"it works on device '{tensor.device}'.", "Move the network and its inputs to the CPU."
     if tensor.layout != torch.strided:
         return f"a tensor has the layout {tensor.layout}.", "Make it dense: to_dense()."
-    if tensor.dtype.is_complex or tensor.is_quantized:
-        return f"a tensor has the type {tensor.dtype}.", "Write that part with real numbers."
+    if tensor.is_quantized or tensor.dtype == torch.complex32:
+        return f"a tensor has the type {tensor.dtype}.", "Write that part with numbers of float32."
     if any(torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(size) for size in tensor.shape if isinstance(size, torch.SymInt)):
         return "a size follows from data.", "Give that part sizes that the inputs tell."
     return None

@@ -18,7 +18,7 @@ from torch.fx import Node
 
 # Codes of the schema (torch/_export/serde/schema.py).
 _DTYPES = {torch.uint8: 1, torch.int8: 2, torch.int16: 3, torch.int32: 4, torch.int64: 5, torch.float16: 6, torch.float32: 7,
-           torch.float64: 8, torch.bool: 12, torch.bfloat16: 13}
+           torch.float64: 8, torch.complex64: 10, torch.complex128: 11, torch.bool: 12, torch.bfloat16: 13}
 _MEMORY_FORMATS = {torch.contiguous_format: 1, torch.channels_last: 2, torch.channels_last_3d: 3, torch.preserve_format: 4}
 _STRIDED = 7
 _CARRIER = "sizes_carrier"
@@ -224,6 +224,8 @@ class Program:
             return {"as_int": given}
         if isinstance(given, float):
             return {"as_float": _real(given)}
+        if isinstance(given, complex):
+            return {"as_complex": {"real": _real(given.real), "imag": _real(given.imag)}}
         if isinstance(given, str):
             return {"as_string": given}
         if isinstance(given, torch.dtype):
@@ -285,6 +287,8 @@ def raw_bytes(tensor: torch.Tensor) -> memoryview:
     """A tensor's elements in row-major order, without a copy where it lies so."""
     if tensor.numel() == 0:
         return memoryview(b"")
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
     elements: Any = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
     return memoryview(elements)
 

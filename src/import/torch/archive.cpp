@@ -161,6 +161,20 @@ Result<std::shared_ptr<Buffer>> ProgramArchive::storage(const std::string& path)
   return buffer;
 }
 
+namespace {
+
+// Complex numbers become pairs on a last axis of 2.
+Result<void> count_in_parts(StoredLayout& layout, const std::string& shown) {
+  bool wild = __builtin_mul_overflow(layout.offset, 2, &layout.offset);
+  for (std::int64_t& stride : layout.strides) wild = __builtin_mul_overflow(stride, 2, &stride) || wild;
+  if (wild) return damaged_archive(shown + " reaches beyond its storage");
+  layout.sizes.push_back(2);
+  layout.strides.push_back(1);
+  return {};
+}
+
+}  // namespace
+
 Result<Tensor> ProgramArchive::tensor(const std::string& target) {
   for (auto* const pickled : {&pickled_weights_, &pickled_constants_}) {
     if (pickled->has_value() && (*pickled)->has(target)) return (*pickled)->tensor(target);
@@ -178,10 +192,13 @@ Result<Tensor> ProgramArchive::tensor(const std::string& target) {
     return Error{ErrorCode::unsupported, shown + " is not strided (sparse or of another library).",
                  "Make it dense before the export."};
   StoredLayout layout;
-  TRY(layout.dtype, dtype_of_scalar_type(payload.tensor.scalar_type));
+  TRY(layout.dtype, dtype_of_parts(payload.tensor.scalar_type));
   TRY(layout.sizes, fixed(payload.tensor.sizes));
   TRY(layout.strides, fixed(payload.tensor.strides));
   TRY(layout.offset, fixed(payload.tensor.storage_offset));
+  if (is_complex_type(payload.tensor.scalar_type)) {
+    TRY_VOID(count_in_parts(layout, shown));
+  }
   TRY(const auto bytes, storage(payload.path_name));
   return tensor_in_storage(bytes, layout, shown);
 }

@@ -43,6 +43,12 @@ Result<AtenScalar> ProgramImporter::scalar_of(const ProgramGraph& graph, const P
     out.value = item.real;
     return out;
   }
+  if (item.kind == Kind::complex) {
+    out.kind = AtenScalar::Kind::complex;
+    out.value = item.real;
+    out.imaginary = item.imaginary;
+    return out;
+  }
   if (item.kind != Kind::symbol)
     return broken_program("a number is expected, found " + wire::quoted_name(item.text) + ".");
   const SymbolMeaning meaning = [this](std::string_view symbol) { return meaning_of_symbol(symbol); };
@@ -64,6 +70,18 @@ Result<AtenScalar> ProgramImporter::scalar_of(const ProgramGraph& graph, const P
   }
   return lacking("the number " + wire::quoted_name(item.text) + " is a condition that follows from sizes.",
                  "Compute it from fixed numbers, or export the program with fixed sizes.");
+}
+
+// Whether the program declares the tensor as complex, and it is laid out so.
+Result<bool> ProgramImporter::holds_pairs(const ProgramGraph& graph, const std::string& name, const Value* value) {
+  const auto declared = graph.tensors.find(name);
+  if (declared == graph.tensors.end() || !is_complex_type(declared->second.scalar_type)) return false;
+  if (value == nullptr) return true;
+  const Type& type = value->type;
+  const int rank = type.shape.rank();
+  if (rank > 0 && type.shape[rank - 1] == 2 && (type.dtype == DType::f32 || type.dtype == DType::f64)) return true;
+  return broken_program("the program declares " + wire::quoted_name(name) + " as complex, but it is " + type.text() +
+                        " of real numbers.");
 }
 
 Result<AtenArgument> ProgramImporter::argument_of(const ProgramGraph& graph, const AtenParameter& parameter,
@@ -88,16 +106,20 @@ Result<AtenArgument> ProgramImporter::argument_of(const ProgramGraph& graph, con
       case Kind::tensor: {
         if (!wants_tensor) return refused();
         TRY(Value * value, value_of(item.text, missing));
+        TRY(const bool complex, holds_pairs(graph, item.text, value));
         out.tensors.push_back(value);
+        out.complex.push_back(complex);
         break;
       }
       case Kind::none:
         if (!wants_tensor) return refused();
         out.tensors.push_back(nullptr);
+        out.complex.push_back(false);
         break;
       case Kind::integer:
       case Kind::boolean:
       case Kind::real:
+      case Kind::complex:
       case Kind::symbol: {
         if (wants_text || (wants_tensor && argument.list)) return refused();
         TRY(AtenScalar scalar, scalar_of(graph, item, node));
@@ -135,13 +157,14 @@ Result<AtenArgument> ProgramImporter::argument_of(const ProgramGraph& graph, con
 
 // Inside of autocast the program does not write casts, only the dtypes that came out.
 Result<void> ProgramImporter::cast_operands(std::map<std::string, AtenArgument, std::less<>>& arguments,
-                                            const std::vector<std::optional<DType>>& declared, Emitter& node) {
+                                            const std::vector<AtenResult>& declared, Emitter& node) {
   const auto casts = [](DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; };
-  if (declared.empty() || !declared.front().has_value() || !casts(*declared.front())) return {};
+  if (declared.empty() || !declared.front().dtype.has_value() || !casts(*declared.front().dtype)) return {};
+  const DType to = *declared.front().dtype;
   for (auto& [parameter, argument] : arguments) {
     for (Value*& value : argument.tensors) {
-      if (value == nullptr || !casts(value->type.dtype) || value->type.dtype == *declared.front()) continue;
-      TRY(value, node.emit("cast", Attributes({{"to", *declared.front()}}), {value}));
+      if (value == nullptr || !casts(value->type.dtype) || value->type.dtype == to) continue;
+      TRY(value, node.emit("cast", Attributes({{"to", to}}), {value}));
     }
   }
   return {};

@@ -69,8 +69,36 @@ std::vector<std::int64_t> AtenNode::integers(std::string_view parameter, std::si
   return out;
 }
 
+bool AtenNode::is_complex(std::string_view parameter, std::size_t i) const {
+  const AtenArgument& given = argument(parameter);
+  return i < given.complex.size() && given.complex[i];
+}
+
+bool AtenNode::meets_complex() const {
+  for (const auto& [name, given] : arguments_) {
+    for (std::size_t i = 0; i < given.complex.size(); ++i) {
+      if (given.complex[i]) return true;
+    }
+    for (const AtenScalar& number : given.scalars) {
+      if (number.kind == AtenScalar::Kind::complex) return true;
+    }
+  }
+  return std::any_of(declared_.begin(), declared_.end(), [](const AtenResult& one) { return one.is_complex; });
+}
+
+AtenArgument& AtenNode::change(std::string_view parameter) {
+  const auto found = arguments_.find(parameter);
+  CHECK(found != arguments_.end(), "a converter asks for a parameter that its schema lacks");
+  return found->second;
+}
+
 double AtenNode::real(std::string_view parameter) {
   const AtenScalar& number = scalar(parameter);
+  if (number.kind == AtenScalar::Kind::complex) {
+    refuse_later(lacking("argument '" + std::string(parameter) + "' is a complex number.",
+                         "Multiply by complex numbers with a plain product."));
+    return 1;
+  }
   if (number.data != nullptr)
     refuse_later(
         lacking("argument '" + std::string(parameter) + "' is a float that only a run tells; it must be fixed.",
@@ -102,7 +130,7 @@ std::optional<DType> AtenNode::dtype(std::string_view parameter) {
 Result<Dim> AtenNode::size_of(Value* number, DimRange range) { return bound_size(*this, number, range, used_symbols_); }
 
 std::optional<DType> AtenNode::result_dtype(std::size_t i) const {
-  return i < result_dtypes_.size() ? result_dtypes_[i] : std::nullopt;
+  return i < declared_.size() ? declared_[i].dtype : std::nullopt;
 }
 
 namespace {

@@ -20,10 +20,11 @@ namespace polyphase {
 
 // A Python number among tensors: it takes part in type promotion by its kind alone.
 struct AtenScalar {
-  enum class Kind { boolean, integer, real };
+  enum class Kind { boolean, integer, real, complex };
   Kind kind = Kind::integer;
-  Dim size;               // of boolean (0, 1) and integer
-  double value = 0;       // of real; of the others where it is known
+  Dim size;          // of boolean (0, 1) and integer
+  double value = 0;  // of real, of complex its real part; of the others where it is known
+  double imaginary = 0;
   Value* data = nullptr;  // of a real that only a run tells: f64, rank 0
 };
 
@@ -32,24 +33,32 @@ struct AtenArgument {
   bool none = false;
   bool list = false;
   Values tensors;                   // a null: None in a list, or the entry is a number
+  std::vector<bool> complex;        // of each tensor: it holds pairs, see AtenNode::is_complex
   std::vector<AtenScalar> scalars;  // numbers; of a tensor argument that is a number, its only entry
   std::string text;
   std::int64_t code = -1;  // dtype, memory format, layout
 };
 
+// What the program says of a result.
+struct AtenResult {
+  std::optional<DType> dtype;  // of complex numbers that of their parts; nothing: unknown, or not ours
+  bool is_complex = false;
+};
+
 class AtenNode : public Emitter {
  public:
   AtenNode(Graph& graph, std::string name, const AtenConverter& converter,
-           std::map<std::string, AtenArgument, std::less<>> arguments, std::vector<std::optional<DType>> result_dtypes,
+           std::map<std::string, AtenArgument, std::less<>> arguments, std::vector<AtenResult> declared,
            std::vector<std::string>& warnings, std::set<std::string, std::less<>>& used_symbols)
       : Emitter(graph, std::move(name)),
         converter_(converter),
         arguments_(std::move(arguments)),
-        result_dtypes_(std::move(result_dtypes)),
+        declared_(std::move(declared)),
         warnings_(warnings),
         used_symbols_(used_symbols) {}
 
   const std::string& overload() const { return converter_.schema.name; }  // "conv2d", "add.Tensor"
+  const AtenConverter& converter() const { return converter_; }
 
   // Whether the overload has such a parameter at all.
   bool takes(std::string_view parameter) const { return arguments_.find(parameter) != arguments_.end(); }
@@ -61,6 +70,13 @@ class AtenNode : public Emitter {
   const std::vector<AtenScalar>& scalars(std::string_view parameter) const { return argument(parameter).scalars; }
   const AtenScalar& scalar(std::string_view parameter) const;
   Values tensors(std::string_view parameter);  // of a list; a null for None
+  // Complex numbers exist in the program only. Here such a tensor is one of floats with a last axis of 2 more, the real
+  // and the imaginary part, and a converter that does not know about them never sees one.
+  bool is_complex(std::string_view parameter, std::size_t i = 0) const;
+  bool gives_complex(std::size_t i = 0) const { return i < declared_.size() && declared_[i].is_complex; }
+  bool meets_complex() const;  // in any operand or result
+  // For converters of complex numbers that hand over to the one of real numbers.
+  AtenArgument& change(std::string_view parameter);
   // Sizes may be symbolic. A list of one entry counts for `count` axes, as in PyTorch.
   Dim size(std::string_view parameter) const;
   std::vector<Dim> sizes(std::string_view parameter, std::size_t count = 0) const;
@@ -77,11 +93,11 @@ class AtenNode : public Emitter {
   // An integer of rank 0 that data tell as a size: a name for it, or what it is known to be.
   Result<Dim> size_of(Value* number, DimRange range);
 
-  // The dtype that the program declares for result i.
+  // The dtype that the program declares for result i; of complex numbers that of their parts.
   std::optional<DType> result_dtype(std::size_t i = 0) const;
 
   // How many tensors the node gives, those of lists one by one.
-  std::size_t result_count() const { return result_dtypes_.size(); }
+  std::size_t result_count() const { return declared_.size(); }
 
   // The dtype in which PyTorch computes with these (tensors of rank 1 and more, then of rank 0, then numbers).
   DType promoted(const std::vector<std::string_view>& parameters) const;
@@ -102,7 +118,7 @@ class AtenNode : public Emitter {
 
   const AtenConverter& converter_;
   std::map<std::string, AtenArgument, std::less<>> arguments_;
-  std::vector<std::optional<DType>> result_dtypes_;
+  std::vector<AtenResult> declared_;
   std::vector<std::string>& warnings_;
   std::set<std::string, std::less<>>& used_symbols_;
   std::shared_ptr<Error> refusal_;

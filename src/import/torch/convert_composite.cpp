@@ -5,6 +5,7 @@
 #include "import/compose/composer.h"
 #include "import/compose/einsum.h"
 #include "import/torch/aten_node.h"
+#include "import/torch/complex_parts.h"
 
 namespace polyphase {
 namespace {
@@ -170,32 +171,11 @@ Result<Values> convert_dot(AtenNode& node) {
   return c.results({c.matmul(node.tensor("self"), node.tensor(other))});
 }
 
-// atan(y / x), in the half plane that the signs say.
 Result<Values> convert_atan2(AtenNode& node) {
   Composer c(node);
   DType dtype = node.promoted({"self", "other"});
   if (!is_float(dtype)) dtype = DType::f32;
-  Value* const y = node.tensor_as("self", dtype);
-  Value* const x = node.tensor_as("other", dtype);
-  const auto number = [&](double value) { return c.number(value, dtype); };
-  Value* const zero = number(0);
-  Value* const below = c.op("less", {y, zero});
-  // 1/x tells -0 from 0.
-  Value* const left = c.op("less", {x, zero});
-  Value* const minus_zero = c.op("and", {c.op("equal", {x, zero}), c.op("less", {c.op("reciprocal", {x}), zero})});
-  Value* const y_sign =
-      c.op("or", {below, c.op("and", {c.op("equal", {y, zero}), c.op("less", {c.op("reciprocal", {y}), zero})})});
-  Value* const half_turn = c.where(y_sign, number(-M_PI), number(M_PI));
-  Value* const quarter = c.where(y_sign, number(-M_PI / 2), number(M_PI / 2));
-  Value* const slope = c.op("atan", {c.div(y, x)});
-  Value* const turned = c.where(left, c.add(slope, half_turn), slope);
-  // On the vertical axis, and at its middle.
-  Value* const middle = c.where(minus_zero, half_turn, c.mul(quarter, 0.0));
-  Value* const vertical = c.where(c.op("equal", {y, zero}), middle, quarter);
-  Value* const both_infinite = c.op("and", {c.op("is_inf", {x}), c.op("is_inf", {y})});
-  Value* const corner = c.where(left, c.mul(quarter, 1.5), c.mul(quarter, 0.5));
-  Value* const found = c.where(c.op("equal", {x, zero}), vertical, turned);
-  return c.results({c.where(both_infinite, corner, found)});
+  return c.results({angle_of(c, node.tensor_as("self", dtype), node.tensor_as("other", dtype))});
 }
 
 // The columns of every window: (N, C, H, W) → (N, C·kh·kw, places).

@@ -20,6 +20,14 @@ struct AtenEntry {
   // not compute, which nobody may then use. What is wrong with the node is an Error that says why it is refused.
   Result<Values> (*convert)(AtenNode&) = nullptr;
   bool also_in_place = false;  // ATen has NAME_ of this overload, which writes the result into operand 0
+  // Where an operand or a result is complex (AtenNode::is_complex); null: such nodes are refused.
+  Result<Values> (*convert_complex)(AtenNode&) = nullptr;
+};
+
+// What an overload of another family does with complex numbers.
+struct AtenComplexEntry {
+  std::string_view overload;  // "add.Tensor"; holds for add_.Tensor too
+  Result<Values> (*convert)(AtenNode&) = nullptr;
 };
 
 struct AtenConverter {
@@ -27,15 +35,18 @@ struct AtenConverter {
   AtenSchema schema;
   Result<Values> (*convert)(AtenNode&) = nullptr;
   bool in_place = false;  // made of an entry's `also_in_place`
+  Result<Values> (*convert_complex)(AtenNode&) = nullptr;
 };
 
 // The families, one file each.
 std::vector<AtenEntry> aten_activation_entries();
 std::vector<AtenEntry> aten_arithmetic_entries();
+std::vector<AtenEntry> aten_complex_entries();
 std::vector<AtenEntry> aten_composite_entries();
 std::vector<AtenEntry> aten_convolution_entries();
 std::vector<AtenEntry> aten_create_entries();
 std::vector<AtenEntry> aten_data_entries();
+std::vector<AtenEntry> aten_fourier_entries();
 std::vector<AtenEntry> aten_matmul_entries();
 std::vector<AtenEntry> aten_norm_entries();
 std::vector<AtenEntry> aten_piece_entries();
@@ -43,6 +54,9 @@ std::vector<AtenEntry> aten_reduce_entries();
 std::vector<AtenEntry> aten_resample_entries();
 std::vector<AtenEntry> aten_scatter_entries();
 std::vector<AtenEntry> aten_shape_entries();
+std::vector<AtenEntry> aten_spectrogram_entries();
+std::vector<AtenComplexEntry> aten_complex_arithmetic();
+std::vector<AtenComplexEntry> aten_complex_shapes();
 
 class AtenTable {
  public:

@@ -217,6 +217,8 @@ Result<void> ProgramImporter::list_weights() {
     using Kind = ProgramInput::Kind;
     if (input.kind != Kind::parameter && input.kind != Kind::buffer) continue;
     if (!archive_.has_tensor(input.target)) continue;
+    const auto declared = program_.graph.tensors.find(input.item.text);
+    if (declared != program_.graph.tensors.end() && is_complex_type(declared->second.scalar_type)) continue;
     auto tensor = archive_.tensor(input.target);
     if (!tensor.ok()) continue;
     const auto [found, fresh] = by_place.emplace(archive_.place_of(input.target), exchangeable_.size());
@@ -288,6 +290,9 @@ Result<void> ProgramImporter::add_outputs() {
       auto found = value_of(output.item.text, missing);
       if (!found.ok()) return std::move(found).error().within(name);
       value = *found;
+      const auto declared = program_.graph.tensors.find(output.item.text);
+      if (declared != program_.graph.tensors.end() && is_complex_type(declared->second.scalar_type))
+        return dtype_of_scalar_type(declared->second.scalar_type).error().within(name);
     } else if (output.item.kind != ProgramItem::Kind::none) {
       Emitter emitter(*graph_, name);
       auto number = scalar_of(program_.graph, output.item, emitter);

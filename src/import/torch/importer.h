@@ -76,6 +76,7 @@ class ProgramImporter {
   Result<void> translate_node(const ProgramGraph& graph, const ProgramNode& node);
   Result<void> convert(const ProgramGraph& graph, const ProgramNode& node, const AtenConverter& converter,
                        const std::string& name);
+  static Result<Values> converted(AtenNode& node);
   Result<void> assert_condition(const ProgramGraph& graph, const ProgramNode& node);
   Result<void> refuse(const ProgramNode& node, Error error);
   static void note_last_uses(const ProgramGraph& graph, ProgramScope& scope);
@@ -89,8 +90,9 @@ class ProgramImporter {
                                                                         const ProgramNode& node,
                                                                         const AtenConverter& converter, bool& missing,
                                                                         Emitter& emitter);
+  static Result<bool> holds_pairs(const ProgramGraph& graph, const std::string& name, const Value* value);
   static Result<void> cast_operands(std::map<std::string, AtenArgument, std::less<>>& arguments,
-                                    const std::vector<std::optional<DType>>& declared, Emitter& node);
+                                    const std::vector<AtenResult>& declared, Emitter& node);
 
   // results.cpp: what they give.
   Result<void> define_number(const ProgramGraph& graph, const ProgramItem& item, Value* value, Emitter& node);

@@ -28,6 +28,9 @@ struct ProgramNumber {
 
 // ScalarType of PyTorch as we store it. Error: unsupported (complex, quantised, unknown).
 Result<DType> dtype_of_scalar_type(std::int64_t code);
+bool is_complex_type(std::int64_t code);
+// The same, of complex types that of the parts. Error: unsupported (complex halves too).
+Result<DType> dtype_of_parts(std::int64_t code);
 
 struct ProgramTensor {
   std::int64_t scalar_type = 0;
@@ -45,6 +48,7 @@ struct ProgramItem {
     symbol,   // a symbolic integer, bool or float by name
     integer,  // also an index: dtype, memory format, layout as their codes
     real,
+    complex,  // `real` and `imaginary`
     boolean,
     text,
     dtype,
@@ -58,6 +62,7 @@ struct ProgramItem {
   std::string text = {};
   std::int64_t integer = 0;
   double real = 0;
+  double imaginary = 0;
   std::shared_ptr<const ProgramGraph> graph = {};
 };
 

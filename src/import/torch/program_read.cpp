@@ -78,6 +78,8 @@ ProgramItem item_of(std::string_view key, const json& value, int depth) {
   if (key == "as_tensor") return named(Kind::tensor, value);
   if (key == "as_int") return integer_item(value);
   if (key == "as_float") return {.kind = Kind::real, .real = real_of(value)};
+  if (key == "as_complex")
+    return {.kind = Kind::complex, .real = real_of(value.at("real")), .imaginary = real_of(value.at("imag"))};
   if (key == "as_bool") return {.kind = Kind::boolean, .integer = value.get<bool>() ? 1 : 0};
   if (key == "as_string") return {.kind = Kind::text, .text = value.get<std::string>()};
   if (key == "as_sym_int" || key == "as_sym_bool" || key == "as_sym_float") return symbolic(value);
@@ -312,13 +314,26 @@ Result<DType> dtype_of_scalar_type(std::int64_t code) {
     default:
       break;
   }
-  const bool complex = code >= 9 && code <= 11;
+  const bool complex = is_complex_type(code);
   return Error{ErrorCode::unsupported,
                complex
                    ? std::string("a tensor is complex.")
                    : "a tensor has the element type " + std::to_string(code) + " of PyTorch, which Polyphase lacks.",
-               complex ? "Write the network with real and imaginary parts (torch.view_as_real)."
+               complex ? "Give and take real and imaginary parts on a last axis of 2 (torch.view_as_complex, "
+                         "torch.view_as_real)."
                        : "Export the program with another element type."};
+}
+
+constexpr std::int64_t complex_half = 9;
+constexpr std::int64_t complex_float = 10;
+constexpr std::int64_t complex_double = 11;
+
+bool is_complex_type(std::int64_t code) { return code >= complex_half && code <= complex_double; }
+
+Result<DType> dtype_of_parts(std::int64_t code) {
+  if (code == complex_float) return DType::f32;
+  if (code == complex_double) return DType::f64;
+  return dtype_of_scalar_type(code);
 }
 
 }  // namespace polyphase

@@ -17,9 +17,12 @@ Result<void> ProgramImporter::define_missing(const ProgramNode& node) {
 }
 
 Result<void> ProgramImporter::check_result(const ProgramTensor& declared, const Value& value) {
-  TRY(const DType dtype, dtype_of_scalar_type(declared.scalar_type));
+  const bool complex = is_complex_type(declared.scalar_type);  // then the value has the parts on a last axis
+  TRY(const DType dtype, dtype_of_parts(declared.scalar_type));
   const Shape& shape = value.type.shape;
-  bool same = dtype == value.type.dtype && declared.sizes.size() == static_cast<std::size_t>(shape.rank());
+  const std::size_t rank = declared.sizes.size() + (complex ? 1 : 0);
+  bool same = dtype == value.type.dtype && rank == static_cast<std::size_t>(shape.rank());
+  if (same && complex) same = shape[shape.rank() - 1] == 2;
   std::string sizes;
   for (std::size_t axis = 0; axis < declared.sizes.size(); ++axis) {
     const ProgramNumber& size = declared.sizes[axis];
@@ -28,8 +31,9 @@ Result<void> ProgramImporter::check_result(const ProgramTensor& declared, const 
   }
   if (same) return {};
   return Error{ErrorCode::invalid_model,
-               "the program declares the result as " + std::string(polyphase::name_of(dtype)) + "[" + sizes +
-                   "], but the operator gives " + value.type.text() + " for these operands.",
+               "the program declares the result as " + std::string(complex ? "complex " : "") +
+                   std::string(polyphase::name_of(dtype)) + "[" + sizes + "], but the operator gives " +
+                   value.type.text() + " for these operands.",
                "The file is damaged or was changed by hand: save the program again."};
 }
 

@@ -25,12 +25,12 @@ AtenTable::AtenTable() {
     const bool fresh = converters_.emplace(std::move(name), std::move(converter)).second;
     CHECK(fresh, "an overload has two converters");
   };
-  for (auto* family :
-       {aten_activation_entries, aten_arithmetic_entries, aten_composite_entries, aten_convolution_entries,
-        aten_create_entries, aten_data_entries, aten_matmul_entries, aten_norm_entries, aten_piece_entries,
-        aten_reduce_entries, aten_resample_entries, aten_scatter_entries, aten_shape_entries}) {
+  for (auto* family : {aten_activation_entries, aten_arithmetic_entries, aten_complex_entries, aten_composite_entries,
+                       aten_convolution_entries, aten_create_entries, aten_data_entries, aten_fourier_entries,
+                       aten_matmul_entries, aten_norm_entries, aten_piece_entries, aten_reduce_entries,
+                       aten_resample_entries, aten_scatter_entries, aten_shape_entries, aten_spectrogram_entries}) {
     for (const AtenEntry& entry : family()) {
-      AtenConverter converter{entry.schema, parse_schema(entry.schema), entry.convert, false};
+      AtenConverter converter{entry.schema, parse_schema(entry.schema), entry.convert, false, entry.convert_complex};
       if (entry.also_in_place) {
         AtenConverter writing = converter;
         writing.in_place = true;
@@ -41,6 +41,16 @@ AtenTable::AtenTable() {
         add(std::move(writing));
       }
       add(std::move(converter));
+    }
+  }
+  for (auto* family : {aten_complex_arithmetic, aten_complex_shapes}) {
+    for (const AtenComplexEntry& entry : family()) {
+      const std::string name(entry.overload);
+      const auto found = converters_.find(full_name(name));
+      CHECK(found != converters_.end(), "complex numbers for an overload without converter");
+      found->second.convert_complex = entry.convert;
+      const auto writing = converters_.find(full_name(in_place_name(name)));
+      if (writing != converters_.end()) writing->second.convert_complex = entry.convert;
     }
   }
 }

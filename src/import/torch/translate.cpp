@@ -81,6 +81,14 @@ Result<void> ProgramImporter::refuse(const ProgramNode& node, Error error) {
   return {};
 }
 
+Result<Values> ProgramImporter::converted(AtenNode& node) {
+  const AtenConverter& converter = node.converter();
+  if (!node.meets_complex()) return converter.convert(node);
+  if (converter.convert_complex != nullptr) return converter.convert_complex(node);
+  return lacking("it works on complex numbers, which Polyphase does not do for this operator.",
+                 "Write that part with real and imaginary parts: torch.view_as_real(x).");
+}
+
 Result<void> ProgramImporter::convert(const ProgramGraph& graph, const ProgramNode& node,
                                       const AtenConverter& converter, const std::string& name) {
   bool missing = false;
@@ -98,18 +106,21 @@ Result<void> ProgramImporter::convert(const ProgramGraph& graph, const ProgramNo
   }
   if (missing) return define_missing(node);
   if (!written.empty()) TRY_VOID(check_aliases(written));
-  std::vector<std::optional<DType>> declared;
+  std::vector<AtenResult> declared;
   for_each_tensor(node.outputs, [&](const std::string& output) {
-    const auto tensor = graph.tensors.find(output);
-    const auto dtype =
-        tensor == graph.tensors.end() ? Result<DType>(DType::f32) : dtype_of_scalar_type(tensor->second.scalar_type);
-    declared.push_back(dtype.ok() && tensor != graph.tensors.end() ? std::optional(*dtype) : std::nullopt);
+    AtenResult result;
+    if (const auto tensor = graph.tensors.find(output); tensor != graph.tensors.end()) {
+      const auto dtype = dtype_of_parts(tensor->second.scalar_type);
+      if (dtype.ok()) result.dtype = *dtype;
+      result.is_complex = is_complex_type(tensor->second.scalar_type);
+    }
+    declared.push_back(result);
   });
   if (scope_->autocast) TRY_VOID(cast_operands(arguments, declared, emitter));
   const std::size_t warned = warnings_.size();
   AtenNode context(*scope_->graph, name, converter, std::move(arguments), std::move(declared), warnings_,
                    used_symbols_);
-  auto results = converter.convert(context);
+  auto results = converted(context);
   if (warned >= most_warnings) warnings_.resize(warned);
   TRY_VOID(context.finish());
   if (!results.ok()) return std::move(results).error();

@@ -50,7 +50,8 @@ Result<Value*> ProgramImporter::put_back(const ProgramGraph& graph, const Progra
   };
   // Not reshape, flatten and contiguous: those may have copied.
   const bool was_written = kind.back() == '_';  // the result of a write is the operand itself
-  if (was_written || is_one_of({"alias", "detach", "view", "unflatten", "squeeze", "unsqueeze"}))
+  if (was_written ||
+      is_one_of({"alias", "detach", "view", "unflatten", "squeeze", "unsqueeze", "view_as_complex", "view_as_real"}))
     return c.result(c.reshape(part, base->type.shape.dims()));
   // These undo themselves, or have an operator of their own for it.
   const bool undoes_itself = is_one_of({"t", "transpose", "swapaxes", "swapdims"});
@@ -77,9 +78,9 @@ Result<Value*> ProgramImporter::put_back(const ProgramGraph& graph, const Progra
     }
   }
   if (const auto src = arguments.find("src"); src != arguments.end()) src->second.tensors = {part};
-  AtenNode context(*scope_->graph, node_name, *converter, std::move(arguments), {part->type.dtype}, warnings_,
-                   used_symbols_);
-  TRY(const Values made, converter->convert(context));
+  AtenNode context(*scope_->graph, node_name, *converter, std::move(arguments), {AtenResult{part->type.dtype}},
+                   warnings_, used_symbols_);
+  TRY(const Values made, converted(context));
   TRY_VOID(context.finish());
   return made.at(0);
 }

@@ -489,6 +489,22 @@ def test_compiled_islands_are_on_disk(tmp_path, monkeypatch):
     assert str(_cache.folder()) == "/x/polyphase"
 
 
+def test_complex_numbers_stay_inside_of_islands():
+    def inside(x):
+        z = torch.fft.rfftn(torch.relu(x), dim=(-2, -1))
+        return torch.fft.irfftn(z * torch.exp(1j * z.abs()), dim=(-2, -1)) + 1
+
+    def determinants(x):
+        return torch.linalg.det(torch.fft.fft(x.sin().cos().tanh())).abs().exp() * 2 + 1
+
+    x = torch.randn(2, 3, 6, 6)
+    cases = ((inside, {"require_full": True}), (lambda x: torch.fft.fft(torch.relu(x) * 2 + 1), {}), (determinants, {"min_block_size": 1}))
+    for function, options in cases:
+        torch._dynamo.reset()
+        with torch.no_grad():
+            assert_same(torch.compile(function, backend="polyphase", options=options)(x), function(x))
+
+
 def test_a_call_costs_little():
     """Beside what Dynamo itself takes, which runs a backend that gives one tensor back."""
     net, x = nn.ConvTranspose2d(1, 1, 1).eval(), torch.randn(1, 1, 2, 2)
