@@ -259,7 +259,7 @@ void add_compat(CLI::App& app, Run& run) {
   command->add_option("MODEL", flags->network.path, "A model (.onnx, .pt2)")->required();
   command->add_option("--json", flags->json_file, "Also write the result as JSON")->type_name("FILE.json");
   command->add_option("--table", flags->table_file, "Also write the table as Markdown")->type_name("FILE.md");
-  command->add_option("--seed", flags->options.seed, "Of the random inputs (default 1)");
+  command->add_option("--seed", flags->options.seed, "Of the random inputs (default 0)");
   command
       ->add_option("--tolerance", flags->tolerance,
                    "Largest relative RMS error of a float result (default by type: 1e-5 for f32, 1e-11 for f64, two "

@@ -46,6 +46,42 @@ nb::dict plain_layer(const api::LayerResult& layer) {
                                                                                         layer.past_tolerance);
 }
 
+nb::dict plain_case(const api::CompatCase& one) {
+  nb::list operands;
+  for (const std::vector<std::int64_t>& sizes : one.operands) operands.append(nb::cast(sizes));
+  const std::string_view outcome = name_of(one.outcome);
+  return Fields()("sizes", one.sizes)("operands", operands)("kernel", one.kernel)(
+      "outcome", nb::str(outcome.data(), outcome.size()))("reason", one.reason)("error", one.error)("tolerance",
+                                                                                                    one.tolerance);
+}
+
+nb::dict plain_row(const api::CompatRow& row) {
+  const auto operand = [](const api::CompatOperand& of) -> nb::object {
+    if (!of.present) return nb::none();
+    const std::string_view dtype = name_of(of.dtype);
+    return nb::dict(Fields()("dtype", nb::str(dtype.data(), dtype.size()))("sizes", of.sizes)("constant", of.constant));
+  };
+  const std::string_view outcome = name_of(row.outcome);
+  return Fields()("operation", row.operation)("attributes", row.attributes)("operands", list_of(row.operands, operand))(
+      "nodes", row.nodes)("first_node", row.first_node)("outcome", nb::str(outcome.data(), outcome.size()))(
+      "reason", row.reason)("cases", list_of(row.cases, plain_case));
+}
+
+nb::dict plain_compat(const api::CompatReport& report, std::uint64_t seed) {
+  return Fields()("model_name", report.model_name)("producer", report.producer)("reference", "interpreter")(
+      "seed", seed)("constant_nodes", report.constant_nodes)("rows", list_of(report.rows, plain_row))(
+      "notes", report.notes)("seconds", report.seconds);
+}
+
+api::CompatOptions compat_options(const nb::dict& settings) {
+  api::CompatOptions out;
+  out.seed = nb::cast<std::uint64_t>(settings["seed"]);
+  if (!settings["tolerance"].is_none()) out.tolerance = nb::cast<double>(settings["tolerance"]);
+  out.only = nb::cast<std::string>(settings["only"]);
+  out.sizes = nb::cast<std::map<std::string, std::vector<std::int64_t>>>(settings["sizes"]);
+  return out;
+}
+
 nb::dict arrays_of(const std::map<std::string, api::Tensor>& tensors) {
   nb::dict out;
   for (const auto& [name, tensor] : tensors) out[nb::str(name.data(), name.size())] = give_array(tensor, false);
@@ -140,6 +176,33 @@ void bind_diagnose(nb::module_& module) {
       },
       "model"_a, "options"_a,
       nb::sig("def check_bytes(model: bytes, options: dict[str, typing.Any]) -> dict[str, typing.Any]"));
+  module.def(
+      "compat",
+      [](const nb::bytes& path, const nb::dict& settings, const nb::dict& options, nb::object progress) {
+        const std::string file(path.c_str(), path.size());
+        const api::CompatOptions how = compat_options(settings);
+        return plain_compat(
+            work_on_model(options_of(options), std::move(progress),
+                          [&](const api::CompileOptions& with) { return api::compat(file, with, how); }),
+            how.seed);
+      },
+      "path"_a, "settings"_a, "options"_a, "progress"_a.none(),
+      nb::sig("def compat(path: bytes, settings: dict[str, typing.Any], options: dict[str, typing.Any], progress: "
+              "collections.abc.Callable[[str, float], object] | None) -> dict[str, typing.Any]"));
+  module.def(
+      "compat_bytes",
+      [](const nb::bytes& model, const nb::dict& settings, const nb::dict& options, nb::object progress) {
+        const std::span<const std::byte> bytes(static_cast<const std::byte*>(model.data()), model.size());
+        const api::CompatOptions how = compat_options(settings);
+        return plain_compat(
+            work_on_model(options_of(options), std::move(progress),
+                          [&](const api::CompileOptions& with) { return api::compat_bytes(bytes, with, how); }),
+            how.seed);
+      },
+      "model"_a, "settings"_a, "options"_a, "progress"_a.none(),
+      nb::sig(
+          "def compat_bytes(model: bytes, settings: dict[str, typing.Any], options: dict[str, typing.Any], progress: "
+          "collections.abc.Callable[[str, float], object] | None) -> dict[str, typing.Any]"));
   module.def(
       "converters",
       [] {

@@ -9,7 +9,8 @@ Sizes are in elements, in the network's order (N, C, H, W); times are in seconds
 
 from __future__ import annotations
 
-from ._compile import check, compare_layers, compile, explain, load
+from ._compatibility import Compatibility
+from ._compile import check, compare_layers, compat, compile, explain, load
 from ._errors import ArgumentError, CancelledError, Error, FileError, ModelError, OutOfMemoryError, UnsupportedError
 from ._explanation import Explanation
 from ._native import Engine, Port, Session, devices, pass_names
@@ -27,9 +28,9 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-for _public in (ArgumentError, CancelledError, Error, Explanation, FileError, ModelError, OutOfMemoryError, UnsupportedError):
+for _public in (ArgumentError, CancelledError, Compatibility, Error, Explanation, FileError, ModelError, OutOfMemoryError, UnsupportedError):
     _public.__module__ = __name__  # where users find it
 del _public
 
-__all__ = ["ArgumentError", "CancelledError", "Engine", "Error", "Explanation", "FileError", "ModelError", "OutOfMemoryError", "Port", "Session",
-           "UnsupportedError", "check", "compare_layers", "compile", "devices", "explain", "load", "pass_names", "version"]
+__all__ = ["ArgumentError", "CancelledError", "Compatibility", "Engine", "Error", "Explanation", "FileError", "ModelError", "OutOfMemoryError", "Port",
+           "Session", "UnsupportedError", "check", "compare_layers", "compat", "compile", "devices", "explain", "load", "pass_names", "version"]

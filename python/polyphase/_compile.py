@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _native
+from ._compatibility import Compatibility
 from ._errors import ArgumentError, UnsupportedError
 from ._explanation import Explanation
 from ._native import Engine
-from ._options import Path, Range, Shape, is_path, model_bytes, path_bytes, plain_options
+from ._options import Path, Range, Shape, compat_settings, is_path, model_bytes, path_bytes, plain_options
 
 
 def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[Any] | None = None,
@@ -64,6 +65,16 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
 
 def _programs_of_torch(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, given: bool) -> Iterator[bytes] | None:
     """What PyTorch makes of a module of its own, or of a file of TorchScript; None: it is neither."""
+    module = _module_of_torch(model, given)
+    if module is None:
+        return None
+    from .torch import _export
+
+    return _export.programs(module, args, kwargs, dynamic_shapes)
+
+
+def _module_of_torch(model: Any, given: bool) -> Any:
+    """A module of PyTorch's, a program of its, or TorchScript, loaded where it is a file; None: it is none of them. `given`: with inputs."""
     if is_path(model):
         path_bytes(model)
         try:
@@ -76,13 +87,13 @@ def _programs_of_torch(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, 
     from .torch import _export
 
     if is_path(model) and _export.is_script(model):
-        model = _export.load_script(model)
-    elif not _export.is_model(model):
-        if not given:
-            return None
-        kind = "file" if is_path(model) else type(model).__name__
-        raise ArgumentError(f"example inputs are given with a {kind} that is no module of PyTorch.", hint="Give the model alone; its sizes are the options shapes and dims.")
-    return _export.programs(model, args, kwargs, dynamic_shapes)
+        return _export.load_script(model)
+    if _export.is_model(model):
+        return model
+    if not given:
+        return None
+    kind = "file" if is_path(model) else type(model).__name__
+    raise ArgumentError(f"example inputs are given with a {kind} that is no module of PyTorch.", hint="Give the model alone; its sizes are the options shapes and dims.")
 
 
 def load(engine: Path | bytes | bytearray | memoryview) -> Engine:
@@ -108,6 +119,54 @@ def check(model: Path, *, target: str = "native", shapes: Mapping[str, Shape] | 
     """
     options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without)
     return _native.check(path_bytes(model), options)
+
+
+def compat(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, *,
+           dynamic_shapes: Any = None, seed: int = 0, tolerance: float | None = None, only: str = "", sizes: Mapping[str, Sequence[int]] | None = None,
+           target: str = "native", shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None,
+           external_data: Path | None = None, progress: Callable[[str, float], object] | None = None) -> Compatibility:
+    """Tests each distinct operator configuration of a network by itself: one test per operator, attributes, types, sizes and constants.
+
+        found = polyphase.compat(net, (x,))          # or the path of an ONNX file or a .pt2 program
+        print(found)                                  # a table
+        found.save("compat.json")                     # for CI; also .md
+        assert found.ok
+
+    model: of a file or its bytes, or an onnx.ModelProto, the operators as they are imported are held against the reference interpreter, on the
+        tensors that reach them when the model runs on random inputs: what `polyphase compat` does, without PyTorch. Of a torch.nn.Module, a
+        torch.export.ExportedProgram or TorchScript, each distinct call of an ATen operator (overload, arguments, dtypes, sizes, contiguous
+        or channels_last) is exported alone, compiled, and held against PyTorch on the very tensors that reach it: they may err four
+        times as far from FP64 as PyTorch's own do, or by some units in the last place of the largest.
+    args, kwargs, dynamic_shapes: as for compile; an ExportedProgram may hold its own.
+    seed: of the random inputs. Those of a module are drawn from the elements of args, for the sizes that the example does not have.
+    tolerance: another limit for float results: of a file the relative RMS error, of a module the worst element's share of the largest.
+    only: an operator by its name, the others are left out: "conv_transpose"; of a module "aten.conv_transpose2d.input" or "conv_transpose2d".
+    sizes: open size to the values it is tested at: {"H": (64, 65)}. Others get the least, a middle and an odd one that the network takes.
+    target, shapes, dims, external_data, progress: as for compile; shapes and dims are of files alone.
+
+    What the network needs and Polyphase lacks is a row of its own. Conditions and loops are one row each, and what runs inside has its own.
+
+    Raises Error: io, invalid_model, unsupported (PyTorch cannot export the module), invalid_argument.
+    """
+    if progress is not None and not callable(progress):
+        raise ArgumentError(f"progress is a {type(progress).__name__}.", hint="Give a function of (stage, done), or None.")
+    settings = compat_settings(seed=seed, tolerance=tolerance, only=only, sizes=sizes)
+    options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=None, without=(), external_data=external_data)
+    given = not (args is None and kwargs is None and dynamic_shapes is None)
+    if given or not (is_path(model) or isinstance(model, (bytes, bytearray, memoryview))):
+        module = _module_of_torch(model, given)
+        if module is not None:
+            if shapes or dims or external_data is not None:
+                raise ArgumentError("shapes, dims or external_data are given with a module.", hint="Give dynamic_shapes.")
+            from .torch import _compat
+
+            def compile_one(call: Any, operands: Any, axes: Any) -> Engine:
+                return compile(call, operands, dynamic_shapes=axes, target=target)
+
+            return Compatibility(_compat.compat(module, args, kwargs, dynamic_shapes, settings, compile_one, progress))
+    if is_path(model):
+        return Compatibility(_native.compat(path_bytes(model), settings, options, progress))
+    return Compatibility(_native.compat_bytes(model_bytes(model), settings, options, progress))
 
 
 def explain(network: Callable[..., Any], /, *args: Any, options: Mapping[str, Any] | None = None, **kwargs: Any) -> Explanation:

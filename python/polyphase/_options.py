@@ -57,6 +57,21 @@ def plain_options(*, target: str, shapes: Mapping[str, Shape] | None, dims: Mapp
     }
 
 
+def compat_settings(*, seed: int, tolerance: float | None, only: str, sizes: Mapping[str, Sequence[int]] | None) -> dict[str, Any]:
+    if not isinstance(only, str):
+        raise ArgumentError(f"only is a {type(only).__name__}.", hint="Give the name of an operator.")
+    if tolerance is not None and not (isinstance(tolerance, (int, float)) and tolerance >= 0):
+        raise ArgumentError(f"the tolerance is {tolerance!r}.", hint="Give a number of 0 or more, or None.")
+    values: dict[str, list[int]] = {}
+    for name, given in _items(sizes, "sizes"):
+        if isinstance(given, (str, int)) or not given:
+            raise ArgumentError(f"the sizes of '{name}' are {given!r}.", hint="Give a list of sizes: (64, 65).")
+        values[_name(name, "sizes")] = [_integer(size, f"a size of '{name}'") for size in given]
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise ArgumentError(f"the seed is {seed!r}.", hint="Give a number from 0 to 2**63 - 1.")
+    return {"seed": seed, "tolerance": None if tolerance is None else float(tolerance), "only": only, "sizes": values}
+
+
 def _items(given: Any, option: str) -> list[tuple[Any, Any]]:
     if given is None:
         return []

@@ -23,10 +23,10 @@ std::byte* aligned_up(void* memory, std::size_t alignment) {
 
 }  // namespace
 
-std::shared_ptr<std::byte> allocate_memory(std::size_t size_bytes, Contents contents) {
+std::shared_ptr<std::byte> allocate_memory(std::size_t size_bytes, FreshMemory contents) {
   if (size_bytes > most_bytes) return nullptr;
   const bool is_large = size_bytes >= 2 * huge_page;
-  const bool is_new = is_large && contents == Contents::zeros;
+  const bool is_new = is_large && contents == FreshMemory::zeros;
   const std::size_t alignment = is_large ? huge_page : cache_line;
   const std::size_t rounded = std::max(alignment, (size_bytes + alignment - 1) / alignment * alignment);
   void* const block = is_new ? std::calloc(1, rounded + alignment) : std::aligned_alloc(alignment, rounded);
@@ -36,7 +36,7 @@ std::shared_ptr<std::byte> allocate_memory(std::size_t size_bytes, Contents cont
 #ifdef MADV_HUGEPAGE
   if (is_large) static_cast<void>(madvise(memory, rounded, MADV_HUGEPAGE));
 #endif
-  if (!is_new && contents == Contents::zeros) std::memset(memory, 0, rounded);
+  if (!is_new && contents == FreshMemory::zeros) std::memset(memory, 0, rounded);
   return owner;
 }
 

@@ -7,9 +7,9 @@
 
 namespace polyphase {
 
-enum class Contents { any, zeros };
+enum class FreshMemory { any, zeros };
 
 // Aligned to a cache line of 64 bytes, from 4 MiB on to a huge page of 2 MiB. Null if the system refuses.
-std::shared_ptr<std::byte> allocate_memory(std::size_t size_bytes, Contents contents);
+std::shared_ptr<std::byte> allocate_memory(std::size_t size_bytes, FreshMemory contents);
 
 }  // namespace polyphase

@@ -64,7 +64,7 @@ std::int64_t TensorDesc::extent() const {
 }
 
 Result<std::shared_ptr<Buffer>> Buffer::allocate(std::size_t size_bytes) {
-  std::shared_ptr<std::byte> memory = allocate_memory(size_bytes, Contents::zeros);
+  std::shared_ptr<std::byte> memory = allocate_memory(size_bytes, FreshMemory::zeros);
   if (memory == nullptr) {
     return Error{ErrorCode::out_of_memory,
                  "a buffer of " + std::to_string(size_bytes) + " bytes could not be allocated.",

@@ -8,7 +8,7 @@
 namespace polyphase {
 
 Result<std::shared_ptr<std::byte>> allocate_bytes(std::size_t size_bytes, const std::string& what) {
-  std::shared_ptr<std::byte> memory = allocate_memory(size_bytes, Contents::any);
+  std::shared_ptr<std::byte> memory = allocate_memory(size_bytes, FreshMemory::any);
   if (memory != nullptr) return memory;
   return Error{ErrorCode::out_of_memory,
                what + " needs " + std::to_string(size_bytes) + " bytes, which the system refused.",

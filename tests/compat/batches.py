@@ -8,14 +8,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
-import math
-import warnings
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
 
 import polyphase
+from polyphase.torch import _judge
+from polyphase.torch._judge import quiet, tensors_of
 
 AUTO = torch.export.Dim.AUTO
 
@@ -56,20 +56,8 @@ class Batch(nn.Module):
         return tuple(results)
 
 
-def tensors_of(result: object) -> list[torch.Tensor]:
-    return [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-
-
-@contextlib.contextmanager
-def quiet():
-    with warnings.catch_warnings(), torch.no_grad(), contextlib.redirect_stderr(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield
-
-
 def eager(use: Use, operands: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    with quiet():
-        return [result.detach().clone() for result in tensors_of(use.call(*[operand.clone() for operand in operands]))]
+    return _judge.eager(use.call, operands)
 
 
 def inputs_of(uses: Sequence[Use], which: Callable[[Use], Sequence[torch.Tensor]]) -> tuple[torch.Tensor, ...]:
@@ -108,47 +96,6 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0][:300] if lines else ''}"
 
 
-def difference(found: torch.Tensor, right: torch.Tensor, precise: torch.Tensor | None) -> str:
-    """Why `found` is not PyTorch's result, or nothing. Real numbers may err four times as far as PyTorch's own do
-    from FP64's (`precise`), or by a few units in the last place of the largest one: sums are added in another order."""
-    if found.dtype != right.dtype:
-        return f"the type is {found.dtype}, not {right.dtype}"
-    if found.shape != right.shape:
-        return f"the shape is {list(found.shape)}, not {list(right.shape)}"
-    if not right.is_floating_point():
-        return "" if torch.equal(found, right) else f"{int((found != right).sum())} of {right.numel()} integers differ"
-    ours, theirs = found.double(), right.double()
-    true = theirs if precise is None or precise.shape != right.shape else precise.double()
-    special = ~torch.isfinite(theirs)
-    if not torch.equal(torch.nan_to_num(ours[special], nan=7.0), torch.nan_to_num(theirs[special], nan=7.0)):
-        return "infinities or NaN are not where PyTorch has them"
-    finite = ~special & torch.isfinite(true)
-    if not bool(finite.any()):
-        return ""
-    scale = float(true[finite].abs().max())
-    units = {torch.float32: 16, torch.float64: 256}.get(right.dtype, 2)
-    allowed = max(4 * float((theirs[finite] - true[finite]).abs().max()), units * torch.finfo(right.dtype).eps * max(scale, 1e-30))
-    error = float((ours[finite] - true[finite]).abs().max())
-    return "" if math.isfinite(error) and error <= allowed else f"an element is off by {error:.3g}, where {allowed:.3g} is allowed and the largest is {scale:.3g}"
-
-
-def precise_results(use: Use, operands: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
-    """The same in FP64, where the operator takes that."""
-    try:
-        return eager(use, [operand.double() if operand.is_floating_point() else operand for operand in operands])
-    except Exception:  # noqa: BLE001: a dtype among the arguments may forbid it
-        return None
-
-
-def judge(use: Use, operands: Sequence[torch.Tensor], found: Sequence[torch.Tensor]) -> str:
-    right = eager(use, operands)
-    precise = precise_results(use, operands) or [None] * len(right)
-    if len(precise) != len(right):
-        precise = [None] * len(right)
-    reasons = [difference(a, b, c) for a, b, c in zip(found, right, precise)]
-    return next((reason for reason in reasons if reason), "")
-
-
 def run(uses: Sequence[Use]) -> list[Outcome]:
     """Uses that cannot go with the others are run by themselves."""
     uses = list(uses)
@@ -184,7 +131,7 @@ def run(uses: Sequence[Use]) -> list[Outcome]:
         for number, use in enumerate(uses):
             expected = eager(use, which(use))
             found = [next(results) for _ in expected]
-            reasons[number] = reasons[number] or judge(use, which(use), found)
+            reasons[number] = reasons[number] or _judge.judge(use.call, which(use), found).reason
     return [Outcome(use, "wrong" if reason else "right", reason, use.label in fixed) for use, reason in zip(uses, reasons)]
 
 

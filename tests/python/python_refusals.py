@@ -9,7 +9,7 @@ from cpp_reader import Hole, NotUnderstood
 from cpp_texts import Text, joined
 from error_sites import Refusal
 
-CODES = {"ArgumentError": "invalid_argument", "ModelError": "invalid_model", "UnsupportedError": "unsupported"}
+CODES = {"ArgumentError": "invalid_argument", "ModelError": "invalid_model", "UnsupportedError": "unsupported", "FileError": "io"}
 
 
 def text_of(node: ast.expr, where: str) -> Text:

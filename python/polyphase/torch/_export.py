@@ -52,7 +52,7 @@ def programs(model: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] |
             raise ArgumentError("inputs are given with a program that is exported already.", hint="Give the program alone.")
         program = model
     else:
-        program = _exported(model, args, kwargs, dynamic_shapes)
+        program = exported(model, args, kwargs, dynamic_shapes)
     targets = _targets(program)
     own = _converters.own_overloads()
     if all(str(target) in _converters.taken() or target.namespace in ("_", "prim") for target in targets) and not targets & own:
@@ -65,7 +65,7 @@ def _targets(program: ExportedProgram) -> set[torch._ops.OpOverload]:
     return {node.target for node in nodes if isinstance(node.target, torch._ops.OpOverload) and isinstance(node.meta.get("val"), (torch.Tensor, list, tuple))}
 
 
-def _exported(model: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any) -> ExportedProgram:
+def exported(model: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any) -> ExportedProgram:
     if args is None and kwargs is None:
         raise ArgumentError("a module is given without inputs.", hint="Give examples of forward's arguments: polyphase.compile(net, (x,)).")
     if isinstance(args, torch.Tensor) or not isinstance(args, (list, tuple, type(None))):
