@@ -545,3 +545,49 @@ complex_use("istft", lambda op, z: op(z[0], 16, 4, 12, WINDOW, normalized=True, 
 complex_use("istft", lambda op, z: op(z, 16, 4, None, None, False, onesided=False), (2, 16, 20), label="/two sides", tolerance=1e-5)
 complex_use("istft", lambda op, z: op(z, 600, 250, None, None, True), (1, 301, 5), label="/long", tolerance=1e-5)
 complex_use("istft", lambda op, z: op(z, 512, 128, None, torch.hann_window(512), True, length=600), (1, 257, 6), label="/long length", tolerance=1e-5)
+
+# Recurrences.
+def recurrent(overload: str, gates: int, states: int, label: str, layers: int = 1, both: bool = False, batch_first: bool = False, bias: bool = True, **more):
+    """x, the states, then the weights as PyTorch orders them."""
+    features, hidden, directions = 3, 4, 2 if both else 1
+    x, start = noise(2, 5, features) if batch_first else noise(5, 2, features), [noise(layers * directions, 2, hidden) * (i + 1) for i in range(states)]
+    weights = []
+    for layer in range(layers):
+        for _ in range(directions):
+            wide = features if layer == 0 else hidden * directions
+            weights += [noise(gates * hidden, wide) * 0.5, noise(gates * hidden, hidden) * 0.5]
+            weights += [reals(gates * hidden), noise(gates * hidden)] if bias else []
+
+    def call(op, x, *given):
+        hx = list(given[:states]) if states == 2 else given[0]
+        return op(x, hx, [w.clone() for w in weights], bias, layers, 0.5, False, both, batch_first)
+
+    use(overload, call, x, *start, label=label, tolerance=1e-5, **more)
+
+
+for overload, gates, states in (("lstm.input", 4, 2), ("gru.input", 3, 1), ("rnn_tanh.input", 1, 1), ("rnn_relu.input", 1, 1)):
+    recurrent(overload, gates, states, "")
+    recurrent(overload, gates, states, "/both", 2, True, True)
+    recurrent(overload, gates, states, "/no bias", 2, False, False, False)
+for overload, gates in (("gru_cell", 3), ("rnn_tanh_cell", 1), ("rnn_relu_cell", 1)):
+    use(overload, lambda op, x, h, w, r, b: (op(x, h, w, r), op(x, h, w, r, b, b)), noise(2, 3), noise(2, 4), noise(4 * gates, 3), noise(4 * gates, 4), noise(4 * gates), tolerance=1e-5, static_only=True)
+use("lstm_cell", lambda op, x, h, w, r, b: (*op(x, [h, h * 2], w, r), *op(x, [h, h], w, r, b, b)), noise(2, 3), noise(2, 4), noise(16, 3), noise(16, 4), noise(16), tolerance=1e-5, static_only=True)
+
+
+class Recurrent(nn.Module):
+    """An encoder and a decoder over time, with lengths and batches of any size."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.LSTM(6, 5, 2, bidirectional=True, batch_first=True)
+        self.decoder = nn.GRU(10, 4, batch_first=True)
+        self.step = nn.LSTMCell(4, 3)
+
+    def forward(self, x):
+        y, (h, c) = self.encoder(x)
+        z, last = self.decoder(y)
+        h2, c2 = self.step(last[0])
+        return z, h + c, h2 * c2, self.encoder(x[0])[0]
+
+
+CASES.append(Case("recurrent network", Recurrent, lambda: [noise(3, 7, 6)], 1e-5, names=["x"]))

@@ -50,6 +50,7 @@ std::vector<AtenEntry> aten_fourier_entries();
 std::vector<AtenEntry> aten_matmul_entries();
 std::vector<AtenEntry> aten_norm_entries();
 std::vector<AtenEntry> aten_piece_entries();
+std::vector<AtenEntry> aten_recurrence_entries();
 std::vector<AtenEntry> aten_reduce_entries();
 std::vector<AtenEntry> aten_resample_entries();
 std::vector<AtenEntry> aten_scatter_entries();
