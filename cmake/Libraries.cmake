@@ -10,7 +10,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 option(BUILD_SHARED_LIBS "Shared libpolyphase and libpolyphase_runtime; OFF: static archives" ON)
 set(POLYPHASE_RUNTIME_ROOMS base ops kernel memory engine backends runtime api_run)
-set(POLYPHASE_COMPILE_ROOMS graph wire import_onnx passes lower api)
+set(POLYPHASE_COMPILE_ROOMS graph wire import_compose import_onnx import_torch passes lower api)
 
 # polyphase_library(NAME n TARGET t ROOTS ... ROOMS ... SYSTEM ...): lib<n> of ROOMS, with all of ROOTS and what they reach.
 function(polyphase_library)
@@ -72,7 +72,7 @@ polyphase_library(NAME polyphase_runtime EXPORT runtime
   ROOTS api_run ROOMS ${POLYPHASE_RUNTIME_ROOMS} SYSTEM xxhash)
 polyphase_library(NAME polyphase EXPORT polyphase
   ROOTS api_run api ROOMS ${POLYPHASE_COMPILE_ROOMS} ${POLYPHASE_RUNTIME_ROOMS}
-  PRIVATE_LIBS polyphase_onnx_proto SYSTEM protobuf-lite xxhash)
+  PRIVATE_LIBS polyphase_onnx_proto SYSTEM protobuf-lite zip xxhash)
 
 foreach(part runtime polyphase)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/polyphase DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT ${part})

@@ -116,6 +116,23 @@ polyphase_status polyphase_engine_output(const polyphase_engine* engine, size_t 
                                          polyphase_error** error);
 void polyphase_engine_free(polyphase_engine* engine);
 
+struct DLManagedTensorVersioned;  // tensors, below
+
+// New elements for the weight that the model calls `name`; any strides, read during the call only.
+typedef struct polyphase_weight {
+  const char* name;
+  const struct DLManagedTensorVersioned* tensor;
+} polyphase_weight;
+
+// Another engine, with other weights: bit for bit what compiling the model with them gives, without the model and
+// without a compilation. The engine given and its sessions stay as they are; weights that are not given keep their
+// elements. It must have been compiled as refittable. POLYPHASE_INVALID_ARGUMENT (it was not, a name that the network
+// does not have, another dtype, a weight that cannot change), _SHAPE_MISMATCH, _OUT_OF_MEMORY; *out is not touched
+// then.
+polyphase_status polyphase_engine_refit(const polyphase_engine* engine, size_t weight_count,
+                                        const polyphase_weight* weights, polyphase_engine** out,
+                                        polyphase_error** error);
+
 // ---------------------------------------------------------------- compile (libpolyphase only)
 
 // The sizes of an input as text with x between them, numbers or names: {"x", "1x3xHxW"}.
@@ -140,10 +157,11 @@ typedef struct polyphase_compile_options {
   size_t dim_count;
   const polyphase_shape_option* tune_for;  // numbers only: the sizes that kernels are chosen for; any other runs too
   size_t tune_for_count;
+  int32_t refittable;  // not 0: polyphase_engine_refit takes other weights; the engine is up to twice as large
 } polyphase_compile_options;
 
-// Compiles an ONNX file; options may be NULL. POLYPHASE_IO, _CORRUPT, _INVALID_MODEL, _UNSUPPORTED, _INVALID_ARGUMENT
-// (options), _OUT_OF_MEMORY.
+// Compiles an ONNX file or a program of torch.export (.pt2), told apart by content; options may be NULL. POLYPHASE_IO,
+// _CORRUPT, _INVALID_MODEL, _UNSUPPORTED, _INVALID_ARGUMENT (options), _OUT_OF_MEMORY.
 polyphase_status polyphase_compile(const char* path, const polyphase_compile_options* options, polyphase_engine** out,
                                    polyphase_error** error);
 // The same from memory. Weights in files of their own are looked for in `folder`, and refused where it is NULL.

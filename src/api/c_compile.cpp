@@ -32,6 +32,7 @@ Result<CompileOptions> compile_options_of(const polyphase_compile_options* given
   TRY(const polyphase_compile_options options, options_of(given));
   CompileOptions out;
   if (options.target != nullptr) out.target = options.target;
+  out.refittable = options.refittable != 0;
   TRY_VOID(expect_list(options.shapes, options.shape_count, "shapes"));
   TRY_VOID(expect_list(options.dims, options.dim_count, "dims"));
   TRY_VOID(expect_list(options.tune_for, options.tune_for_count, "tune_for"));

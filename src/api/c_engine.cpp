@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "api/c_handles.h"
+#include "api/dlpack.h"
 
 namespace {
 
@@ -183,5 +184,26 @@ polyphase_status polyphase_engine_output(const polyphase_engine* engine, size_t 
 }
 
 void polyphase_engine_free(polyphase_engine* engine) { delete engine; }
+
+polyphase_status polyphase_engine_refit(const polyphase_engine* engine, size_t weight_count,
+                                        const polyphase_weight* weights, polyphase_engine** out,
+                                        polyphase_error** error) {
+  return guarded(error, [&]() -> Result<void> {
+    if (engine == nullptr) return null_argument("engine");
+    if (weight_count > 0 && weights == nullptr) return null_argument("weights");
+    if (out == nullptr) return null_argument("out");
+    std::vector<NamedView> given;
+    for (std::size_t i = 0; i < weight_count; ++i) {
+      if (weights[i].name == nullptr || weights[i].tensor == nullptr) return null_argument("weights[].name or .tensor");
+      auto view = view_of_dlpack(*weights[i].tensor);
+      if (!view.ok())
+        return std::move(view).error().within("while reading weight '" + std::string(weights[i].name) + "'");
+      given.push_back({weights[i].name, std::move(view).value()});
+    }
+    TRY(Engine other, engine->engine.refit(given));
+    *out = engine_handle(std::move(other));
+    return {};
+  });
+}
 
 }  // extern "C"

@@ -1,6 +1,7 @@
 // The C ABI and DLPack: what C programs rely on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -268,6 +269,48 @@ TEST_F(CApi, CompilesWithOptions) {
   polyphase_error_free(error);
   EXPECT_EQ(POLYPHASE_INVALID_ARGUMENT, polyphase_compile(nullptr, nullptr, &engine, nullptr));
   EXPECT_EQ(POLYPHASE_CORRUPT, polyphase_compile_bytes("x", 1, nullptr, nullptr, &engine, nullptr));
+}
+
+TEST(CApiRefit, GivesAnotherEngineAndLeavesThisOne) {
+  const std::string model = POLYPHASE_SOURCE_DIR "/models/fsrcnn_x3/fsrcnn_x3.onnx";
+  polyphase_compile_options options{};
+  options.struct_size = sizeof(options);
+  options.refittable = 1;
+  polyphase_engine* made = nullptr;
+  ASSERT_EQ(POLYPHASE_OK, polyphase_compile(model.c_str(), &options, &made, nullptr));
+  const Handle<polyphase_engine> engine(made);
+  const auto weights = engine->engine.info().weights;
+  const auto bias = std::find_if(weights.begin(), weights.end(), [](const auto& one) { return one.sizes.size() == 1; });
+  ASSERT_NE(bias, weights.end());
+  std::vector<float> elements(static_cast<std::size_t>(bias->sizes[0]), 0.5F);
+  const auto tensor = borrow(elements.data(), bias->sizes);
+  polyphase_weight given{bias->names.front().c_str(), tensor.get()};
+  polyphase_error* error = nullptr;
+  ASSERT_EQ(POLYPHASE_OK, polyphase_engine_refit(engine.get(), 1, &given, &made, &error))
+      << polyphase_error_text(error);
+  const Handle<polyphase_engine> other(made);
+  EXPECT_NE(engine->engine.to_bytes().value(), other->engine.to_bytes().value());
+  const auto same = engine->engine.refit(std::vector<NamedView>{});
+  EXPECT_EQ(engine->engine.to_bytes().value(), same->to_bytes().value());
+
+  polyphase_engine* untouched = nullptr;
+  const auto refused = [&](std::size_t count, const polyphase_weight* what) {
+    const polyphase_status status = polyphase_engine_refit(engine.get(), count, what, &untouched, &error);
+    const std::string text = polyphase_error_text(error);
+    polyphase_error_free(error);
+    EXPECT_EQ(untouched, nullptr);
+    return std::pair(status, text);
+  };
+  EXPECT_EQ(POLYPHASE_INVALID_ARGUMENT, refused(1, nullptr).first);
+  polyphase_weight wrong{nullptr, tensor.get()};
+  EXPECT_EQ(POLYPHASE_INVALID_ARGUMENT, refused(1, &wrong).first);
+  wrong = {"no such weight", tensor.get()};
+  const auto [status, text] = refused(1, &wrong);
+  EXPECT_EQ(POLYPHASE_INVALID_ARGUMENT, status);
+  EXPECT_NE(text.find("has no weight 'no such weight'"), std::string::npos) << text;
+  const auto short_one = borrow(elements.data(), {bias->sizes[0] - 1});
+  wrong = {given.name, short_one.get()};
+  EXPECT_EQ(POLYPHASE_SHAPE_MISMATCH, refused(1, &wrong).first);
 }
 
 TEST(Dlpack, TensorsShareMemoryBothWays) {

@@ -115,9 +115,12 @@ def wants_full(config) -> bool:
     return config.getoption("--full") or os.environ.get("POLYPHASE_FULL") == "1"
 
 
+FULL_RUN_ALONE = ("test_package_networks.py", "test_static_archives.py", "test_torch_networks.py", "test_wheel.py")
+
+
 def pytest_ignore_collect(collection_path, config):
-    """What needs requirements/networks.txt or requirements/wheel.txt, which only the full run installs."""
-    return True if collection_path.name in ("test_package_networks.py", "test_torch_networks.py", "test_wheel.py") and not wants_full(config) else None
+    """What needs requirements/networks.txt or requirements/wheel.txt, which only the full run installs, or another build."""
+    return True if collection_path.name in FULL_RUN_ALONE and not wants_full(config) else None
 
 
 def pytest_addoption(parser):
