@@ -22,10 +22,11 @@ bool begins_like_zip(const std::filesystem::path& path) {
   return head == zip_begin;
 }
 
-// Nothing: the archive is none of PyTorch's. One that cannot be opened is not either.
+// Nothing: the archive is none of PyTorch's. One that cannot be opened most likely is, and was cut on its way.
 std::optional<Result<ImportedModel>> import_archive(Result<wire::ZipArchive> archive, const Registry& registry,
                                                     const ImportOptions& options) {
-  if (!archive.ok() || !is_of_torch(*archive)) return std::nullopt;
+  if (!archive.ok()) return std::move(archive).error();
+  if (!is_of_torch(*archive)) return std::nullopt;
   return import_torch(std::move(archive).value(), registry, options);
 }
 

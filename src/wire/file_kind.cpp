@@ -9,7 +9,8 @@ namespace polyphase::wire {
 namespace {
 
 constexpr std::string_view export_advice =
-    "Export the model from Python with torch.onnx.export(model, inputs, \"model.onnx\") and give that file.";
+    "Export the network from Python, by torch.export.save(torch.export.export(module, inputs), \"model.pt2\") or "
+    "torch.onnx.export(module, inputs, \"model.onnx\"), and give that file.";
 
 struct Signature {
   std::size_t offset;
@@ -55,8 +56,7 @@ FileKind zip_kind(std::string_view head) {
   }
   if (contains(head, ".npy"))
     return {true, "a NumPy archive (.npz)", "Give the model first; arrays are inputs (--inputs FILE.npz)."};
-  return {true, "a zip archive",
-          "Unpack it and give the .onnx file inside; for a PyTorch archive: " + std::string(export_advice)};
+  return {true, "a zip archive", "Unpack it and give the .onnx file inside."};
 }
 
 bool looks_like_safetensors(std::string_view head) {

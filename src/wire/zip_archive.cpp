@@ -20,7 +20,9 @@ struct CloseMember {
 };
 
 std::string words_of(zip_error_t* error) {
-  std::string text = zip_error_strerror(error);
+  const bool has_no_end = zip_error_code_zip(error) == ZIP_ER_NOZIP;
+  std::string text =
+      has_no_end ? "the list of its members, which stands at the end, is missing" : zip_error_strerror(error);
   zip_error_fini(error);
   return text;
 }

@@ -169,6 +169,17 @@ def test_hostile_pickles_are_refused(polyphase, tmp_path, program):
         assert said.startswith("polyphase: error: "), (name, said)
 
 
+def test_archives_that_are_cut_are_called_so(polyphase, tmp_path, program):
+    written = io.BytesIO()
+    torch.export.save(program[0], written)
+    whole = written.getvalue()
+    for size in (8, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "m.pt2").write_bytes(whole[:size])
+        done = subprocess.run([str(polyphase.path), "check", str(tmp_path / "m.pt2")], capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "the archive cannot be read: " in done.stderr, done.stderr
+        assert "copy it again, or save the program again" in done.stderr
+
+
 def test_broken_pickles_are_refused_or_right(polyphase, tmp_path, program):
     with zipfile.ZipFile(io.BytesIO(member(program[0].state_dict))) as archive:
         [name] = [name for name in archive.namelist() if name.endswith("data.pkl")]

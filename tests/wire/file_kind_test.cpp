@@ -20,7 +20,8 @@ std::string refusal(std::string_view bytes) {
 
 TEST(FileKind, NamesWhatItIs) {
   const std::string advice =
-      "Export the model from Python with torch.onnx.export(model, inputs, \"model.onnx\") and give that file.";
+      "Export the network from Python, by torch.export.save(torch.export.export(module, inputs), \"model.pt2\") or "
+      "torch.onnx.export(module, inputs, \"model.onnx\"), and give that file.";
   EXPECT_EQ(refusal(""sv), "the file is empty. The download or the export did not finish; get the file again.");
   EXPECT_EQ(refusal("\0\0\0\0\0\0\0\0"sv),
             "the file is filled with zeros. The download or the copy did not finish; get the file again.");
