@@ -591,3 +591,25 @@ class Recurrent(nn.Module):
 
 
 CASES.append(Case("recurrent network", Recurrent, lambda: [noise(3, 7, 6)], 1e-5, names=["x"]))
+
+# Windows, turns, shifts.
+for rank, sizes in ((1, (9,)), (2, (9, 8)), (3, (6, 7, 5))):
+    images = noise(2, 3, *sizes)
+    use(f"adaptive_max_pool{rank}d", lambda op, x, r=rank: (op(x, [1] * r)[0], op(x, [4] * r)[0], op(x[0], [3] * r)[0]), images)
+for smooth in ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"):
+    use(smooth, lambda op, x: (op(x, [5, 4], False), op(x, [12, 3], False), op(x, [4, 7], False, 0.5, 0.5)), noise(2, 3, 9, 14), tolerance=1e-5, static_only=True)
+    use(f"{smooth}.vec", lambda op, x: (op(x, [5, 4], False, None), op(x, None, False, [0.5, 1.5])), noise(2, 3, 8, 14), tolerance=1e-5, static_only=True)
+    use(f"{smooth}.vec", lambda op, x: op(x, None, False, [0.5, 1.5]), noise(2, 3, 8, 14), label="/scales", tolerance=1e-5)
+use("col2im", lambda op, x: (op(x, [5, 8], [2, 3], [1, 2], [1, 0], [2, 1]), op(x[0], [7, 6], [2, 3], [1, 1], [0, 0], [2, 1])), noise(2, 12, 12), static_only=True)
+use("col2im", lambda op, x: op(x, [4, x.shape[2] + 2], [4, 3], [1, 1], [0, 0], [1, 1]), noise(2, 24, 7), label="/open")
+use("max_unpool2d", lambda op, x: op(*aten.max_pool2d_with_indices(x, [2, 2]), [6, 8]), noise(2, 3, 6, 8), static_only=True)
+use("max_unpool2d", lambda op, x: op(*aten.max_pool2d_with_indices(x[0], [2, 2]), [x.shape[2], x.shape[3]]), noise(2, 3, 6, 9), label="/unbatched")
+use("max_unpool3d", lambda op, x: op(*aten.max_pool3d_with_indices(x, [2, 2, 2]), [4, 6, 8], [2, 2, 2], [0, 0, 0]), noise(2, 3, 4, 6, 8), static_only=True)
+for turns in range(-1, 4):
+    use("rot90", lambda op, x, k=turns: op(x, k, [1, -1]), Y, label=f"/{turns}")
+complex_use("rot90", lambda op, z: op(z, 1, [0, -1]), Z)
+for side in ("left", "right"):
+    use(f"__{side[0]}shift__.Scalar", lambda op, x: op(x, 2), whole(3, 4))
+    use(f"__{side[0]}shift__.Tensor", lambda op, x, y: op(x, y), whole(3, 4), whole(4, low=0))
+    use(f"bitwise_{side}_shift.Tensor", lambda op, x, y: (op(x, y), op(x.to(torch.uint8), y.int()), op(x.int(), y)), whole(3, 4), whole(4, low=0))
+    use(f"bitwise_{side}_shift.Tensor_Scalar", lambda op, x: (op(x, 1), op(x.int(), 40)), whole(3, 4))

@@ -66,10 +66,8 @@ int program_rank(AtenNode& node, std::string_view parameter) {
   return given.front()->type.shape.rank() - (node.is_complex(parameter) ? 1 : 0);
 }
 
-Value* magnitude(Composer& c, const ComplexParts& z) {
-  if (is_nothing(z.imaginary)) return c.op("abs", {z.real});
-  return c.op("sqrt", {c.add(c.op("square", {z.real}), c.op("square", {z.imaginary}))});
-}
+// In one reduction, whose squares do not overflow.
+Value* magnitude(Composer& c, Value* pairs) { return c.reduce("reduce_l2", pairs, {c.rank(pairs) - 1}, false); }
 
 Value* product(Composer& c, Value* a, Value* b) {
   const ComplexParts left = parts_of(c, a);

@@ -26,7 +26,7 @@ Value* as_pairs(Composer& c, Value* value, bool is_complex, DType dtype);
 // The rank that the program's tensor has.
 int program_rank(AtenNode& node, std::string_view parameter);
 
-Value* magnitude(Composer& c, const ComplexParts& z);
+Value* magnitude(Composer& c, Value* pairs);
 Value* product(Composer& c, Value* a, Value* b);  // of pairs
 
 // atan(y / x), in the half plane that the signs say.

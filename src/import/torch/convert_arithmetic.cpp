@@ -121,6 +121,14 @@ Result<Values> convert_bitwise(AtenNode& node) {
                          {node.tensor_as("self", dtype), node.tensor_as("other", dtype)})});
 }
 
+template <const char* name>
+Result<Values> convert_shift(AtenNode& node) {
+  const DType dtype = node.promoted({"self", "other"});
+  if (!is_integer(dtype)) return lacking("a shift of numbers that are no integers.", "Multiply by a power of 2.");
+  Composer c(node);
+  return c.results({c.op(name, {node.tensor_as("self", dtype), node.tensor_as("other", dtype)})});
+}
+
 Result<Values> convert_where(AtenNode& node) {
   const DType dtype = node.promoted({"self", "other"});
   Composer c(node);
@@ -169,6 +177,8 @@ constexpr char name_max[] = "max";
 constexpr char name_min[] = "min";
 constexpr char name_mul[] = "mul";
 constexpr char name_or[] = "or";
+constexpr char name_shift_left[] = "shift_left";
+constexpr char name_shift_right[] = "shift_right";
 constexpr char name_sub[] = "sub";
 constexpr char name_xor[] = "xor";
 
@@ -179,6 +189,14 @@ std::vector<AtenEntry> aten_arithmetic_entries() {
       {"__and__.Scalar(Tensor self, Scalar other) -> Tensor", convert_bitwise<name_and, name_bitwise_and>},
       {"__and__.Tensor(Tensor self, Tensor other) -> Tensor", convert_bitwise<name_and, name_bitwise_and>},
       {"bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", convert_bitwise<name_and, name_bitwise_and>, true},
+      {"__lshift__.Scalar(Tensor self, Scalar other) -> Tensor", convert_shift<name_shift_left>},
+      {"__lshift__.Tensor(Tensor self, Tensor other) -> Tensor", convert_shift<name_shift_left>},
+      {"__rshift__.Scalar(Tensor self, Scalar other) -> Tensor", convert_shift<name_shift_right>},
+      {"__rshift__.Tensor(Tensor self, Tensor other) -> Tensor", convert_shift<name_shift_right>},
+      {"bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", convert_shift<name_shift_left>, true},
+      {"bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", convert_shift<name_shift_left>, true},
+      {"bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", convert_shift<name_shift_right>, true},
+      {"bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", convert_shift<name_shift_right>, true},
       {"__or__.Scalar(Tensor self, Scalar other) -> Tensor", convert_bitwise<name_or, name_bitwise_or>},
       {"__or__.Tensor(Tensor self, Tensor other) -> Tensor", convert_bitwise<name_or, name_bitwise_or>},
       {"bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor", convert_bitwise<name_or, name_bitwise_or>, true},

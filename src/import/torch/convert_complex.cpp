@@ -94,7 +94,7 @@ Result<Values> convert_to(AtenNode& node) {
 
 Result<Values> convert_magnitude(AtenNode& node) {
   Composer c(node);
-  return c.results({magnitude(c, parts_of(c, node.tensor("self")))});
+  return c.results({magnitude(c, node.tensor("self"))});
 }
 
 // Of real numbers: 0 or a half turn.
@@ -121,8 +121,9 @@ Result<Values> convert_exp(AtenNode& node) {
 Result<Values> convert_sign(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
+  if (c.dtype(x) == DType::boolean) return Values{x};
   if (!node.is_complex("self")) return c.results({c.op("sign", {x})});
-  Value* const size = magnitude(c, parts_of(c, x));
+  Value* const size = magnitude(c, x);
   Value* const nowhere = c.op("equal", {size, c.number(0, c.dtype(size))});
   Value* const divisor = c.where(nowhere, c.number(1, c.dtype(size)), size);
   return c.results({c.div(x, c.unsqueeze(divisor, c.rank(divisor)))});

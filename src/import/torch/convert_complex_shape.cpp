@@ -191,6 +191,7 @@ std::vector<AtenComplexEntry> aten_complex_shapes() {
       {"repeat_interleave.self_int", convert_by_parts<name_self>},
       {"reshape", convert_lifted<&with_shape>},
       {"roll", convert_by_parts<name_self>},
+      {"rot90", convert_lifted<&along_dims>},
       {"scalar_tensor", convert_filled<name_s>},
       {"select.int", convert_lifted<&along_dim>},
       {"select_scatter", convert_lifted<&with_source_along_dim>},

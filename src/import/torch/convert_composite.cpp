@@ -178,38 +178,6 @@ Result<Values> convert_atan2(AtenNode& node) {
   return c.results({angle_of(c, node.tensor_as("self", dtype), node.tensor_as("other", dtype))});
 }
 
-// The columns of every window: (N, C, H, W) → (N, C·kh·kw, places).
-Result<Values> convert_im2col(AtenNode& node) {
-  Composer c(node);
-  Value* x = node.tensor("self");
-  const bool unbatched = c.rank(x) == 3;
-  if (unbatched) x = c.unsqueeze(x, 0);
-  if (c.rank(x) != 4) return broken_program("im2col expects an image of three or four axes.");
-  const Integers kernel = node.integers("kernel_size", 2);
-  const Integers dilation = node.integers("dilation", 2);
-  const Integers padding = node.integers("padding", 2);
-  const Integers stride = node.integers("stride", 2);
-  Value* found = x;
-  Sizes places;
-  for (int i = 0; i < 2; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    if (kernel[at] <= 0 || dilation[at] <= 0 || stride[at] <= 0 || padding[at] < 0)
-      return broken_program("im2col expects sizes greater than zero.");
-    const int axis = 2 + 2 * i;  // behind the first turn rows lie on two axes
-    if (padding[at] > 0) found = c.pad(found, axis, padding[at], padding[at]);
-    const Dim count = floor_div(c.size(found, axis) - Dim(dilation[at]) * (kernel[at] - 1) - 1, stride[at]) + 1;
-    places.push_back(count);
-    const auto steps = [&](Dim of, std::int64_t step) {
-      return c.op("range", {}, Attributes({{"start", Dim(0)}, {"count", std::move(of)}, {"step", step}}));
-    };
-    Value* const index = c.add(c.unsqueeze(steps(kernel[at], dilation[at]), 1), steps(count, stride[at]));
-    found = c.gather(found, index, axis);
-  }
-  found = c.transpose(found, {0, 1, 2, 4, 3, 5});
-  found = c.reshape(found, {c.size(x, 0), c.size(x, 1) * Dim(kernel[0] * kernel[1]), places[0] * places[1]});
-  return c.results({unbatched ? c.squeeze(found, 0) : found});
-}
-
 Result<Values> convert_channel_shuffle(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
@@ -306,8 +274,6 @@ std::vector<AtenEntry> aten_composite_entries() {
       {"diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", convert_diff},
       {"dot(Tensor self, Tensor tensor) -> Tensor", convert_dot<name_tensor>},
       {"einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", convert_einsum},
-      {"im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
-       convert_im2col},
       {"isfinite(Tensor self) -> Tensor", convert_is_finite},
       {"l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", convert_loss<name_abs>},
       {"meshgrid(Tensor[] tensors) -> Tensor[]", convert_meshgrid},

@@ -1,4 +1,4 @@
-// Windows and resampling: pools, interpolation, padding, reading at given places.
+// Windows and resampling: pools, interpolation, reading at given places.
 #include <cmath>
 
 #include "import/compose/composer.h"
@@ -110,70 +110,6 @@ Result<Values> convert_avg_pool(AtenNode& node) {
   return c.results({unbatched(c, is_float(dtype) ? y : c.cast(c.truncate(y), dtype), added)});
 }
 
-// Along one axis, result i is the mean of the elements floor(i·I/O) to ceil((i + 1)·I/O) - 1: a product with a matrix.
-Value* adaptive_mean(Composer& c, AtenNode& node, Value* x, int axis, std::int64_t from, std::int64_t to) {
-  std::vector<double> weights(static_cast<std::size_t>(from * to), 0);
-  for (std::int64_t i = 0; i < to; ++i) {
-    const std::int64_t begin = i * from / to;
-    const std::int64_t end = ceil_div((i + 1) * from, to);
-    for (std::int64_t k = begin; k < end; ++k)
-      weights[static_cast<std::size_t>(k * to + i)] = 1 / static_cast<double>(end - begin);
-  }
-  Value* const matrix = node.constant(Tensor::from_values(c.dtype(x), std::vector<std::int64_t>{from, to}, weights));
-  const int last = c.rank(x) - 1;
-  Integers order;
-  for (int i = 0; i <= last; ++i) order.push_back(i);
-  std::swap(order[static_cast<std::size_t>(axis)], order[static_cast<std::size_t>(last)]);
-  if (axis == last) return c.matmul(x, matrix);
-  return c.transpose(c.matmul(c.transpose(x, order), matrix), order);
-}
-
-// The same of an axis whose size only a run knows: one slice per result.
-Value* adaptive_slices(Composer& c, Value* x, int axis, const Dim& from, std::int64_t to, const char* fold) {
-  Values parts;
-  for (std::int64_t i = 0; i < to; ++i) {
-    const Dim begin = floor_div(from * Dim(i), to);
-    const Dim end = ceil_div(from * Dim(i + 1), to);
-    parts.push_back(c.reduce(fold, c.slice(x, axis, begin, end - begin), {axis}, true));
-  }
-  return c.concat(std::move(parts), axis);
-}
-
-template <int spatial>
-Result<Values> convert_adaptive_avg_pool(AtenNode& node) {
-  constexpr std::int64_t most_weights = 1 << 22;
-  Composer c(node);
-  Value* y = node.tensor("self");
-  const Sizes sizes = node.sizes("output_size", spatial);
-  if (c.rank(y) < spatial + 1 || sizes.size() != static_cast<std::size_t>(spatial))
-    return broken_program("adaptive_avg_pool over " + std::to_string(spatial) + " axes does not fit " +
-                          node.tensor("self")->type.text() + ".");
-  const int first = c.rank(y) - spatial;
-  Integers whole;
-  for (int i = 0; i < spatial; ++i) {
-    const Dim& to = sizes[static_cast<std::size_t>(i)];
-    if (to == 1) whole.push_back(first + i);
-  }
-  y = c.reduce("reduce_mean", y, whole, true);
-  for (int i = 0; i < spatial && c.ok(); ++i) {
-    const Dim& to = sizes[static_cast<std::size_t>(i)];
-    const Dim from = c.size(y, first + i);
-    if (to == from) continue;
-    constexpr std::int64_t most_slices = 64;
-    if (to.is_constant() && !from.is_constant() && to.value() > 0 && to.value() <= most_slices) {
-      y = adaptive_slices(c, y, first + i, from, to.value(), "reduce_mean");
-      continue;
-    }
-    if (!to.is_constant() || !from.is_constant() || to.value() <= 0 || from.value() <= 0 ||
-        from.value() > most_weights / to.value())
-      return lacking(
-          "adaptive_avg_pool from " + from.text() + " to " + to.text() + " elements; at most 64 from an open size.",
-          "Export the program with fixed sizes, or use a smaller output size.");
-    y = adaptive_mean(c, node, y, first + i, from.value(), to.value());
-  }
-  return c.results({y});
-}
-
 // floor(size·scale), exact for scales that are ratios of small numbers.
 Result<Dim> scaled_size(const Dim& size, double scale) {
   if (size.is_constant()) return Dim(static_cast<std::int64_t>(std::floor(static_cast<double>(size.value()) * scale)));
@@ -189,7 +125,8 @@ Result<Dim> scaled_size(const Dim& size, double scale) {
 struct Interpolation {
   const char* mode;  // of the IR's resize
   int spatial;
-  bool exact = false;  // nearest-exact: from pixel centres
+  bool exact = false;      // nearest-exact: from pixel centres
+  bool antialias = false;  // kernels as wide as what they shrink, of weights inside of the operand only
 };
 
 Result<Values> interpolate(AtenNode& node, const Interpolation& kind, const std::vector<double>& scales,
@@ -224,6 +161,12 @@ Result<Values> interpolate(AtenNode& node, const Interpolation& kind, const std:
                                         : nearest    ? "asymmetric"
                                                      : "half_pixel"},
                          {"nearest", "floor"}});
+  if (kind.antialias) {
+    if (aligned) return lacking("antialias=True together with align_corners=True.", "Leave one of them out.");
+    attributes.set("antialias", true);
+    attributes.set("exclude_outside", true);
+    attributes.set("cubic_coefficient", -0.5);
+  }
   // Where a scale is given, coordinates follow it and not the ratio of the sizes.
   if (scales.size() == count && !aligned) {
     std::vector<double> factors{1, 1};
@@ -257,61 +200,6 @@ Result<Values> convert_upsample_vec(AtenNode& node) {
   return interpolate(node, *kind, scales, std::move(sizes));
 }
 
-// Pairs (before, behind) from the last axis on.
-Result<Value*> padded(AtenNode& node, Composer& c, const Sizes& pairs, const char* mode, double value) {
-  Value* x = node.tensor("self");
-  const auto rank = static_cast<std::size_t>(c.rank(x));
-  if (pairs.size() % 2 != 0 || pairs.size() / 2 > rank)
-    return broken_program("Length of pad must be even and at most twice the rank; found " +
-                          std::to_string(pairs.size()) + " for rank " + std::to_string(rank) + ".");
-  Sizes pre(rank, Dim(0));
-  Sizes post(rank, Dim(0));
-  for (std::size_t i = 0; i < pairs.size() / 2; ++i) {
-    pre[rank - 1 - i] = pairs[2 * i];
-    post[rank - 1 - i] = pairs[2 * i + 1];
-  }
-  if (rank == 0) return x;
-  if (std::string_view(mode) == "wrap") {  // what is cropped does not come round again
-    Sizes crop_before(rank, Dim(0));
-    Sizes crop_behind(rank, Dim(0));
-    for (std::size_t i = 0; i < rank; ++i) {
-      crop_before[i] = min(pre[i], 0);
-      crop_behind[i] = min(post[i], 0);
-      pre[i] = max(pre[i], 0);
-      post[i] = max(post[i], 0);
-    }
-    x = c.op("pad", {x}, Attributes({{"pre", std::move(crop_before)}, {"post", std::move(crop_behind)}}));
-  }
-  return c.result(c.op(
-      "pad", {x}, Attributes({{"pre", std::move(pre)}, {"post", std::move(post)}, {"mode", mode}, {"value", value}})));
-}
-
-Result<Values> convert_constant_pad(AtenNode& node) {
-  Composer c(node);
-  TRY(Value * y, padded(node, c, node.sizes("pad"), "constant", node.real("value")));
-  return Values{y};
-}
-
-template <const char* mode>
-Result<Values> convert_mode_pad(AtenNode& node) {
-  Composer c(node);
-  TRY(Value * y, padded(node, c, node.sizes("padding"), mode, 0));
-  return Values{y};
-}
-
-Result<Values> convert_pad(AtenNode& node) {
-  Composer c(node);
-  const std::string mode = node.word("mode");
-  const char* const ours = mode == "constant"    ? "constant"
-                           : mode == "reflect"   ? "reflect"
-                           : mode == "replicate" ? "edge"
-                           : mode == "circular"  ? "wrap"
-                                                 : nullptr;
-  if (ours == nullptr) return broken_program("Unrecognised padding mode " + mode);
-  TRY(Value * y, padded(node, c, node.sizes("pad"), ours, node.has("value") ? node.real("value") : 0));
-  return Values{y};
-}
-
 Result<Values> convert_grid_sample(AtenNode& node) {
   Composer c(node);
   constexpr const char* modes[] = {"linear", "nearest", "cubic"};
@@ -325,8 +213,6 @@ Result<Values> convert_grid_sample(AtenNode& node) {
           {{"mode", modes[mode]}, {"padding", paddings[padding]}, {"align_corners", node.flag("align_corners")}}))});
 }
 
-constexpr char name_edge[] = "edge";
-constexpr char name_reflect[] = "reflect";
 constexpr Interpolation nearest1{"nearest", 1};
 constexpr Interpolation nearest2{"nearest", 2};
 constexpr Interpolation nearest3{"nearest", 3};
@@ -337,13 +223,25 @@ constexpr Interpolation linear1{"linear", 1};
 constexpr Interpolation linear2{"linear", 2};
 constexpr Interpolation linear3{"linear", 3};
 constexpr Interpolation cubic2{"cubic", 2};
+constexpr Interpolation smooth_linear2{"linear", 2, false, true};
+constexpr Interpolation smooth_cubic2{"cubic", 2, false, true};
 
 }  // namespace
 
 std::vector<AtenEntry> aten_resample_entries() {
   return {
-      {"_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", convert_adaptive_avg_pool<2>},
-      {"_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", convert_adaptive_avg_pool<3>},
+      {"_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
+       "scales_w=None) -> Tensor",
+       convert_upsample<&smooth_cubic2>},
+      {"_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> "
+       "Tensor",
+       convert_upsample_vec<&smooth_cubic2>},
+      {"_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
+       "scales_w=None) -> Tensor",
+       convert_upsample<&smooth_linear2>},
+      {"_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) "
+       "-> Tensor",
+       convert_upsample_vec<&smooth_linear2>},
       {"_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
        convert_upsample<&exact1>},
       {"_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -359,9 +257,6 @@ std::vector<AtenEntry> aten_resample_entries() {
        convert_upsample<&exact3>},
       {"_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
        convert_upsample_vec<&exact3>},
-      {"adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", convert_adaptive_avg_pool<1>},
-      {"adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", convert_adaptive_avg_pool<2>},
-      {"adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", convert_adaptive_avg_pool<3>},
       {"avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool "
        "count_include_pad=True) -> Tensor",
        convert_avg_pool<1>},
@@ -371,7 +266,6 @@ std::vector<AtenEntry> aten_resample_entries() {
       {"avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool "
        "count_include_pad=True, int? divisor_override=None) -> Tensor",
        convert_avg_pool<3>},
-      {"constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", convert_constant_pad},
       {"grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
        "Tensor",
        convert_grid_sample},
@@ -398,13 +292,6 @@ std::vector<AtenEntry> aten_resample_entries() {
        "dilation=1, "
        "bool ceil_mode=False) -> (Tensor, Tensor)",
        convert_max_pool_indices<3>},
-      {"pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", convert_pad},
-      {"reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", convert_mode_pad<name_reflect>},
-      {"reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", convert_mode_pad<name_reflect>},
-      {"reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", convert_mode_pad<name_reflect>},
-      {"replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", convert_mode_pad<name_edge>},
-      {"replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", convert_mode_pad<name_edge>},
-      {"replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", convert_mode_pad<name_edge>},
       {"upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
        "scales_w=None) -> Tensor",
        convert_upsample<&cubic2>},

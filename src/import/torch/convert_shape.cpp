@@ -253,6 +253,23 @@ Result<Values> convert_roll(AtenNode& node) {
   return c.results({c.reshape(x, c.sizes(given))});
 }
 
+// k quarter turns from the first axis towards the second.
+Result<Values> convert_rot90(AtenNode& node) {
+  Composer c(node);
+  Value* x = node.tensor("self");
+  TRY(const Integers axes, node.axes("dims", c.rank(x)));
+  if (axes.size() != 2) return broken_program("expected total rotation dims == 2");
+  const std::int64_t turns = ((node.integer("k") % 4) + 4) % 4;
+  const auto flipped = [&](Value* value, std::int64_t axis) {
+    const Dim size = c.size(value, static_cast<int>(axis));
+    return c.slice(value, static_cast<int>(axis), size - 1, size, -1);
+  };
+  if (turns == 1) x = exchanged(c, flipped(x, axes[1]), axes[0], axes[1]);
+  if (turns == 2) x = flipped(flipped(x, axes[0]), axes[1]);
+  if (turns == 3) x = flipped(exchanged(c, x, axes[0], axes[1]), axes[1]);
+  return c.results({x});
+}
+
 // Any number of leading axes; the images lie on the last three.
 Result<Values> shuffled(AtenNode& node, std::int64_t factor, bool spread) {
   Composer c(node);
@@ -323,6 +340,7 @@ std::vector<AtenEntry> aten_shape_entries() {
       {"repeat(Tensor self, SymInt[] repeats) -> Tensor", convert_repeat<name_repeats>},
       {"reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", convert_view<name_shape>},
       {"roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", convert_roll},
+      {"rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", convert_rot90},
       {"squeeze(Tensor(a) self) -> Tensor(a)", convert_squeeze},
       {"squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", convert_squeeze_axes},
       {"squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", convert_squeeze_axes},

@@ -40,15 +40,18 @@ struct AtenConverter {
 
 // The families, one file each.
 std::vector<AtenEntry> aten_activation_entries();
+std::vector<AtenEntry> aten_adaptive_entries();
 std::vector<AtenEntry> aten_arithmetic_entries();
 std::vector<AtenEntry> aten_complex_entries();
 std::vector<AtenEntry> aten_composite_entries();
 std::vector<AtenEntry> aten_convolution_entries();
 std::vector<AtenEntry> aten_create_entries();
 std::vector<AtenEntry> aten_data_entries();
+std::vector<AtenEntry> aten_fold_entries();
 std::vector<AtenEntry> aten_fourier_entries();
 std::vector<AtenEntry> aten_matmul_entries();
 std::vector<AtenEntry> aten_norm_entries();
+std::vector<AtenEntry> aten_pad_entries();
 std::vector<AtenEntry> aten_piece_entries();
 std::vector<AtenEntry> aten_recurrence_entries();
 std::vector<AtenEntry> aten_reduce_entries();

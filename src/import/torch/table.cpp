@@ -26,10 +26,11 @@ AtenTable::AtenTable() {
     CHECK(fresh, "an overload has two converters");
   };
   for (auto* family :
-       {aten_activation_entries, aten_arithmetic_entries, aten_complex_entries, aten_composite_entries,
-        aten_convolution_entries, aten_create_entries, aten_data_entries, aten_fourier_entries, aten_matmul_entries,
-        aten_norm_entries, aten_piece_entries, aten_recurrence_entries, aten_reduce_entries, aten_resample_entries,
-        aten_scatter_entries, aten_shape_entries, aten_spectrogram_entries}) {
+       {aten_activation_entries, aten_adaptive_entries,    aten_arithmetic_entries, aten_complex_entries,
+        aten_composite_entries,  aten_convolution_entries, aten_create_entries,     aten_data_entries,
+        aten_fold_entries,       aten_fourier_entries,     aten_matmul_entries,     aten_norm_entries,
+        aten_pad_entries,        aten_piece_entries,       aten_recurrence_entries, aten_reduce_entries,
+        aten_resample_entries,   aten_scatter_entries,     aten_shape_entries,      aten_spectrogram_entries}) {
     for (const AtenEntry& entry : family()) {
       AtenConverter converter{entry.schema, parse_schema(entry.schema), entry.convert, false, entry.convert_complex};
       if (entry.also_in_place) {
