@@ -19,6 +19,7 @@ class Case:
     tolerance: float = 3e-6
     static_only: bool = False  # PyTorch itself fixes the sizes, or they must be fixed
     names: list[str] | None = None
+    call: Callable | None = None  # of an overload and operands, where `make` is that
 
 
 CASES: list[Case] = []
@@ -29,7 +30,7 @@ def use(overload: str, call: Callable, *inputs, label: str = "", tolerance: floa
     name, _, variant = overload.partition(".")
     op = getattr(getattr(aten, name), variant or "default")
     made = [x() if callable(x) else x for x in inputs]
-    CASES.append(Case(overload + label, lambda: lambda *given: call(op, *given), lambda: [x.clone() for x in made], tolerance, static_only))
+    CASES.append(Case(overload + label, lambda: lambda *given: call(op, *given), lambda: [x.clone() for x in made], tolerance, static_only, call=call))
 
 
 def reals(*shape):

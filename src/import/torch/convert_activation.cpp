@@ -20,6 +20,12 @@ Result<Values> convert_plain(AtenNode& node) {
   return c.results({c.op(name, {node.tensor("self")})});
 }
 
+Result<Values> convert_square(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  return c.results({is_float(x->type.dtype) ? c.op("square", {x}) : c.mul(x, x)});
+}
+
 // Its result is a float.
 template <const char* name>
 Result<Values> convert_real(AtenNode& node) {
@@ -308,7 +314,7 @@ std::vector<AtenEntry> aten_activation_entries() {
       {"sinh(Tensor self) -> Tensor", convert_real<name_sinh>, true},
       {"softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", convert_softplus},
       {"sqrt(Tensor self) -> Tensor", convert_real<name_sqrt>, true},
-      {"square(Tensor self) -> Tensor", convert_plain<name_square>, true},
+      {"square(Tensor self) -> Tensor", convert_square, true},
       {"tan(Tensor self) -> Tensor", convert_real<name_tan>, true},
       {"tanh(Tensor self) -> Tensor", convert_real<name_tanh>, true},
       {"trunc(Tensor self) -> Tensor", convert_truncate, true},

@@ -92,7 +92,7 @@ Result<Values> convert_pow(AtenNode& node) {
   if (node.is_number("exponent")) {
     const double exponent = node.real("exponent");
     if (exponent == 1) return c.results({x});
-    if (exponent == 2) return c.results({c.op("square", {x})});
+    if (exponent == 2) return c.results({is_float(dtype) ? c.op("square", {x}) : c.mul(x, x)});
     if (exponent == 0.5 && is_float(dtype)) return c.results({c.op("sqrt", {x})});
   }
   return c.results({c.op("pow", {x, node.tensor_as("exponent", dtype)})});
