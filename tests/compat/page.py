@@ -1,6 +1,6 @@
 """docs/compatibility.md: what the uses of the compatibility suite came to, read back from the page and added to.
 
-    page.py --new                      only overloads that the page lacks: after a converter was added
+    page.py --new                      only overloads that the page says nothing of: after a converter was added
     page.py --seconds 600 --seed 3     calls of every overload and samples of PyTorch's, in an order that the seed draws, until the time is up
 
 The counts of further runs are added, so that a page may be made in slices. Exit code 1: something is wrong.
@@ -206,9 +206,7 @@ def main() -> int:
     table = Table.read(PAGE.read_text()) if PAGE.exists() and not asked.fresh else Table.empty()
     for gone in set(table.right) - names:
         del table.right[gone]
-    missing = names - set(table.right)
-    for name in missing:
-        table.right[name]
+    missing = {name for name in names if not table.right[name] and not table.refused[name]}
     if not asked.new:
         table.seeds = tuple(sorted({*table.seeds, asked.seed}))
     end, wrong = time.monotonic() + asked.seconds, []
