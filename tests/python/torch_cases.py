@@ -614,3 +614,24 @@ for side in ("left", "right"):
     use(f"__{side[0]}shift__.Tensor", lambda op, x, y: op(x, y), whole(3, 4), whole(4, low=0))
     use(f"bitwise_{side}_shift.Tensor", lambda op, x, y: (op(x, y), op(x.to(torch.uint8), y.int()), op(x.int(), y)), whole(3, 4), whole(4, low=0))
     use(f"bitwise_{side}_shift.Tensor_Scalar", lambda op, x: (op(x, 1), op(x.int(), 40)), whole(3, 4))
+
+# Other names.
+for alias in "absolute arcsinh arctan fix negative special_erf special_exp2 special_expit special_expm1".split():
+    use(alias, lambda op, x: op(x), X, tolerance=1e-5)
+for alias in "arccos arcsin arctanh".split():
+    use(alias, lambda op, x: op(x), inside(3, 4), tolerance=1e-5)
+use("arccosh", lambda op, x: op(x), positive(3, 4) + 1, tolerance=1e-5)
+use("special_log1p", lambda op, x: op(x), positive(3, 4))
+use("clip", lambda op, x: op(x, -0.5, 1), X)
+use("clip.Tensor", lambda op, x, a: op(x, a, a + 1), X, inside(4))
+use("concatenate", lambda op, x, y: op([x, y], 1), X, whole(3, 2))
+use("moveaxis.int", lambda op, x: op(x, 0, 2), Y)
+use("moveaxis.intlist", lambda op, x: op(x, [0, 2], [2, 0]), Y)
+for alias in "special_softmax special_log_softmax special_logsumexp".split():
+    use(alias, lambda op, x: op(x, 1), X)
+for alias in "multiply subtract divide true_divide greater greater_equal less less_equal not_equal".split():
+    use(f"{alias}.Tensor", lambda op, x, y: op(x, y), X, positive(4))
+    use(f"{alias}.Scalar", lambda op, x: op(x, 1.5), X)
+use("arctan2", lambda op, x, y: op(x, y), X, positive(4), tolerance=1e-5)
+use("divide.Tensor_mode", lambda op, x, y: op(x, y, rounding_mode="floor"), X, positive(4))
+use("divide.Scalar_mode", lambda op, x: op(x, 1.5, rounding_mode="trunc"), X)

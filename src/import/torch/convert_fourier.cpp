@@ -177,7 +177,7 @@ template <bool half>
 Result<Values> convert_frequencies(AtenNode& node) {
   const std::int64_t n = node.integer("n");
   const double spacing = node.real("d");
-  constexpr std::int64_t most = std::int64_t{1} << 28;
+  constexpr std::int64_t most = std::int64_t{1} << 24;
   if (n <= 0 || n > most) return broken_program("fftfreq needs a positive number of points.");
   std::vector<double> values;
   for (std::int64_t i = 0; i < (half ? n / 2 + 1 : n); ++i) {

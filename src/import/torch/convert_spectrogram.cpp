@@ -87,6 +87,7 @@ Result<Values> convert_stft(AtenNode& node) {
 // Frames that are short, or overlap often, are added by a transposed convolution, whose weights the transform joins.
 constexpr std::int64_t longest_convolved = 256;
 constexpr std::int64_t most_shifts = 32;
+constexpr std::int64_t longest_overlapping = 2048;  // with more shifts
 
 // (B, frames, points) → (B, places), frame f added from place f·hop on.
 Value* overlapped(Composer& c, AtenNode& node, Value* frames, const Framing& framing, bool convolved) {
@@ -151,7 +152,11 @@ Result<Values> convert_istft(AtenNode& node) {
   } else {
     frames = c.mul(frames, window);
   }
-  const bool often = (framing.points + framing.hop - 1) / framing.hop > most_shifts;
+  const bool often = framing.points > most_shifts * framing.hop;
+  if (often && framing.points > longest_overlapping)
+    return lacking("istft with n_fft=" + std::to_string(framing.points) +
+                       " and hop_length=" + std::to_string(framing.hop) + ": each place lies in more than 32 frames.",
+                   "Use a hop_length of at least n_fft / 32, or n_fft up to 2048.");
   Value* sums = overlapped(c, node, frames, framing, framing.points <= longest_convolved || often);
   Value* const squares = c.expand(c.op("square", {window}), {Dim(1), c.size(frames, 1), Dim(framing.points)});
   Value* weights = overlapped(c, node, squares, framing, often);
@@ -171,7 +176,7 @@ Result<Values> convert_istft(AtenNode& node) {
 Result<Values> window_of(AtenNode& node, double alpha, double beta) {
   const std::int64_t length = node.integer("window_length");
   const bool periodic = !node.takes("periodic") || node.flag("periodic");
-  constexpr std::int64_t most = std::int64_t{1} << 28;
+  constexpr std::int64_t most = std::int64_t{1} << 24;
   if (length < 0 || length > most) return broken_program("a window has a length that is not negative.");
   std::vector<double> values;
   const auto divisor = static_cast<double>(periodic ? length : length - 1);

@@ -30,6 +30,13 @@ struct AtenComplexEntry {
   Result<Values> (*convert)(AtenNode&) = nullptr;
 };
 
+// The same under another name, with the same parameters.
+struct AtenAlias {
+  std::string_view schema;
+  std::string_view of;
+  bool also_in_place = false;
+};
+
 struct AtenConverter {
   std::string_view declaration;  // the entry's
   AtenSchema schema;
@@ -59,6 +66,7 @@ std::vector<AtenEntry> aten_resample_entries();
 std::vector<AtenEntry> aten_scatter_entries();
 std::vector<AtenEntry> aten_shape_entries();
 std::vector<AtenEntry> aten_spectrogram_entries();
+std::vector<AtenAlias> aten_aliases();
 std::vector<AtenComplexEntry> aten_complex_arithmetic();
 std::vector<AtenComplexEntry> aten_complex_shapes();
 

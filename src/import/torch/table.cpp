@@ -17,6 +17,16 @@ std::string full_name(const std::string& name) {
   return name.find('.') == std::string::npos ? name + ".default" : name;
 }
 
+// NAME_ of an overload, which writes into operand 0.
+AtenConverter writing(AtenConverter converter) {
+  converter.in_place = true;
+  converter.schema.name = in_place_name(converter.schema.name);
+  converter.schema.parameters.at(0).name = "self";
+  converter.schema.parameters.at(0).alias = "a!";
+  converter.schema.result_aliases.at(0) = "a!";
+  return converter;
+}
+
 }  // namespace
 
 AtenTable::AtenTable() {
@@ -33,15 +43,7 @@ AtenTable::AtenTable() {
         aten_resample_entries,   aten_scatter_entries,     aten_shape_entries,      aten_spectrogram_entries}) {
     for (const AtenEntry& entry : family()) {
       AtenConverter converter{entry.schema, parse_schema(entry.schema), entry.convert, false, entry.convert_complex};
-      if (entry.also_in_place) {
-        AtenConverter writing = converter;
-        writing.in_place = true;
-        writing.schema.name = in_place_name(writing.schema.name);
-        writing.schema.parameters.at(0).name = "self";
-        writing.schema.parameters.at(0).alias = "a!";
-        writing.schema.result_aliases.at(0) = "a!";
-        add(std::move(writing));
-      }
+      if (entry.also_in_place) add(writing(converter));
       add(std::move(converter));
     }
   }
@@ -54,6 +56,15 @@ AtenTable::AtenTable() {
       const auto writing = converters_.find(full_name(in_place_name(name)));
       if (writing != converters_.end()) writing->second.convert_complex = entry.convert;
     }
+  }
+  for (const AtenAlias& alias : aten_aliases()) {
+    const auto found = converters_.find(full_name(std::string(alias.of)));
+    CHECK(found != converters_.end(), "another name of an overload without converter");
+    AtenConverter converter = found->second;
+    converter.declaration = alias.schema;
+    converter.schema = parse_schema(alias.schema);
+    if (alias.also_in_place) add(writing(converter));
+    add(std::move(converter));
   }
 }
 
