@@ -635,3 +635,29 @@ for alias in "multiply subtract divide true_divide greater greater_equal less le
 use("arctan2", lambda op, x, y: op(x, y), X, positive(4), tolerance=1e-5)
 use("divide.Tensor_mode", lambda op, x, y: op(x, y, rounding_mode="floor"), X, positive(4))
 use("divide.Scalar_mode", lambda op, x: op(x, 1.5, rounding_mode="trunc"), X)
+
+
+class Fourier(nn.Module):
+    """A convolution of spectra as inpainting networks have it, and a vocoder's head: spectrogram, mask, phases, inverse."""
+
+    def __init__(self):
+        super().__init__()
+        self.spectra = nn.Conv2d(6, 6, 1)
+        self.mask = nn.Conv1d(18, 18, 3, padding=1)
+        self.register_buffer("window", torch.hann_window(16))
+        self.register_buffer("turns", torch.polar(torch.ones(9, 1), torch.arange(9.0)[:, None]))
+
+    def forward(self, x, signal):
+        f = torch.fft.rfftn(x, dim=(-2, -1), norm="ortho")
+        f = torch.stack((f.real, f.imag), -1).permute(0, 1, 4, 2, 3).contiguous().view(x.shape[0], -1, *f.shape[2:])
+        f = torch.relu(self.spectra(f)).view(x.shape[0], -1, 2, *f.shape[-2:]).permute(0, 1, 3, 4, 2).contiguous()
+        image = x + torch.fft.irfftn(torch.complex(f[..., 0], f[..., 1]), s=x.shape[-2:], dim=(-2, -1), norm="ortho")
+        z = torch.stft(signal, 16, 4, window=self.window, return_complex=True) * self.turns
+        size, phase = self.mask(torch.cat([z.abs(), z.imag], 1)).chunk(2, 1)
+        sound = torch.istft(size.exp().clip(max=10) * torch.exp(1j * phase), 16, 4, window=self.window)
+        low = torch.fft.fft2(x)
+        low[..., 1:3, 1:3] *= 0.5
+        return image, sound, torch.fft.ifft2(low).real + 0
+
+
+CASES.append(Case("fourier network", Fourier, lambda: [noise(2, 3, 6, 9), noise(2, 64)], 1e-5, names=["x", "signal"]))
