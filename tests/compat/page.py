@@ -2,6 +2,8 @@
 
     page.py --new                      only overloads that the page says nothing of: after a converter was added
     page.py --seconds 600 --seed 3     calls of every overload and samples of PyTorch's, in an order that the seed draws, until the time is up
+    page.py --samples 0.05 --seed 3    this share of PyTorch's samples alone
+    page.py --transposed 400           and so many transposed convolutions first; --fresh forgets what the page has
 
 The counts of further runs are added, so that a page may be made in slices. Exit code 1: something is wrong.
 """
@@ -139,7 +141,7 @@ def ways_of(use: Use, rng: random.Random) -> Iterator[tuple[str, Use]]:
         yield "open", more
 
 
-def planned(converters: list[dict], rng: random.Random, only: set[str] | None, samples: bool) -> Iterator[list[Planned]]:
+def planned(converters: list[dict], rng: random.Random, only: set[str] | None, share: float) -> Iterator[list[Planned]]:
     """In lists whose uses may go together: first one call of every overload, then samples of PyTorch's."""
     closed: list[Planned] = []
     open_: list[Planned] = []
@@ -153,9 +155,9 @@ def planned(converters: list[dict], rng: random.Random, only: set[str] | None, s
             (open_ if way == "open" else closed).append(Planned(name, way, made))
         yield from full(closed, transposed_runs.CLOSED)
         yield from full(open_, transposed_runs.OPEN)
-    if samples:
+    if share:
         claimed = {entry["name"] for entry in converters}
-        for use in opinfo.uses(claimed, rng.randrange(1 << 30), 1.0, most=4):
+        for use in opinfo.uses(claimed, rng.randrange(1 << 30), share, most=4):
             names = opinfo.overloads_of(use) & claimed
             name = next((name for name in sorted(names) if name.split(".")[1] == use.label.split()[0].rpartition(".")[2]), min(names))
             way, made = rng.choice(list(ways_of(use, rng)))
@@ -197,6 +199,7 @@ def main() -> int:
     parser.add_argument("--new", action="store_true")
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--samples", type=float, default=0, help="no calls of overloads, but this share of the operators and dtypes of PyTorch's samples")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--transposed", type=int, default=0, help="so many transposed convolutions first")
     parser.add_argument("--program", type=pathlib.Path, required=True, help="the program polyphase of the same build")
@@ -214,7 +217,7 @@ def main() -> int:
         if time.monotonic() < end:
             wrong += add_transposed(table, asked.seed * 100 + first // 200, min(200, asked.transposed - first))
             PAGE.write_text(table.text())
-    for group in planned(converters, random.Random(asked.seed), missing if asked.new else None, samples=not asked.new):
+    for group in planned(converters, random.Random(asked.seed), missing if asked.new else set() if asked.samples else None, 0 if asked.new else asked.samples or 1.0):
         if time.monotonic() > end:
             break
         by_use = {id(each.use): each for each in group}
