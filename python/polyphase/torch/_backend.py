@@ -72,6 +72,7 @@ class Captured:
         for node in graph.graph.nodes:
             if node.op == "placeholder":
                 self._is_static.append("_dynamo_static_input_type" in (node.meta.get("tensor_dict") or {}))
+        self._took = False
         self._training = ""
         self._trained: torch.Tensor | None = None
 
@@ -84,8 +85,16 @@ class Captured:
             return self.graph.forward
         lower = aot_autograd(fw_compiler=self._take, inference_compiler=self._take, decompositions=_converters.decompositions(),
                              keep_inference_input_mutations=False)
-        with _converters.keep_composites():
-            function = lower(self.graph, example_inputs)
+        try:
+            with _converters.keep_composites():
+                function = lower(self.graph, example_inputs)
+        except Exception as error:  # noqa: BLE001: of what AOTAutograd cannot take it says so in many ways
+            if self._took:
+                raise
+            words = str(error).strip().splitlines()
+            self.run_in_pytorch(self.graph, f"PyTorch cannot take its graph apart ({words[0] if words else type(error).__name__})",
+                                "Do not exchange the memory of weights in forward.")
+            return self.graph.forward
         return self.graph.forward if self._training else function
 
     def make(self, plan: Plan) -> Callable[..., Any]:
@@ -99,6 +108,7 @@ class Captured:
         _warn_once(self._trained if torch.is_grad_enabled() else None, f"polyphase: the network runs in PyTorch, because {why}. {advice}")
 
     def _take(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        self._took = True
         _rewrites.tidy(graph)
         self._training = _training_mode(graph)
         if self._training:
