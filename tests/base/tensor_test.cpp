@@ -157,15 +157,15 @@ TEST(Memory, IsAlignedAndZeroAtEverySize) {
   constexpr std::size_t large = std::size_t{4} << 20;
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{65}, large - 1, large, 3 * large + 5}) {
     for (int round = 0; round < 2; ++round) {  // the second time it may be what the first one wrote to
-      const auto memory = allocate_memory(size, Contents::zeros);
+      const auto memory = allocate_memory(size, FreshMemory::zeros);
       ASSERT_NE(memory, nullptr);
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.get()) % (size >= large ? large / 2 : 64), 0U);
       EXPECT_EQ(std::count(memory.get(), memory.get() + size, std::byte{0}), static_cast<std::ptrdiff_t>(size));
       std::fill_n(memory.get(), size, std::byte{7});
     }
   }
-  EXPECT_EQ(allocate_memory(std::size_t{1} << 50, Contents::zeros), nullptr);
-  EXPECT_EQ(allocate_memory(~std::size_t{0}, Contents::any), nullptr);
+  EXPECT_EQ(allocate_memory(std::size_t{1} << 50, FreshMemory::zeros), nullptr);
+  EXPECT_EQ(allocate_memory(~std::size_t{0}, FreshMemory::any), nullptr);
 }
 
 TEST(Errors, SayNodeHintAndTrail) {
