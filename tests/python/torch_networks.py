@@ -302,7 +302,7 @@ def spandrel_plksr():
 def spandrel_lama():
     from spandrel.architectures.LaMa.__arch.LaMa import LaMa
 
-    return fed(LaMa(in_nc=4, out_nc=3), {"x": torch.rand(1, 3, 32, 32), "mask": (noise(1, 1, 32, 32) > 0).float()})
+    return fed(LaMa(in_nc=4, out_nc=3), {"x": torch.rand(1, 3, 32, 32), "mask": (noise(1, 1, 32, 32) > 0).float()}, gain=0.4)
 
 
 # ---- segmentation-models, other decoders
