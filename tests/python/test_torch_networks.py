@@ -217,10 +217,14 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("name", TORCH_NETWORKS)
 
 
+# torch.export refuses it: a branch on data.
+NOT_EXPORTED = {"transformers_encodec_decoder"}
+
+
 def test_program_of_a_network(name):
     forms = [run_form(name, dynamic) for dynamic in (False, True)]
     compared = [form for form in forms if not form.left_out]
-    assert compared, f"no form could be exported: {forms}"
+    assert bool(compared) == (name not in NOT_EXPORTED), f"no form could be exported: {forms}"
     for form in compared:
         assert not form.failure, form.failure
         assert form.good, f"error {form.error:.2e} of the RMS, PyTorch's own in FP32 {form.eager:.2e}: {form}"
@@ -231,16 +235,29 @@ def test_torch_compile_of_a_network(name):
     row = run_compiled(name)
     assert not row.failure, row.failure
     assert row.good, f"error {row.error:.2e} of the RMS, PyTorch's own in FP32 {row.eager:.2e}"
+    assert row.whole == (name not in IN_ISLANDS), f"{row.islands} islands take {row.taken} of {row.operators} operators"
 
 
-# Networks of which some part stays with PyTorch: what it is.
-IN_ISLANDS: dict[str, str] = {}
+# What torch.compile does not hand over whole: why.
+NO_CALLS_INTO = "Dynamo ends a graph at functions of the package that it is told to skip"
+IN_ISLANDS = {
+    "monai_basic_unet": NO_CALLS_INTO,
+    "monai_basic_unet_plus_plus": NO_CALLS_INTO,
+    "monai_flexible_unet": NO_CALLS_INTO,
+    "monai_swin_unetr": "what follows from sizes alone is computed by PyTorch",
+    "spandrel_lama": "complex numbers are not handed from island to island",
+    "transformers_clipseg": "Dynamo ends a graph at a context manager of the package",
+    "transformers_clipseg_decoder": "Dynamo ends a graph at a message to the log",
+    "transformers_dpt": "Dynamo ends a graph at a context manager of the package",
+    "transformers_encodec_decoder": "branches on data, where Dynamo ends a graph",
+    "transformers_mimi_decoder": "branches on data, where Dynamo ends a graph",
+    "transformers_segformer": "Dynamo ends a graph at a context manager of the package",
+}
 
 
 def test_most_networks_are_whole():
-    named = {name for name in IN_ISLANDS if name in TORCH_NETWORKS}
-    assert len(named) == len(IN_ISLANDS)
-    assert len(TORCH_NETWORKS) >= 40 and len(TORCH_NETWORKS) - len(named) >= 36
+    assert set(IN_ISLANDS) <= set(TORCH_NETWORKS)
+    assert len(TORCH_NETWORKS) >= 40 and len(TORCH_NETWORKS) - len(IN_ISLANDS) >= 36
 
 
 def cell(form: Form) -> str:

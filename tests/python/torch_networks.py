@@ -243,13 +243,6 @@ def spandrel_swinir():
 
 
 @network
-def spandrel_span():
-    from spandrel.architectures.SPAN.__arch.span import SPAN
-
-    return family(SPAN(num_in_ch=3, num_out_ch=3, feature_channels=16, upscale=4), (1, 3, 16, 16), (2, 3, 24, 16))
-
-
-@network
 def spandrel_omnisr():
     from spandrel.architectures.OmniSR.__arch.OmniSR import OmniSR
 
