@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/check.h"
+
 namespace polyphase {
 
 Result<Value*> Composer::result(Value* value) const {
@@ -42,6 +44,7 @@ Value* Composer::op(std::string_view op_name, Values operands, Attributes attrib
 
 Dim Composer::size(const Value* value, int axis) const {
   if (value == nullptr) return 1;
+  CHECK(axis < rank(value) && axis >= -rank(value), "a converter asks for an axis that its operand does not have");
   return value->type.shape[axis < 0 ? axis + rank(value) : axis];
 }
 
@@ -106,13 +109,16 @@ Value* Composer::swap_last(Value* value) {
 }
 
 Value* Composer::unsqueeze(Value* value, int axis) {
+  if (!ok()) return nullptr;
   Sizes shape = sizes(value);
-  shape.insert(ok() ? shape.begin() + axis : shape.end(), Dim(1));
+  CHECK(axis >= 0 && axis <= rank(value), "a converter adds an axis beyond its operand's");
+  shape.insert(shape.begin() + axis, Dim(1));
   return reshape(value, std::move(shape));
 }
 
 Value* Composer::squeeze(Value* value, int axis) {
   if (!ok()) return nullptr;
+  CHECK(axis >= 0 && axis < rank(value), "a converter drops an axis that its operand does not have");
   Sizes shape = sizes(value);
   shape.erase(shape.begin() + axis);
   return reshape(value, std::move(shape));
@@ -125,6 +131,7 @@ Value* Composer::concat(Values values, std::int64_t axis) {
 
 Value* Composer::slice(Value* value, int axis, Dim start, Dim size, std::int64_t step) {
   if (!ok()) return nullptr;
+  CHECK(axis < rank(value) && axis >= -rank(value), "a converter slices an axis that its operand does not have");
   const auto at = static_cast<std::size_t>(axis < 0 ? axis + rank(value) : axis);
   Sizes starts(static_cast<std::size_t>(rank(value)), Dim(0));
   Sizes counts = sizes(value);
@@ -139,6 +146,7 @@ Value* Composer::slice(Value* value, int axis, Dim start, Dim size, std::int64_t
 
 Value* Composer::pad(Value* value, int axis, Dim before, Dim behind, double with) {
   if (!ok() || (before == 0 && behind == 0)) return value;
+  CHECK(axis < rank(value) && axis >= -rank(value), "a converter pads an axis that its operand does not have");
   const auto at = static_cast<std::size_t>(axis < 0 ? axis + rank(value) : axis);
   Sizes pre(static_cast<std::size_t>(rank(value)), Dim(0));
   Sizes post = pre;
