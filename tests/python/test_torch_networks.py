@@ -245,7 +245,6 @@ IN_ISLANDS = {
     "monai_basic_unet_plus_plus": NO_CALLS_INTO,
     "monai_flexible_unet": NO_CALLS_INTO,
     "monai_swin_unetr": "what follows from sizes alone is computed by PyTorch",
-    "spandrel_lama": "complex numbers are not handed from island to island",
     "transformers_clipseg": "Dynamo ends a graph at a context manager of the package",
     "transformers_clipseg_decoder": "Dynamo ends a graph at a message to the log",
     "transformers_dpt": "Dynamo ends a graph at a context manager of the package",
@@ -266,12 +265,22 @@ def cell(form: Form) -> str:
     return f"{form.error:.1e} / {form.eager:.1e}"
 
 
+def summary(compiled: dict[str, Compiled]) -> str:
+    whole = sum(row.whole for row in compiled.values())
+    means = []
+    for who, name in (("eager", "eager PyTorch"), ("inductor", "Inductor"), ("onnxruntime", "ONNX Runtime")):
+        ratios = [row.times[who] / row.times["polyphase"] for row in compiled.values() if who in row.times and "polyphase" in row.times]
+        means.append(f"{np.exp(np.mean(np.log(ratios))):.2g}× {name}'s ({len(ratios)} networks)" if ratios else f"{name}: –")
+    return f"{whole} of {len(compiled)} networks are taken whole. Speed as a geometric mean: {', '.join(means)}."
+
+
 def table(forms: dict[tuple[str, bool], Form], compiled: dict[str, Compiled]) -> str:
     out = ["# Networks of PyTorch", "",
            "Networks of public packages with random weights, at small sizes. **Program**: written by `torch.export`, compiled to an engine without PyTorch; RMS error",
            "against FP64 as a share of the result's RMS, that of PyTorch in FP32 beside it; with open sizes one engine runs two sizes. **torch.compile**: `backend=\"polyphase\"`;",
            "whole, or how many islands take how many of the operators, PyTorch the rest. **Times**: how many times as long as Polyphase (by `torch.compile`) one call takes in eager",
            "PyTorch, in Inductor and in ONNX Runtime, one thread each, in one run; – where that one does not take the network. `tests/python/test_torch_networks.py` makes this table.", "",
+           summary(compiled), "",
            "| network | parameters | program | program, open sizes | torch.compile | error | eager | Inductor | ONNX Runtime |", "|---|---|---|---|---|---|---|---|---|"]
     for name in sorted(compiled):
         row = compiled[name]
