@@ -152,3 +152,30 @@ def optimised(m: Maker) -> None:
             raise Refused
         return void(m.keep(m.raw(op, [x.name, m.weights(x.shape[-1][0])], domain="com.microsoft")[0], x.shape, x, x.bound + 3, exact=False))
     m.keep(m.raw(op, [x.name], domain="com.microsoft")[0], x.shape, x, exact=False)
+
+
+@rule
+def optimised_attention(m: Maker) -> None:
+    """Attention over tokens, its products inside or outside."""
+    x = m.data(rank=(3,))
+    if not x.fixed(2) or x.shape[2][0] > 12:
+        raise Refused
+    width = x.shape[2][0]
+    heads = m.one(*[n for n in (1, 2, 3, 4) if width % n == 0])
+    small = m.raw("Tanh", [x.name])[0]
+    if m.chance(2):
+        other = m.raw("Neg", [small])[0]
+        name = m.raw("MultiHeadAttention", [m.one(small, other), small, m.one(small, other)], domain="com.microsoft", num_heads=heads)[0]
+        return void(m.keep(name, x.shape, x, 1, exact=False))
+    name = m.raw("Attention", [small, m.weights(width, 3 * width), m.weights(3 * width)], domain="com.microsoft", num_heads=heads, unidirectional=m.between(0, 1))[0]
+    m.keep(name, x.shape, x, 2 * width + 2, exact=False)
+
+
+@rule
+def embedding(m: Maker) -> None:
+    batch, length, width = m.between(1, 2), m.between(1, 5), m.between(2, 6)
+    row = lambda count: m.constant(np.array([m.between(0, 3) for _ in range(count)], np.int32).reshape(batch, -1))
+    tables = [m.weights(rows, width) for rows in (4, length + 1, 4)]
+    operands = [row(batch * length), row(batch * length), *tables, m.weights(width), m.weights(width)]
+    name = m.raw("EmbedLayerNormalization", operands, 2, domain="com.microsoft", epsilon=0.5)[0]
+    m.keep(name, (pair(batch), pair(length), pair(width)), m.data(), 60, exact=False)

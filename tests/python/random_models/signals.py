@@ -124,3 +124,40 @@ def overlapping_frames(m: Maker) -> None:
     length = (frames - 1) * hop + points
     made = m.raw("Col2Im", [made, m.integers(1, length), m.integers(1, points)], strides=[1, hop])[0]
     m.keep(made, (x.shape[0], pair(1), pair(1), pair(length)), x, x.bound * points * 2, exact=False)
+
+
+@rule
+def gate(m: Maker) -> None:
+    x = m.data()
+    other = m.raw("Neg", [x.name])[0] if m.chance(2) else x.name
+    m.keep(m.raw("SwiGLU", [x.name, other], alpha=m.one(0.5, 1.0, 1.5))[0], x.shape, x, x.bound**2, exact=False)
+
+
+@rule
+def causal_convolution(m: Maker) -> None:
+    x = m.data(rank=(3,))
+    if not x.fixed(1) or x.shape[1][0] > 12:
+        raise Refused
+    channels, taps = x.shape[1][0], m.between(1, 4)
+    operands = [x.name, m.weights(channels, 1, taps), m.weights(channels)]
+    if x.fixed(0) and m.chance(2):
+        operands.append(m.weights(x.shape[0][0], channels, taps - 1) if taps > 1 else "")
+    activation = m.one("none", "silu")
+    name = m.raw("CausalConvWithState", [*operands[:4]] if operands[-1] else operands[:3], 2, activation=activation)[0]
+    m.keep(name, x.shape, x, x.bound * taps * 2 + 2, exact=x.exact and activation == "none")
+
+
+@rule
+def group_norm_of_pixels(m: Maker) -> None:
+    """ONNX Runtime's, on channels that come last, alone or behind a sum."""
+    x = m.data(rank=(4,))
+    if not x.fixed(3):
+        raise Refused
+    channels = x.shape[3][0]
+    groups = m.one(*[n for n in (1, 2, 3) if channels % n == 0])
+    settings = {"groups": groups, "activation": m.between(0, 1), "epsilon": 0.5}
+    if m.chance(2):
+        name = m.raw("GroupNorm", [x.name, m.weights(channels), m.weights(channels)], domain="com.microsoft", **settings)[0]
+    else:
+        name = m.raw("SkipGroupNorm", [x.name, m.weights(channels), m.weights(channels), x.name], 2, domain="com.microsoft", **settings)[0]
+    m.keep(name, x.shape, x, 100, exact=False)
