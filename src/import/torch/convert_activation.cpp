@@ -159,6 +159,13 @@ Result<Values> convert_glu(AtenNode& node) {
 }
 
 // A slope per channel, axis 1.
+// PyTorch's constants are FP64, ONNX's (the operator's defaults) FP32.
+Result<Values> convert_selu(AtenNode& node) {
+  Composer c(node);
+  return c.results({c.op("selu", {as_float(node, "self")},
+                         Attributes({{"alpha", 1.6732632423543772848}, {"gamma", 1.0507009873554804934}}))});
+}
+
 Result<Values> convert_prelu(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
@@ -243,7 +250,6 @@ POLYPHASE_NAME(neg);
 POLYPHASE_NAME(reciprocal);
 POLYPHASE_NAME(relu);
 POLYPHASE_NAME(round);
-POLYPHASE_NAME(selu);
 POLYPHASE_NAME(sigmoid);
 POLYPHASE_NAME(sign);
 POLYPHASE_NAME(silu);
@@ -305,7 +311,7 @@ std::vector<AtenEntry> aten_activation_entries() {
       {"relu6(Tensor self) -> Tensor", convert_relu6, true},
       {"round(Tensor self) -> Tensor", convert_rounding<name_round>, true},
       {"rsqrt(Tensor self) -> Tensor", convert_rsqrt, true},
-      {"selu(Tensor self) -> Tensor", convert_real<name_selu>, true},
+      {"selu(Tensor self) -> Tensor", convert_selu, true},
       {"sigmoid(Tensor self) -> Tensor", convert_real<name_sigmoid>, true},
       {"sign(Tensor self) -> Tensor", convert_plain<name_sign>, true},
       {"silu(Tensor self) -> Tensor", convert_real<name_silu>, true},
