@@ -5,11 +5,12 @@ Part of the full run alone: it builds once more.
 from __future__ import annotations
 
 import numpy as np
+from conftest import find_build
 from test_embedding import MODEL, ROOT, build_example, cmake, expected, picture, run
 
 
 def test_a_program_links_with_the_archives(tmp_path):
-    archives, prefix = tmp_path / "archives", tmp_path / "prefix"
+    archives, prefix = find_build().parent / "archives", tmp_path / "prefix"  # beside the release build, whose objects the compiler's cache has
     off = [f"-D{name}=OFF" for name in ("BUILD_SHARED_LIBS", "POLYPHASE_PROGRAMS", "POLYPHASE_TESTS")]
     run(cmake(), "-S", ROOT, "-B", archives, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *off)
     run(cmake(), "--build", archives, "--target", "polyphase_lib_polyphase", "polyphase_lib_runtime")
