@@ -164,8 +164,11 @@ def optimised_attention(m: Maker) -> None:
     heads = m.one(*[n for n in (1, 2, 3, 4) if width % n == 0])
     small = m.raw("Tanh", [x.name])[0]
     if m.chance(2):
+        scale = {"scale": 0.5}
+        if x.fixed(1) and m.chance(2):  # the scale follows from a width that the model tells
+            small, scale = m.raw("Reshape", [small, m.integers(-1, x.shape[1][0], width)])[0], {}
         other = m.raw("Neg", [small])[0]
-        name = m.raw("MultiHeadAttention", [m.one(small, other), small, m.one(small, other)], domain="com.microsoft", num_heads=heads)[0]
+        name = m.raw("MultiHeadAttention", [m.one(small, other), small, m.one(small, other)], domain="com.microsoft", num_heads=heads, **scale)[0]
         return void(m.keep(name, x.shape, x, 1, exact=False))
     name = m.raw("Attention", [small, m.weights(width, 3 * width), m.weights(3 * width)], domain="com.microsoft", num_heads=heads, unidirectional=m.between(0, 1))[0]
     m.keep(name, x.shape, x, 2 * width + 2, exact=False)

@@ -136,10 +136,11 @@ def gate(m: Maker) -> None:
 @rule
 def causal_convolution(m: Maker) -> None:
     x = m.data(rank=(3,))
-    if not x.fixed(1) or x.shape[1][0] > 12:
+    if not x.fixed(1) or not x.fixed(2) or x.shape[1][0] > 12:
         raise Refused
     channels, taps = x.shape[1][0], m.between(1, 4)
-    operands = [x.name, m.weights(channels, 1, taps), m.weights(channels)]
+    told = m.raw("Reshape", [x.name, m.integers(-1, channels, x.shape[2][0])])[0]  # the model tells how many channels there are
+    operands = [told, m.weights(channels, 1, taps), m.weights(channels)]
     if x.fixed(0) and m.chance(2):
         operands.append(m.weights(x.shape[0][0], channels, taps - 1) if taps > 1 else "")
     activation = m.one("none", "silu")
