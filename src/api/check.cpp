@@ -132,14 +132,10 @@ Result<void> check_kernels(Graph& graph, const Workshop& workshop, const Compile
   return {};
 }
 
-// `import(registry, options)` gives the model.
-template <typename Import>
-Result<CheckReport> check_model(const CompileOptions& options, const Import& import_it) {
+Result<CheckReport> check_model(const ModelSource& source, const CompileOptions& options) {
   const auto workshop = built_in_workshop();
   OperatorSurvey survey;
-  TRY(ImportOptions import, import_options_of(options));
-  import.survey = &survey;
-  TRY(ImportedModel model, import_it(workshop->registry(), import));
+  TRY(ImportedModel model, import_source(source, options, *workshop, &survey));
   CheckReport report;
   report.model_name = model.name;
   report.producer = model.producer;
@@ -165,20 +161,10 @@ Result<CheckReport> check_model(const CompileOptions& options, const Import& imp
   return report;
 }
 
-}  // namespace
-
-bool CheckReport::ok() const {
-  return errors.empty() && std::all_of(operators.begin(), operators.end(),
-                                       [](const CheckedOperator& use) { return use.nodes_refused == 0; });
-}
-
-namespace {
-
-template <typename Import>
-Result<CheckReport> timed_check(const CompileOptions& options, const Import& import_it) {
+Result<CheckReport> timed_check(const ModelSource& source, const CompileOptions& options) {
   return without_throwing([&]() -> Result<CheckReport> {
     const auto start = std::chrono::steady_clock::now();
-    TRY(CheckReport report, check_model(options, import_it));
+    TRY(CheckReport report, check_model(source, options));
     report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return report;
   });
@@ -186,18 +172,17 @@ Result<CheckReport> timed_check(const CompileOptions& options, const Import& imp
 
 }  // namespace
 
+bool CheckReport::ok() const {
+  return errors.empty() && std::all_of(operators.begin(), operators.end(),
+                                       [](const CheckedOperator& use) { return use.nodes_refused == 0; });
+}
+
 Result<CheckReport> check(const std::string& path, const CompileOptions& options) {
-  return timed_check(options, [&](const Registry& registry, const ImportOptions& import) {
-    return import_model(std::filesystem::path(path), registry, import);
-  });
+  return timed_check(std::filesystem::path(path), options);
 }
 
 Result<CheckReport> check_bytes(std::span<const std::byte> bytes, const CompileOptions& options) {
-  return timed_check(options, [&](const Registry& registry, const ImportOptions& import) {
-    std::optional<std::filesystem::path> folder;
-    if (!options.external_data_folder.empty()) folder = options.external_data_folder;
-    return import_model(bytes, registry, import, folder);
-  });
+  return timed_check(bytes, options);
 }
 
 }  // namespace polyphase::api

@@ -338,17 +338,14 @@ class Compat {
   std::vector<const Node*> binds_;
 };
 
-template <typename Import>
-Result<CompatReport> timed_compat(const CompileOptions& compile, const CompatOptions& options,
-                                  const Import& import_it) {
+Result<CompatReport> timed_compat(const ModelSource& source, const CompileOptions& compile,
+                                  const CompatOptions& options) {
   return without_throwing([&]() -> Result<CompatReport> {
     const auto start = std::chrono::steady_clock::now();
     if (compile.progress) compile.progress("import", 0);
     auto workshop = built_in_workshop();
     OperatorSurvey survey;
-    TRY(ImportOptions import, import_options_of(compile));
-    import.survey = &survey;
-    TRY(ImportedModel model, import_it(workshop->registry(), import));
+    TRY(ImportedModel model, import_source(source, compile, *workshop, &survey));
     CompatReport report;
     report.model_name = model.name;
     report.producer = model.producer;
@@ -379,18 +376,12 @@ bool CompatReport::ok() const {
 }
 
 Result<CompatReport> compat(const std::string& path, const CompileOptions& compile, const CompatOptions& options) {
-  return timed_compat(compile, options, [&](const Registry& registry, const ImportOptions& import) {
-    return import_model(std::filesystem::path(path), registry, import);
-  });
+  return timed_compat(std::filesystem::path(path), compile, options);
 }
 
 Result<CompatReport> compat_bytes(std::span<const std::byte> bytes, const CompileOptions& compile,
                                   const CompatOptions& options) {
-  return timed_compat(compile, options, [&](const Registry& registry, const ImportOptions& import) {
-    std::optional<std::filesystem::path> folder;
-    if (!compile.external_data_folder.empty()) folder = compile.external_data_folder;
-    return import_model(bytes, registry, import, folder);
-  });
+  return timed_compat(bytes, compile, options);
 }
 
 }  // namespace polyphase::api

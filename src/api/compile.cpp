@@ -29,6 +29,7 @@ Result<Target> target_of(const CompileOptions& options, const Workshop& workshop
 
 Result<ImportOptions> import_options_of(const CompileOptions& options) {
   ImportOptions out;
+  out.refittable = options.refittable;
   for (const auto& [name, range] : options.dims) {
     if (range.low < 0 || range.low > range.high) {
       return Error{ErrorCode::invalid_argument,
@@ -52,6 +53,17 @@ Result<ImportOptions> import_options_of(const CompileOptions& options) {
     }
   }
   return out;
+}
+
+Result<ImportedModel> import_source(const ModelSource& source, const CompileOptions& options, const Workshop& workshop,
+                                    OperatorSurvey* survey) {
+  TRY(ImportOptions import, import_options_of(options));
+  import.survey = survey;
+  if (const auto* path = std::get_if<std::filesystem::path>(&source); path != nullptr)
+    return import_model(*path, workshop.registry(), import);
+  std::optional<std::filesystem::path> folder;
+  if (!options.external_data_folder.empty()) folder = options.external_data_folder;
+  return import_model(std::get<std::span<const std::byte>>(source), workshop.registry(), import, folder);
 }
 
 Result<DimBindings> likely_of(const CompileOptions& options, const Graph& graph) {
@@ -122,29 +134,26 @@ std::vector<std::string> pass_names() {
   return out;
 }
 
-Result<Engine> compile(const std::string& path, const CompileOptions& options) {
+namespace {
+
+Result<Engine> compile_source(const ModelSource& source, std::string_view name, const CompileOptions& options) {
   return without_throwing([&]() -> Result<Engine> {
     tell(options, "import", 0);
     auto workshop = built_in_workshop();
-    TRY(ImportOptions import, import_options_of(options));
-    import.refittable = options.refittable;
-    TRY(ImportedModel model, import_model(std::filesystem::path(path), workshop->registry(), import));
+    TRY(ImportedModel model, import_source(source, options, *workshop));
+    if (!name.empty()) model.name = std::string(name);
     return compile_graph(std::move(model), std::move(workshop), options);
   });
 }
 
+}  // namespace
+
+Result<Engine> compile(const std::string& path, const CompileOptions& options) {
+  return compile_source(std::filesystem::path(path), "", options);
+}
+
 Result<Engine> compile_bytes(std::span<const std::byte> bytes, std::string_view name, const CompileOptions& options) {
-  return without_throwing([&]() -> Result<Engine> {
-    tell(options, "import", 0);
-    auto workshop = built_in_workshop();
-    TRY(ImportOptions import, import_options_of(options));
-    import.refittable = options.refittable;
-    std::optional<std::filesystem::path> folder;
-    if (!options.external_data_folder.empty()) folder = options.external_data_folder;
-    TRY(ImportedModel model, import_model(bytes, workshop->registry(), import, folder));
-    if (!name.empty()) model.name = std::string(name);
-    return compile_graph(std::move(model), std::move(workshop), options);
-  });
+  return compile_source(bytes, name, options);
 }
 
 Result<Engine> open(const std::string& path, const CompileOptions& options) {

@@ -1,6 +1,10 @@
 // What compile and the tools that look into a compilation share: public options become the rooms' own.
 #pragma once
 
+#include <filesystem>
+#include <span>
+#include <variant>
+
 #include "api/state.h"
 #include "graph/graph.h"
 #include "import/import_model.h"
@@ -10,6 +14,11 @@ namespace polyphase::api {
 
 Result<Target> target_of(const CompileOptions& options, const Workshop& workshop);
 Result<ImportOptions> import_options_of(const CompileOptions& options);
+// A model as callers give it: a file, or a file's bytes, whose external data lies in the folder that the options name.
+using ModelSource = std::variant<std::filesystem::path, std::span<const std::byte>>;
+// `survey` may be null: then the first refused operator is an error.
+Result<ImportedModel> import_source(const ModelSource& source, const CompileOptions& options, const Workshop& workshop,
+                                    OperatorSurvey* survey = nullptr);
 // The sizes that the caller expects most, as values of the graph's symbols.
 Result<DimBindings> likely_of(const CompileOptions& options, const Graph& graph);
 PassOptions pass_options_of(const CompileOptions& options);
