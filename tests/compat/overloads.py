@@ -1,4 +1,4 @@
-"""Every overload of the converters' table as uses: the calls of tests/python/torch_cases.py, also written in place, in every dtype that PyTorch takes."""
+"""Every overload of the converters' table as uses: the calls of tests/python/torch_cases, also written in place, in every dtype that PyTorch takes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
