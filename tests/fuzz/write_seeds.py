@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 SEEDS = pathlib.Path(__file__).parent / "seeds"
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "python"))
-import hostile_models  # noqa: E402
+from hostile import CASES, containers, parts  # noqa: E402
 import small_models  # noqa: E402
 
 LARGEST = 2000  # bytes
@@ -31,17 +31,17 @@ def write(target: str, name: str, content: bytes) -> None:
 
 def legal_models() -> dict[str, onnx.ModelProto]:
     """Between them every way in which a model's bytes differ: kinds of data, attributes, functions, graphs in graphs."""
-    node, weight, info, model = hostile_models.node, hostile_models.weight, hostile_models.info, hostile_models.model
+    node, weight, info, model = parts.node, parts.weight, parts.info, parts.model
     then = helper.make_graph([node("Relu", "x", "b")], "then", [], [info("b", None)])
     other = helper.make_graph([node("Neg", "x", "b")], "else", [], [info("b", None)])
     leaky = helper.make_function("f", "F", ["a"], ["b"], [node("LeakyRelu", "a", "b", alpha=0.25)], [helper.make_opsetid("", 17)])
     shape = numpy_helper.from_array(np.array([0, -1], np.int64), "s")
     condition = weight("c", dtype=np.bool_)
     return {
-        "deconvolution": hostile_models.deconv(strides=[2, 2], pads=[1, 0, 1, 0], output_padding=[1, 0], bias=(3,)),
-        "deconvolution_3d": hostile_models.deconv(w=(2, 1, 2, 2, 2), x=("N", 2, "D", "H", "W"), strides=[2, 2, 2], group=2),
-        "same_upper": hostile_models.deconv(strides=[2, 2], auto_pad="SAME_UPPER"),
-        "output_shape": hostile_models.deconv(strides=[2, 2], output_shape=[10, 10]),
+        "deconvolution": parts.deconv(strides=[2, 2], pads=[1, 0, 1, 0], output_padding=[1, 0], bias=(3,)),
+        "deconvolution_3d": parts.deconv(w=(2, 1, 2, 2, 2), x=("N", 2, "D", "H", "W"), strides=[2, 2, 2], group=2),
+        "same_upper": parts.deconv(strides=[2, 2], auto_pad="SAME_UPPER"),
+        "output_shape": parts.deconv(strides=[2, 2], output_shape=[10, 10]),
         "convolution": model([node("Conv", "x,w", dilations=[2, 1])], [weight("w", 3, 2, 2, 2)]),
         "branch": model([node("If", "c", then_branch=then, else_branch=other)], [condition]),
         "branch_on_input": model([node("If", "c", then_branch=then, else_branch=other)], inputs=[info("x"), info("c", (), TensorProto.BOOL)]),
@@ -50,7 +50,7 @@ def legal_models() -> dict[str, onnx.ModelProto]:
                          [info("x", ("N", "C", 3))]),
         "resize": model([node("Resize", "x,,k", mode="cubic", coordinate_transformation_mode="align_corners")],
                         [numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "k")]),
-        "sparse": hostile_models.sparse([1.0, 2.0], [1, 3], (5,)),
+        "sparse": containers.sparse([1.0, 2.0], [1, 3], (5,)),
         "half": model([node("Cast", "x", "h", to=TensorProto.FLOAT16), node("Add", "h,w")], [weight("w", 5, dtype=np.float16)]),
         "slice": model([node("Slice", "x,a,b"), node("Pad", "y,p", "z")],
                        [numpy_helper.from_array(np.array(v, np.int64), n) for n, v in (("a", [1]), ("b", [-1]), ("p", [0, 0, 1, 1, 0, 0, 1, 1]))], [info("x", ("N", 2, "H", 4))],
@@ -63,15 +63,15 @@ def models() -> None:
     for name, made in legal_models().items():
         write("onnx_model", name, made.SerializeToString())
     for name in ("deconv_stride_zero", "deconv_group_huge", "functions_call_each_other", "raw_data_short", "tile_huge", "if_without_else", "cycle"):
-        write("onnx_model", name, hostile_models.CASES[name]().SerializeToString())
+        write("onnx_model", name, CASES[name]().SerializeToString())
 
 
 def batch_norm() -> onnx.ModelProto:
     """Folded, in an engine that takes other weights."""
-    node, weight = hostile_models.node, hostile_models.weight
+    node, weight = parts.node, parts.weight
     statistics = [numpy_helper.from_array(np.ones(2, np.float32), name) for name in "smv"]
-    return hostile_models.model([node("ConvTranspose", "x,w", "c", strides=[2, 2]), node("BatchNormalization", "c,s,m,m,v")], [weight("w", 1, 2, 2, 2), *statistics],
-                                [hostile_models.info("x", (1, 1, 2, 2))])
+    return parts.model([node("ConvTranspose", "x,w", "c", strides=[2, 2]), node("BatchNormalization", "c,s,m,m,v")], [weight("w", 1, 2, 2, 2), *statistics],
+                                [parts.info("x", (1, 1, 2, 2))])
 
 
 def engines(program: str) -> None:
