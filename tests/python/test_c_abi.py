@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnx
@@ -113,18 +113,10 @@ def test_what_does_not_fit_is_refused_by_name(library, session):
 
 
 def test_threads_share_a_session(library, session):
-    wrong = []
-
     def work(seed):
         rng = np.random.default_rng(seed)
-        for _ in range(50):
-            tensor = rng.random((int(rng.integers(1, 9)), 3), np.float32)
-            if not np.allclose(library.run(session, tensor).numpy(), tensor @ WEIGHTS, rtol=1e-5, atol=1e-5):
-                wrong.append(seed)
+        tensors = [rng.random((int(rng.integers(1, 9)), 3), np.float32) for _ in range(50)]
+        return all(np.allclose(library.run(session, tensor).numpy(), tensor @ WEIGHTS, rtol=1e-5, atol=1e-5) for tensor in tensors)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(work, range(8)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import polyphase
 import pytest
@@ -102,22 +102,15 @@ with torch.no_grad():
 def test_calls_from_many_threads():
     net = deconvolution()
     fast = torch.compile(net, backend="polyphase")
-    wrong = []
 
     def work(seed):
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
-            for _ in range(20):
-                x = torch.randn(1, 3, 6, 6, generator=generator)
-                if not torch.allclose(fast(x), net(x), atol=1e-4):
-                    wrong.append(seed)
+            drawn = [torch.randn(1, 3, 6, 6, generator=generator) for _ in range(20)]
+            return all(torch.allclose(fast(x), net(x), atol=1e-4) for x in drawn)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    with ThreadPoolExecutor(6) as threads:
+        assert all(threads.map(work, range(6)))
 
 
 def test_compiled_islands_are_on_disk(tmp_path, monkeypatch):
