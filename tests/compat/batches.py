@@ -1,7 +1,8 @@
 """Many calls of PyTorch's operators in one exported program: each is a use with operands of its own and an output of its own, so
 that the cost of an export and of a compilation is shared, and a wrong output still names its use.
 
-    run(uses) → one Outcome per use: right, wrong (which ends a test), refused (with Polyphase's reason), not_exported (with PyTorch's)
+    run(uses) → one Outcome per use: right, wrong (which ends a test), refused (with Polyphase's reason), not_exported (with PyTorch's),
+    both_refuse (at the second sizes, with Polyphase's)
 """
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Use:
 @dataclasses.dataclass
 class Outcome:
     use: Use
-    kind: str  # right, wrong, refused, not_exported
+    kind: str  # right, wrong, refused, not_exported, or both_refuse: at other sizes, also the program that PyTorch exported
     reason: str = ""
     fixed: bool = False  # PyTorch's export fixed an axis that was to be open: it ran at its one size
 
@@ -126,7 +127,7 @@ def run(uses: Sequence[Use]) -> list[Outcome]:
             with contextlib.suppress(Exception), quiet():
                 program.module()(*inputs_of(uses, which))
                 return [Outcome(uses[0], "wrong", str(error))]
-            return [Outcome(uses[0], "not_exported", "PyTorch refuses to run what it exported")]
+            return [Outcome(uses[0], "both_refuse", str(error))]
         results = iter([results] if isinstance(results, torch.Tensor) else list(results))
         for number, use in enumerate(uses):
             expected = eager(use, which(use))

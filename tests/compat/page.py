@@ -180,7 +180,8 @@ def add_transposed(table: Table, seed: int, count: int) -> list[str]:
     wrong = []
     for outcome in transposed_runs.run_good(good):
         if outcome.kind != "right":
-            wrong.append(f"{outcome.use.label}: {outcome.reason}")
+            if outcome.kind != "both_refuse":
+                wrong.append(f"{outcome.use.label}: {outcome.reason}")
             continue
         g = by_label[outcome.use.label]
         has = {"stride": max(g.stride) > 1, "padding": max(g.padding) > 0, "output_padding": max(g.output_padding) > 0, "dilation": max(g.dilation) > 1, "groups": g.groups > 1,
