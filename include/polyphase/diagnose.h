@@ -76,10 +76,11 @@ Result<CheckReport> check_bytes(std::span<const std::byte> bytes, const CompileO
 
 // ---------------------------------------------------------------- converters
 
-// One overload of PyTorch's ATen that programs of torch.export may use.
+// One overload of PyTorch's ATen, or of a library beside it, that programs of torch.export may use.
 struct ConverterInfo {
-  std::string name;         // "aten.conv_transpose2d.input"
-  std::string declaration;  // as PyTorch prints the schema; of an overload that writes in place, that of its twin
+  std::string name;         // "aten.conv_transpose2d.input", "torchvision.deform_conv2d.default"
+  std::string declaration;  // as PyTorch prints the schema, of ATen without "aten::"; of one that writes in place that
+                            // of its twin
   bool in_place = false;    // "aten.relu_.default"
 };
 

@@ -8,7 +8,7 @@ std::vector<ConverterInfo> converters() {
   const AtenTable table;
   std::vector<ConverterInfo> out;
   for (const auto& [name, converter] : table.all())
-    out.push_back({"aten." + name, std::string(converter.declaration), converter.in_place});
+    out.push_back({name, std::string(converter.declaration), converter.in_place});
   return out;
 }
 

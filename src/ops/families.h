@@ -15,6 +15,7 @@ std::vector<OpDef> control_operators();
 std::vector<OpDef> conv_operators();
 std::vector<OpDef> conv_transpose_operators();
 std::vector<OpDef> cumulate_operators();
+std::vector<OpDef> cumulate_extreme_operators();
 std::vector<OpDef> depth_space_operators();
 std::vector<OpDef> det_operators();
 std::vector<OpDef> elementwise_binary_operators();

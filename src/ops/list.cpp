@@ -18,6 +18,7 @@ std::vector<OpDef> built_in_operators() {
       conv_operators,
       conv_transpose_operators,
       cumulate_operators,
+      cumulate_extreme_operators,
       depth_space_operators,
       det_operators,
       elementwise_binary_operators,

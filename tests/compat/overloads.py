@@ -14,14 +14,8 @@ DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int
 
 def overload(name: str) -> torch._ops.OpOverload:
     """'aten.add_.Tensor'"""
-    _, base, variant = name.split(".")
-    return getattr(getattr(torch.ops.aten, base), variant)
-
-
-def full_name(case: str) -> str:
-    """'add.Tensor/alpha' → 'aten.add.Tensor', 'exp' → 'aten.exp.default'."""
-    base = case.partition("/")[0]
-    return f"aten.{base}" if "." in base else f"aten.{base}.default"
+    library, base, variant = name.split(".")
+    return getattr(getattr(getattr(torch.ops, library), base), variant)
 
 
 def in_place(target: torch._ops.OpOverload) -> Callable[..., object]:
@@ -39,7 +33,7 @@ def calls(converters: list[dict]) -> Iterator[tuple[str, str, Callable[..., obje
     twins = {entry["name"].replace("_.", ".", 1): entry["name"] for entry in converters if entry["in_place"]}
     known = {entry["name"] for entry in converters}
     for case in CASES:
-        name, call = full_name(case.name), case.make()
+        name, call = case.overload, case.make()
         if isinstance(call, torch.nn.Module):
             continue
         if name in known:

@@ -71,7 +71,7 @@ class Table:
         else:
             return table  # another PyTorch: nothing of it holds
         reasons = dict(re.findall(r"^(\d+)\. (.*)$", text, re.MULTILINE))
-        for name, rest in re.findall(r"^\| `(aten\.[^`]+)` \|(.*)\|$", text, re.MULTILINE):
+        for name, rest in re.findall(r"^\| `([a-z]+\.[^`]+)` \|(.*)\|$", text, re.MULTILINE):
             cells = [cell.strip() for cell in rest.split("|")]
             table.right[name]  # an overload without a call has a row too
             for dtype, cell in zip(DTYPES, cells):

@@ -128,7 +128,8 @@ def _training_mode(graph: GraphModule) -> str:
     for node in graph.graph.nodes:
         if isinstance(node.target, torch._ops.OpOverload):
             name = operator_name(node)
-            if name.startswith(("aten.native_dropout.", "aten.bernoulli.", "aten.rrelu_with_noise")):
+            drops = name.startswith("aten.native_dropout.") and node.args[2] is not False
+            if drops or name.startswith(("aten.bernoulli.", "aten.rrelu_with_noise")):
                 return "a dropout is active"
             if name.startswith(("aten._native_batch_norm_legit", "aten.native_batch_norm", "aten.cudnn_batch_norm")) and "no_training" not in name:
                 schema = [argument.name for argument in node.target._schema.arguments]

@@ -127,6 +127,11 @@ std::optional<DType> AtenNode::dtype(std::string_view parameter) {
   return DType::f32;
 }
 
+Result<std::vector<AtenMemory>> AtenNode::memories(std::string_view parameter) const {
+  if (!memories_) return std::vector<AtenMemory>{};
+  return memories_(parameter);
+}
+
 Result<Dim> AtenNode::size_of(Value* number, DimRange range) { return bound_size(*this, number, range, used_symbols_); }
 
 std::optional<DType> AtenNode::result_dtype(std::size_t i) const {

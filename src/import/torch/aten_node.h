@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,17 +46,30 @@ struct AtenResult {
   bool is_complex = false;
 };
 
+// Where PyTorch keeps the elements of a tensor: element (i, j, …) at offset + i·strides[0] + j·strides[1] + … of its
+// memory.
+struct AtenMemory {
+  Value* tensor = nullptr;
+  std::vector<Dim> strides;
+  Dim offset;
+  bool may_be_own = true;  // false: surely a part of the memory of the next in the list, that it is a view of
+};
+// Of a parameter's tensor, and of what it is a view of, in order.
+using AtenMemories = std::function<Result<std::vector<AtenMemory>>(std::string_view parameter)>;
+
 class AtenNode : public Emitter {
  public:
   AtenNode(Graph& graph, std::string name, const AtenConverter& converter,
            std::map<std::string, AtenArgument, std::less<>> arguments, std::vector<AtenResult> declared,
-           std::vector<std::string>& warnings, std::set<std::string, std::less<>>& used_symbols)
+           std::vector<std::string>& warnings, std::set<std::string, std::less<>>& used_symbols,
+           AtenMemories memories = {})
       : Emitter(graph, std::move(name)),
         converter_(converter),
         arguments_(std::move(arguments)),
         declared_(std::move(declared)),
         warnings_(warnings),
-        used_symbols_(used_symbols) {}
+        used_symbols_(used_symbols),
+        memories_(std::move(memories)) {}
 
   const std::string& overload() const { return converter_.schema.name; }  // "conv2d", "add.Tensor"
   const AtenConverter& converter() const { return converter_; }
@@ -90,6 +104,9 @@ class AtenNode : public Emitter {
   // A dtype argument; nothing for None. A type that we cannot store makes the node fail.
   std::optional<DType> dtype(std::string_view parameter);
 
+  // Empty where nothing is known.
+  Result<std::vector<AtenMemory>> memories(std::string_view parameter) const;
+
   // An integer of rank 0 that data tell as a size: a name for it, or what it is known to be.
   Result<Dim> size_of(Value* number, DimRange range);
 
@@ -121,6 +138,7 @@ class AtenNode : public Emitter {
   std::vector<AtenResult> declared_;
   std::vector<std::string>& warnings_;
   std::set<std::string, std::less<>>& used_symbols_;
+  AtenMemories memories_;
   std::shared_ptr<Error> refusal_;
 };
 

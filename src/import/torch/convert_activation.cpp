@@ -221,10 +221,19 @@ Result<Values> convert_clamp(AtenNode& node) { return clamp(node, {"min"}, {"max
 Result<Values> convert_clamp_min(AtenNode& node) { return clamp(node, {"min"}, {}); }
 Result<Values> convert_clamp_max(AtenNode& node) { return clamp(node, {}, {"max"}); }
 
+Error dropping() { return lacking("dropout is in training mode.", "Call eval() on the module before the export."); }
+
 Result<Values> convert_dropout(AtenNode& node) {
-  if (node.flag("train"))
-    return lacking("dropout is in training mode.", "Call eval() on the module before the export.");
+  if (node.flag("train")) return dropping();
   return Values{node.tensor(node.takes("self") ? "self" : "input")};
+}
+
+// Beside the result which elements were kept: all of them. With train=None PyTorch drops some.
+Result<Values> convert_native_dropout(AtenNode& node) {
+  if (!node.has("train") || node.flag("train")) return dropping();
+  Composer c(node);
+  Value* const x = node.tensor("input");
+  return c.results({x, c.expand(node.Emitter::scalar(DType::boolean, 1), c.sizes(x))});
 }
 
 #define POLYPHASE_NAME(word) constexpr char name_##word[] = #word
@@ -304,6 +313,7 @@ std::vector<AtenEntry> aten_activation_entries() {
       {"log_sigmoid(Tensor self) -> Tensor", convert_log_sigmoid},
       {"logical_not(Tensor self) -> Tensor", convert_logical_not, true},
       {"mish(Tensor self) -> Tensor", convert_real<name_mish>, true},
+      {"native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", convert_native_dropout},
       {"neg(Tensor self) -> Tensor", convert_plain<name_neg>, true},
       {"prelu(Tensor self, Tensor weight) -> Tensor", convert_prelu},
       {"reciprocal(Tensor self) -> Tensor", convert_real<name_reciprocal>, true},

@@ -116,24 +116,6 @@ Result<Values> convert_loss(AtenNode& node) {
   return c.results({reduced_loss(node, c, c.op(name, {difference}))});
 }
 
-// Distances of all rows of x1 from all rows of x2: (…, P, M), (…, R, M) → (…, P, R).
-Result<Values> convert_cdist(AtenNode& node) {
-  Composer c(node);
-  Value* const a = node.tensor("x1");
-  Value* const b = node.tensor("x2");
-  if (c.rank(a) < 2 || c.rank(b) < 2) return broken_program("cdist expects both operands to have two axes at least");
-  const double p = node.real("p");
-  Value* const difference = c.sub(c.unsqueeze(a, c.rank(a) - 1), c.unsqueeze(b, c.rank(b) - 2));
-  const std::int64_t last = c.rank(difference) - 1;
-  if (p == 2) return c.results({c.reduce("reduce_l2", difference, {last}, false)});
-  if (p == 1) return c.results({c.reduce("reduce_l1", difference, {last}, false)});
-  Value* const size = c.op("abs", {difference});
-  if (std::isinf(p)) return c.results({c.reduce("reduce_max", size, {last}, false)});
-  if (p == 0) return lacking("cdist with p = 0.", "Count what differs with (a != b).sum().");
-  Value* const sum = c.reduce("reduce_sum", c.op("pow", {size, c.number(p, c.dtype(size))}), {last}, false);
-  return c.results({c.op("pow", {sum, c.number(1 / p, c.dtype(sum))})});
-}
-
 // Elements (i, i + offset) of two axes, on a new last axis.
 Result<Values> convert_diagonal(AtenNode& node) {
   Composer c(node);
@@ -267,8 +249,6 @@ std::vector<AtenEntry> aten_composite_entries() {
       {"broadcast_tensors(Tensor[] tensors) -> Tensor[]", convert_broadcast_tensors},
       {"bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
        convert_bucketize},
-      {"cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", convert_cdist},
-      {"_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", convert_cdist},
       {"channel_shuffle(Tensor self, SymInt groups) -> Tensor", convert_channel_shuffle},
       {"diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", convert_diagonal},
       {"diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", convert_diff},

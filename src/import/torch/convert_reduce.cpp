@@ -1,4 +1,4 @@
-// Reductions over axes, running sums, orders.
+// Reductions over axes and running sums.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -189,38 +189,6 @@ Result<Values> convert_cumulate(AtenNode& node) {
   return c.results({c.op(name, {x}, Attributes({{"axis", Dim(axis)}}))});
 }
 
-Result<Values> ordered(AtenNode& node, std::int64_t axis, Dim count, bool largest) {
-  Composer c(node);
-  Value* const x = node.tensor("self");
-  Value* const line = c.as_line(x);
-  if (!c.ok()) return c.results({});
-  const bool single = c.rank(x) == 0 && count == 1;
-  TRY(Values found,
-      node.emit_all("top_k", Attributes({{"axis", axis}, {"k", std::move(count)}, {"largest", largest}}), {line}));
-  if (single) {
-    for (Value*& value : found) value = c.reshape(value, {});
-  }
-  return c.results(std::move(found));
-}
-
-Result<Values> convert_topk(AtenNode& node) {
-  Composer c(node);
-  TRY(const std::int64_t axis, node.axis("dim", c.rank(node.tensor("self"))));
-  return ordered(node, axis, node.size("k"), node.flag("largest"));
-}
-
-Result<Values> convert_sort(AtenNode& node) {
-  Composer c(node);
-  Value* const x = node.tensor("self");
-  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
-  return ordered(node, axis, c.rank(x) == 0 ? Dim(1) : c.size(x, static_cast<int>(axis)), node.flag("descending"));
-}
-
-Result<Values> convert_argsort(AtenNode& node) {
-  TRY(Values both, convert_sort(node));
-  return Values{both[1]};
-}
-
 Result<Values> convert_std_mean(AtenNode& node) {
   Composer c(node);
   TRY(const Moments found, moments(node, c));
@@ -240,6 +208,14 @@ Result<Values> convert_count_nonzero(AtenNode& node) {
   Value* const x = node.tensor("self");
   TRY(Integers axes, axes_of(node, c, x));
   return c.results({c.reduce("reduce_sum", c.cast(c.cast(x, DType::boolean), DType::i64), std::move(axes), false)});
+}
+
+Result<Values> convert_log_cumulate(AtenNode& node) {
+  Composer c(node);
+  Value* const x = node.tensor("self");
+  TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
+  if (c.rank(x) == 0) return c.results({x});
+  return c.results({c.op("cum_log_sum_exp", {x}, Attributes({{"axis", Dim(axis)}}))});
 }
 
 template <const char* name>
@@ -283,15 +259,11 @@ std::vector<AtenEntry> aten_reduce_entries() {
       {"any(Tensor self) -> Tensor", convert_quantifier<name_reduce_max>},
       {"any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", convert_quantifier<name_reduce_max>},
       {"any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", convert_quantifier<name_reduce_max>},
-      {"argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", convert_argsort},
-      {"argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", convert_argsort},
       {"count_nonzero(Tensor self, int? dim=None) -> Tensor", convert_count_nonzero},
       {"count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", convert_count_nonzero},
       {"cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", convert_cumulate<name_cum_prod>},
+      {"logcumsumexp(Tensor self, int dim) -> Tensor", convert_log_cumulate},
       {"logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", convert_logsumexp},
-      {"sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
-       "indices)",
-       convert_sort},
       {"std(Tensor self, bool unbiased=True) -> Tensor", convert_std},
       {"std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", convert_std},
       {"std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
@@ -325,15 +297,11 @@ std::vector<AtenEntry> aten_reduce_entries() {
       {"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
        convert_sum<name_reduce_prod>},
       {"softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", convert_softmax<name_softmax>},
-      {"sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", convert_sort},
       {"std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
        convert_std},
       {"sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", convert_sum<name_reduce_sum>},
       {"sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
        convert_sum<name_reduce_sum>},
-      {"topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor "
-       "indices)",
-       convert_topk},
       {"var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
        convert_var},
       {"var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", convert_var},

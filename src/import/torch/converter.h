@@ -1,4 +1,4 @@
-// AtenConverter: how one overload of ATen becomes IR nodes; the table of all of them.
+// AtenConverter: how one overload of ATen, or of a library like it, becomes IR nodes; the table of all of them.
 #pragma once
 
 #include <map>
@@ -15,7 +15,8 @@ namespace polyphase {
 class AtenNode;
 
 struct AtenEntry {
-  std::string_view schema;  // as torch.ops.aten.NAME.OVERLOAD._schema prints it, without "aten::"
+  // As torch.ops.LIBRARY.NAME.OVERLOAD._schema prints it; of ATen without "aten::".
+  std::string_view schema;
   // One value per result tensor, the entries of a result that is a list in order; a null stands for a result that we do
   // not compute, which nobody may then use. What is wrong with the node is an Error that says why it is refused.
   Result<Values> (*convert)(AtenNode&) = nullptr;
@@ -54,10 +55,13 @@ std::vector<AtenEntry> aten_composite_entries();
 std::vector<AtenEntry> aten_convolution_entries();
 std::vector<AtenEntry> aten_create_entries();
 std::vector<AtenEntry> aten_data_entries();
+std::vector<AtenEntry> aten_distance_entries();
+std::vector<AtenEntry> aten_embedding_bag_entries();
 std::vector<AtenEntry> aten_fold_entries();
 std::vector<AtenEntry> aten_fourier_entries();
 std::vector<AtenEntry> aten_matmul_entries();
 std::vector<AtenEntry> aten_norm_entries();
+std::vector<AtenEntry> aten_order_entries();
 std::vector<AtenEntry> aten_pad_entries();
 std::vector<AtenEntry> aten_piece_entries();
 std::vector<AtenEntry> aten_recurrence_entries();
@@ -66,6 +70,8 @@ std::vector<AtenEntry> aten_resample_entries();
 std::vector<AtenEntry> aten_scatter_entries();
 std::vector<AtenEntry> aten_shape_entries();
 std::vector<AtenEntry> aten_spectrogram_entries();
+std::vector<AtenEntry> aten_strided_entries();
+std::vector<AtenEntry> torchvision_entries();
 std::vector<AtenAlias> aten_aliases();
 std::vector<AtenComplexEntry> aten_complex_arithmetic();
 std::vector<AtenComplexEntry> aten_complex_shapes();
@@ -75,7 +81,7 @@ class AtenTable {
   AtenTable();
   // By the target of a program's node: "torch.ops.aten.relu.default". Null: there is none.
   const AtenConverter* find(std::string_view target) const;
-  // "relu.default" → its converter.
+  // "aten.relu.default", "torchvision.deform_conv2d.default" → its converter.
   const std::map<std::string, AtenConverter, std::less<>>& all() const { return converters_; }
 
  private:

@@ -127,6 +127,10 @@ class ProgramImporter {
   Result<ProgramMeanings> loop(const ProgramLoop& loop, const std::string& name);
   Result<ProgramMeanings> unrolled(const ProgramLoop& loop, std::int64_t trips, const std::string& name);
 
+  // memories.cpp: where PyTorch keeps the elements.
+  Result<Dim> number_of(const ProgramNumber& number);
+  Result<std::vector<AtenMemory>> memories_of(const ProgramGraph& graph, const std::string& name);
+
   // regions.cpp
   Graph& new_region(std::string name);
   std::unique_ptr<Graph> finished(const Graph& region);

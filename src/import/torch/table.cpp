@@ -5,7 +5,7 @@
 namespace polyphase {
 namespace {
 
-constexpr std::string_view prefix = "torch.ops.aten.";
+constexpr std::string_view prefix = "torch.ops.";
 
 // "add.Tensor" → "add_.Tensor", "relu" → "relu_"
 std::string in_place_name(const std::string& name) {
@@ -13,8 +13,12 @@ std::string in_place_name(const std::string& name) {
   return name.substr(0, dot) + "_" + name.substr(dot);
 }
 
+// "add.Tensor" → "aten.add.Tensor", "torchvision::deform_conv2d" → "torchvision.deform_conv2d.default"
 std::string full_name(const std::string& name) {
-  return name.find('.') == std::string::npos ? name + ".default" : name;
+  const auto colons = name.find("::");
+  const std::string library = colons == std::string::npos ? "aten" : name.substr(0, colons);
+  const std::string own = colons == std::string::npos ? name : name.substr(colons + 2);
+  return library + "." + own + (own.find('.') == std::string::npos ? ".default" : "");
 }
 
 // NAME_ of an overload, which writes into operand 0.
@@ -36,11 +40,13 @@ AtenTable::AtenTable() {
     CHECK(fresh, "an overload has two converters");
   };
   for (auto* family :
-       {aten_activation_entries, aten_adaptive_entries,    aten_arithmetic_entries, aten_complex_entries,
-        aten_composite_entries,  aten_convolution_entries, aten_create_entries,     aten_data_entries,
-        aten_fold_entries,       aten_fourier_entries,     aten_matmul_entries,     aten_norm_entries,
-        aten_pad_entries,        aten_piece_entries,       aten_recurrence_entries, aten_reduce_entries,
-        aten_resample_entries,   aten_scatter_entries,     aten_shape_entries,      aten_spectrogram_entries}) {
+       {aten_activation_entries, aten_adaptive_entries,      aten_arithmetic_entries,  aten_complex_entries,
+        aten_composite_entries,  aten_convolution_entries,   aten_create_entries,      aten_data_entries,
+        aten_distance_entries,   aten_embedding_bag_entries, aten_fold_entries,        aten_fourier_entries,
+        aten_matmul_entries,     aten_norm_entries,          aten_order_entries,       aten_pad_entries,
+        aten_piece_entries,      aten_recurrence_entries,    aten_reduce_entries,      aten_resample_entries,
+        aten_scatter_entries,    aten_shape_entries,         aten_spectrogram_entries, aten_strided_entries,
+        torchvision_entries}) {
     for (const AtenEntry& entry : family()) {
       AtenConverter converter{entry.schema, parse_schema(entry.schema), entry.convert, false, entry.convert_complex};
       if (entry.also_in_place) add(writing(converter));

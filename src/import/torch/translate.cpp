@@ -118,8 +118,15 @@ Result<void> ProgramImporter::convert(const ProgramGraph& graph, const ProgramNo
   });
   if (scope_->autocast) TRY_VOID(cast_operands(arguments, declared, emitter));
   const std::size_t warned = warnings_.size();
-  AtenNode context(*scope_->graph, name, converter, std::move(arguments), std::move(declared), warnings_,
-                   used_symbols_);
+  const AtenMemories memories = [&](std::string_view parameter) -> Result<std::vector<AtenMemory>> {
+    for (const auto& [given, argument] : node.inputs) {
+      if (given == parameter && argument.items.front().kind == ProgramItem::Kind::tensor)
+        return memories_of(graph, argument.items.front().text);
+    }
+    return std::vector<AtenMemory>{};
+  };
+  AtenNode context(*scope_->graph, name, converter, std::move(arguments), std::move(declared), warnings_, used_symbols_,
+                   memories);
   auto results = converted(context);
   if (warned >= most_warnings) warnings_.resize(warned);
   TRY_VOID(context.finish());

@@ -1,4 +1,4 @@
-"""A case of an ATen overload, and the operands that most of them take."""
+"""A case of an overload, and the operands that most of them take."""
 
 from __future__ import annotations
 
@@ -21,14 +21,21 @@ class Case:
     names: list[str] | None = None
     call: Callable | None = None  # of an overload and operands, where `make` is that
 
+    @property
+    def overload(self) -> str:
+        """Its name begins with it: 'add.Tensor/alpha' → 'aten.add.Tensor', 'exp' → 'aten.exp.default', 'torchvision::nms' → 'torchvision.nms.default'."""
+        library, _, own = self.name.partition("/")[0].rpartition("::")
+        return f"{library or 'aten'}.{own}" if "." in own else f"{library or 'aten'}.{own}.default"
+
 
 CASES: list[Case] = []
 
 
 def use(overload: str, call: Callable, *inputs, label: str = "", tolerance: float = 3e-6, static_only: bool = False):
-    """`call` gets the overload, then the operands."""
-    name, _, variant = overload.partition(".")
-    op = getattr(getattr(aten, name), variant or "default")
+    """`call` gets the overload, of ATen or 'LIBRARY::NAME', then the operands."""
+    library, _, own = overload.rpartition("::")
+    name, _, variant = own.partition(".")
+    op = getattr(getattr(getattr(torch.ops, library or "aten"), name), variant or "default")
     made = [x() if callable(x) else x for x in inputs]
     CASES.append(Case(overload + label, lambda: lambda *given: call(op, *given), lambda: [x.clone() for x in made], tolerance, static_only, call=call))
 

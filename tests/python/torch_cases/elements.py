@@ -25,6 +25,7 @@ use("exp", lambda op, x: op(x), whole(3, 4), label="/integers")
 use("floor", lambda op, x: op(x), whole(3, 4), label="/integers")
 for dropout in ("dropout", "feature_dropout"):
     use(dropout, lambda op, x: op(x, 0.5, False) + 1, X)
+use("native_dropout", lambda op, x: op(x, 0.5, False), X)
 use("elu", lambda op, x: op(x, 0.7, 1.2, 0.9), X, label="/scaled")
 use("softplus", lambda op, x: op(x, 2.0, 3.0), X, label="/threshold")
 use("gelu", lambda op, x: op(x, approximate="tanh"), X, label="/tanh")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import deform_conv
 import torch
 from torch import nn
 
@@ -18,7 +19,9 @@ use("einsum", lambda op, x, y: (op("bi,bj->bij", [x, y]), op("...i,ji->...j", [x
 use("mse_loss", lambda op, x, y: (op(x, y), op(x, y, 0), op(x, y, 2)), X, reals(4) + 1)
 use("l1_loss", lambda op, x, y: (op(x, y), op(x, y, 0)), X, reals(3, 4) + 1)
 for distance in "cdist _cdist_forward".split():
-    use(distance, lambda op, x, y: (op(x, y, 2.0, None), op(x, y, 1.0, None), op(x, y, 3.0, None), op(x, y, float("inf"), None)), reals(2, 3, 4), noise(2, 5, 4), tolerance=1e-4)
+    use(distance, lambda op, x, y: (op(x, y, 2.0, None), op(x, y, 1.0, None), op(x, y, 3.0, None), op(x, y, 0.0, None), op(x, y, float("inf"), None)), reals(2, 3, 4), noise(2, 5, 4), tolerance=1e-4)
+for distance in "pdist _pdist_forward".split():
+    use(distance, lambda op, x: (op(x, 2.0), op(x, 1.0), op(x, 0.0), op(x, 3.0), op(x, float("inf"))), noise(9, 4), tolerance=1e-4)
 use("outer", lambda op, x, y: op(x, y), reals(3), reals(4))
 for dot in "dot vdot".split():
     use(dot, lambda op, x, y: op(x, y), reals(4), reals(4) + 1)
@@ -106,6 +109,19 @@ use("col2im", lambda op, x: op(x, [4, x.shape[2] + 2], [4, 3], [1, 1], [0, 0], [
 use("max_unpool2d", lambda op, x: op(*aten.max_pool2d_with_indices(x, [2, 2]), [6, 8]), noise(2, 3, 6, 8), static_only=True)
 use("max_unpool2d", lambda op, x: op(*aten.max_pool2d_with_indices(x[0], [2, 2]), [x.shape[2], x.shape[3]]), noise(2, 3, 6, 9), label="/unbatched")
 use("max_unpool3d", lambda op, x: op(*aten.max_pool3d_with_indices(x, [2, 2, 2]), [4, 6, 8], [2, 2, 2], [0, 0, 0]), noise(2, 3, 4, 6, 8), static_only=True)
+
+BAGS = (noise(7, 4), torch.tensor([1, 0, 6, 3, 3, 5, 2, 2, 0]), torch.tensor([0, 3, 3, 8]))
+for bag in "embedding_bag _embedding_bag _embedding_bag_forward_only".split():
+    for mode in range(3):
+        use(bag, lambda op, w, i, o, mode=mode: op(w, i, o, False, mode)[0], *BAGS, label=f"/{mode}")
+    use(bag, lambda op, w, i, o, s: op(w, i, o, False, 0, False, s)[0], *BAGS, positive(9), label="/weighted")
+    use(bag, lambda op, w, i: op(w, i, torch.tensor([0, 3, 3, 9]), False, 1, False, None, True)[0], *BAGS[:2], label="/last offset")
+for mode in range(3):
+    use("embedding_bag.padding_idx", lambda op, w, i, o, mode=mode: (op(w, i, o, False, mode, False, None, False, 3)[0], op(w, i, o, False, mode, False, None, False, -1)[0]), *BAGS, label=f"/{mode}")
+DEFORMED = deform_conv.operands(groups=2, offset_groups=2, stride=(2, 1), padding=(1, 2))
+use("torchvision::deform_conv2d", lambda op, x, o, m, w, b: op(x, w, o, m, b, 2, 1, 1, 2, 1, 1, 2, 2, True), *DEFORMED, tolerance=1e-5, static_only=True)
+use("torchvision::deform_conv2d", lambda op, x, o, w, b: op(x, w, o, w, b, 2, 1, 1, 2, 1, 1, 2, 2, False), *DEFORMED[:2], *DEFORMED[3:], label="/no mask", tolerance=1e-5, static_only=True)
+
 
 def recurrent(overload: str, gates: int, states: int, label: str, layers: int = 1, both: bool = False, batch_first: bool = False, bias: bool = True, **more):
     """x, the states, then the weights as PyTorch orders them."""

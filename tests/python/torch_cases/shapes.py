@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from torch_cases.case import X, Y, reals, use, whole
+from torch_cases.case import X, Y, noise, reals, use, whole
 
 use("_to_copy", lambda op, x: op(x, dtype=torch.float64), X)
 use("to.dtype", lambda op, x: op(x, torch.int32), X)
@@ -90,3 +90,14 @@ use("eye.m", lambda op, x: op(3, 4) + x, X)
 use("linspace", lambda op, x: (op(0, 1, 7) + x[0, 0], op(-3.0, 2, 6, dtype=torch.float64)), X)
 use("swapaxes", lambda op, x: op(x, 0, 2), Y)
 use("swapdims", lambda op, x: op(x, 0, -1), Y)
+use("as_strided", lambda op, x: (op(x, (2, 3), (4, 1), 5), op(x, (3, 2, 2), (4, 1, 2)), op(x, (), ()), op(x, (4, 3), (1, 4)), op(x, (2, 0), (1, 1))), X)
+use("as_strided", lambda op, x: op(x.relu().t(), (2, 5), (6, 1), 1), X, label="/transposed")
+use("as_strided", lambda op, x: (op(x[1:], (2, 2), (4, 1), 2), op(x[:, 1], (3, 2), (4, 1)), op(x[1].expand(3, 4), (2, 4), (4, 1), 0)), X, label="/of views")
+use("as_strided", lambda op, x: op(x.reshape(4, 3), (3, 3), (3, 1)) + op(x.t().reshape(4, 3), (3, 3), (3, 1)), X, label="/reshaped")
+use("as_strided", lambda op, x: op(x, (x.shape[0] - 1, x.shape[1] + 1), (x.shape[1], 1)), X, label="/sizes")
+use("as_strided", lambda op, x: op(x, (2, 4, 5, 3), (60, 1, 12, 4)), noise(2, 3, 4, 5).contiguous(memory_format=torch.channels_last), label="/channels last", static_only=True)
+use("as_strided_copy", lambda op, x: op(x, (2, 4), (3, 2), 1), X)
+use("as_strided_scatter", lambda op, x, y: op(x, y, (2, 3), (5, 1), 1), X, reals(2, 3) + 9)
+use("as_strided_scatter", lambda op, x, y: op(x.relu().t(), y, (2, 3), (5, 1), 1), X, reals(2, 3) + 9, label="/transposed")
+use("empty_strided", lambda op, x: op([3, 4], [1, 3]).fill_(0) + x, X, static_only=True)
+use("new_empty_strided", lambda op, x: op(x, [4], [1]).fill_(0) + x, X)

@@ -33,6 +33,7 @@ void add_matmul_rows(const ClusterKernels& kernels, RowList& rows);
 void add_softmax_rows(const ClusterKernels& kernels, RowList& rows);
 void add_region_rows(const ClusterKernels& kernels, RowList& rows);
 void add_resample_rows(const ClusterKernels& kernels, RowList& rows);
+void add_running_extreme_rows(const ClusterKernels& kernels, RowList& rows);
 void add_running_sum_rows(const ClusterKernels& kernels, RowList& rows);
 void add_scatter_rows(const ClusterKernels& kernels, RowList& rows);
 void add_selection_rows(const ClusterKernels& kernels, RowList& rows);

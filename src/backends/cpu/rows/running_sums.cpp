@@ -1,5 +1,6 @@
-// Rows of cum_sum, cum_prod and trilu: along an axis, and triangles of matrices.
+// Rows of cum_sum, cum_prod, cum_log_sum_exp and trilu: along an axis, and triangles of matrices.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "backends/cpu/kernels/conv_shape.h"
@@ -16,12 +17,14 @@ std::string accepts_row_major(const StepDesc& desc, const Target&) {
   return needs_unfused(desc);
 }
 
-// ---------------------------------------------------------------- cum_sum, cum_prod
+// ---------------------------------------------------------------- cum_sum, cum_prod, cum_log_sum_exp
+
+enum class Fold : int8_t { sum, product, log_sum_exp };
 
 // x as [outer, count, inner]; a tile is one outer index and up to 64 columns of inner. Sums of f32 are kept in f64.
 struct SumsPlan {
   DType dtype;
-  bool product;
+  Fold fold;
   bool exclusive;
   bool reverse;
   int64_t outer;
@@ -36,6 +39,11 @@ std::string accepts_sums(const StepDesc& desc, const Target& target) {
   return accepts_row_major(desc, target);
 }
 
+double cost_of_sums(const StepDesc& desc, const Target&) {
+  const double seconds = desc.anchor_part().op->name == "cum_log_sum_exp" ? 25e-9 : 1e-9;
+  return moving_seconds(desc) + result_elements(desc) * seconds;
+}
+
 Plan plan_sums(const PlanRequest& request, const Target&) {
   const TensorDesc& x = request.inputs[0];
   const Attributes& attributes = request.desc.attributes();
@@ -43,7 +51,8 @@ Plan plan_sums(const PlanRequest& request, const Target&) {
   const auto axis = static_cast<std::size_t>(given < 0 ? given + x.rank : given);
   SumsPlan plan{};
   plan.dtype = x.dtype;
-  plan.product = request.desc.anchor_part().op->name == "cum_prod";
+  const std::string& op = request.desc.anchor_part().op->name;
+  plan.fold = op == "cum_sum" ? Fold::sum : op == "cum_prod" ? Fold::product : Fold::log_sum_exp;
   plan.exclusive = attributes.get<bool>("exclusive");
   plan.reverse = attributes.get<bool>("reverse");
   plan.outer = x.empty() ? 0 : 1;
@@ -56,32 +65,50 @@ Plan plan_sums(const PlanRequest& request, const Target&) {
 
 const SumsPlan& sums_of(const Plan& plan) { return *reinterpret_cast<const SumsPlan*>(plan.bytes()); }
 
+// log(exp(a) + exp(b)); of two infinities of one sign that one.
+double log_add_exp(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return a + b;
+  const double high = std::max(a, b);
+  return std::isinf(high) ? high : high + std::log1p(std::exp(std::min(a, b) - high));
+}
+
+template <Fold fold, typename Sum>
+inline Sum joined(Sum before, Sum more) {
+  if constexpr (fold == Fold::log_sum_exp) return log_add_exp(before, more);
+  return fold == Fold::product ? before * more : before + more;
+}
+
+template <Fold fold, typename Sum>
+Sum nothing() {
+  if constexpr (fold == Fold::log_sum_exp) return -INFINITY;
+  return fold == Fold::product ? Sum{1} : Sum{0};
+}
+
 // A row of known length is one that compilers vectorise.
-template <bool product, bool exclusive, typename T, typename Sum>
+template <Fold fold, bool exclusive, typename T, typename Sum>
 inline void add_row(const T* __restrict x, T* __restrict y, Sum* __restrict sums, int64_t columns) {
   for (int64_t j = 0; j < columns; ++j) {
-    const auto value = static_cast<Sum>(x[j]);
-    const Sum after = product ? sums[j] * value : sums[j] + value;
+    const Sum after = joined<fold>(sums[j], static_cast<Sum>(x[j]));
     y[j] = static_cast<T>(exclusive ? sums[j] : after);
     sums[j] = after;
   }
 }
 
-template <bool product, bool exclusive, typename T, typename Sum>
+template <Fold fold, bool exclusive, typename T, typename Sum>
 void accumulate(const SumsPlan& p, const T* __restrict x, T* __restrict y, int64_t columns) {
   Sum sums[columns_at_once];
-  std::fill_n(sums, columns, product ? Sum{1} : Sum{0});
+  std::fill_n(sums, columns, nothing<fold, Sum>());
   for (int64_t i = 0; i < p.count; ++i) {
     const int64_t row = (p.reverse ? p.count - 1 - i : i) * p.inner;
     if (columns == columns_at_once) {
-      add_row<product, exclusive>(x + row, y + row, sums, columns_at_once);
+      add_row<fold, exclusive>(x + row, y + row, sums, columns_at_once);
     } else {
-      add_row<product, exclusive>(x + row, y + row, sums, columns);
+      add_row<fold, exclusive>(x + row, y + row, sums, columns);
     }
   }
 }
 
-template <typename T, typename Sum>
+template <Fold fold, typename T, typename Sum>
 void run_columns(const SumsPlan& p, const Pointers& pointers, int64_t tile) {
   const int64_t blocks = ceil_div(p.inner, columns_at_once);
   const int64_t column = tile % blocks * columns_at_once;
@@ -89,20 +116,36 @@ void run_columns(const SumsPlan& p, const Pointers& pointers, int64_t tile) {
   const int64_t columns = std::min(columns_at_once, p.inner - column);
   const T* x = reinterpret_cast<const T*>(pointers.inputs[0]) + at;
   T* y = reinterpret_cast<T*>(pointers.outputs[0]) + at;
-  if (p.product) {
-    p.exclusive ? accumulate<true, true, T, Sum>(p, x, y, columns) : accumulate<true, false, T, Sum>(p, x, y, columns);
+  if (p.exclusive) {
+    accumulate<fold, true, T, Sum>(p, x, y, columns);
   } else {
-    p.exclusive ? accumulate<false, true, T, Sum>(p, x, y, columns)
-                : accumulate<false, false, T, Sum>(p, x, y, columns);
+    accumulate<fold, false, T, Sum>(p, x, y, columns);
+  }
+}
+
+template <Fold fold>
+void run_fold(const SumsPlan& p, const Pointers& pointers, int64_t tile) {
+  if (p.dtype == DType::f32) run_columns<fold, float, double>(p, pointers, tile);
+  if (p.dtype == DType::f64) run_columns<fold, double, double>(p, pointers, tile);
+  if constexpr (fold != Fold::log_sum_exp) {
+    if (p.dtype == DType::i32) run_columns<fold, uint32_t, uint32_t>(p, pointers, tile);
+    if (p.dtype == DType::i64) run_columns<fold, uint64_t, uint64_t>(p, pointers, tile);
   }
 }
 
 Fault run_sums(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   const SumsPlan& p = sums_of(plan);
-  if (p.dtype == DType::f32) run_columns<float, double>(p, pointers, tile);
-  if (p.dtype == DType::f64) run_columns<double, double>(p, pointers, tile);
-  if (p.dtype == DType::i32) run_columns<uint32_t, uint32_t>(p, pointers, tile);
-  if (p.dtype == DType::i64) run_columns<uint64_t, uint64_t>(p, pointers, tile);
+  switch (p.fold) {
+    case Fold::sum:
+      run_fold<Fold::sum>(p, pointers, tile);
+      break;
+    case Fold::product:
+      run_fold<Fold::product>(p, pointers, tile);
+      break;
+    case Fold::log_sum_exp:
+      run_fold<Fold::log_sum_exp>(p, pointers, tile);
+      break;
+  }
   return nullptr;
 }
 
@@ -153,13 +196,13 @@ Fault run_triangle(const Plan& plan, const Pointers& pointers, int, int64_t tile
 }  // namespace
 
 void add_running_sum_rows(const ClusterKernels&, RowList& rows) {
-  for (const std::string_view op : {"cum_sum", "cum_prod"}) {
+  for (const std::string_view op : {"cum_sum", "cum_prod", "cum_log_sum_exp"}) {
     Row row;
     row.name = "running_columns";
     row.op = op;
     row.doc = "walks the axis once, 64 columns at a time; f32 is summed in f64";
     row.accepts = accepts_sums;
-    row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc) + result_elements(desc) * 1e-9; };
+    row.cost = cost_of_sums;
     row.plan = plan_sums;
     row.tiles = [](const Plan& plan, int) {
       return sums_of(plan).outer * ceil_div(sums_of(plan).inner, columns_at_once);

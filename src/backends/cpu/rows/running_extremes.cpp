@@ -1,0 +1,120 @@
+// The row of cum_max and cum_min: the best element so far, column by column.
+#include <algorithm>
+
+#include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/rows/row_list.h"
+
+namespace polyphase::cpu {
+namespace {
+
+constexpr int64_t columns_at_once = 64;
+
+// x as [outer, count, inner]; a tile is one outer index and up to 64 columns of inner.
+struct ExtremesPlan {
+  DType dtype;
+  bool maximum;
+  int64_t outer;
+  int64_t count;
+  int64_t inner;
+};
+
+std::string accepts_extremes(const StepDesc& desc, const Target&) {
+  const DType dtype = desc.inputs[0].type.dtype;
+  if (dtype == DType::boolean || (is_float(dtype) && size_bytes(dtype) < 4))
+    return "takes f32, f64 and integers, found " + std::string(name_of(dtype));
+  for (const auto* side : {&desc.inputs, &desc.outputs}) {
+    for (const OperandDesc& operand : *side) {
+      if (operand.present && !operand.layout.is_row_major()) return "takes row-major operands only";
+    }
+  }
+  return needs_unfused(desc);
+}
+
+Plan plan_extremes(const PlanRequest& request, const Target&) {
+  const TensorDesc& x = request.inputs[0];
+  const auto axis = static_cast<std::size_t>(request.desc.attributes().get<int64_t>("axis"));
+  ExtremesPlan plan{};
+  plan.dtype = x.dtype;
+  plan.maximum = request.desc.anchor_part().op->name == "cum_max";
+  plan.outer = x.empty() ? 0 : 1;
+  plan.inner = 1;
+  for (std::size_t i = 0; i < axis; ++i) plan.outer *= x.sizes[i];
+  for (std::size_t i = axis + 1; i < static_cast<std::size_t>(x.rank); ++i) plan.inner *= x.sizes[i];
+  plan.count = x.sizes[axis];
+  return Plan::of(plan);
+}
+
+const ExtremesPlan& plan_of(const Plan& plan) { return *reinterpret_cast<const ExtremesPlan*>(plan.bytes()); }
+
+// Of equals the last, and a NaN of all: `next != next` holds for it alone.
+template <bool maximum, typename T>
+void walk(const ExtremesPlan& p, const T* __restrict x, T* __restrict values, int64_t* __restrict places,
+          int64_t columns) {
+  T best[columns_at_once];
+  int64_t place[columns_at_once] = {};
+  std::copy_n(x, columns, best);
+  for (int64_t i = 0; i < p.count; ++i) {
+    const int64_t row = i * p.inner;
+    for (int64_t j = 0; j < columns; ++j) {
+      const T next = x[row + j];
+      const bool better = maximum ? next >= best[j] : next <= best[j];
+      const bool takes_over = next != next || (better && best[j] == best[j]);
+      best[j] = takes_over ? next : best[j];
+      place[j] = takes_over ? i : place[j];
+      values[row + j] = best[j];
+      places[row + j] = place[j];
+    }
+  }
+}
+
+template <typename T>
+void run_columns(const ExtremesPlan& p, const Pointers& pointers, int64_t tile) {
+  const int64_t blocks = ceil_div(p.inner, columns_at_once);
+  const int64_t column = tile % blocks * columns_at_once;
+  const int64_t at = tile / blocks * p.count * p.inner + column;
+  const int64_t columns = std::min(columns_at_once, p.inner - column);
+  const T* x = reinterpret_cast<const T*>(pointers.inputs[0]) + at;
+  T* values = reinterpret_cast<T*>(pointers.outputs[0]) + at;
+  auto* places = reinterpret_cast<int64_t*>(pointers.outputs[1]) + at;
+  if (p.maximum) {
+    walk<true>(p, x, values, places, columns);
+  } else {
+    walk<false>(p, x, values, places, columns);
+  }
+}
+
+Fault run_extremes(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  const ExtremesPlan& p = plan_of(plan);
+  if (p.dtype == DType::f32) run_columns<float>(p, pointers, tile);
+  if (p.dtype == DType::f64) run_columns<double>(p, pointers, tile);
+  if (p.dtype == DType::i8 || p.dtype == DType::i4) run_columns<int8_t>(p, pointers, tile);
+  if (p.dtype == DType::i16) run_columns<int16_t>(p, pointers, tile);
+  if (p.dtype == DType::i32) run_columns<int32_t>(p, pointers, tile);
+  if (p.dtype == DType::i64) run_columns<int64_t>(p, pointers, tile);
+  if (p.dtype == DType::u8 || p.dtype == DType::u4) run_columns<uint8_t>(p, pointers, tile);
+  if (p.dtype == DType::u16) run_columns<uint16_t>(p, pointers, tile);
+  if (p.dtype == DType::u32) run_columns<uint32_t>(p, pointers, tile);
+  if (p.dtype == DType::u64) run_columns<uint64_t>(p, pointers, tile);
+  return nullptr;
+}
+
+}  // namespace
+
+void add_running_extreme_rows(const ClusterKernels&, RowList& rows) {
+  for (const std::string_view op : {"cum_max", "cum_min"}) {
+    Row row;
+    row.name = "running_extremes";
+    row.op = op;
+    row.doc = "walks the axis once, 64 columns at a time, with the best value and its place in hand";
+    row.accepts = accepts_extremes;
+    row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc) + result_elements(desc) * 1e-9; };
+    row.plan = plan_extremes;
+    row.tiles = [](const Plan& plan, int) {
+      return plan_of(plan).outer * ceil_div(plan_of(plan).inner, columns_at_once);
+    };
+    row.run = run_extremes;
+    rows.push_back(row);
+  }
+}
+
+}  // namespace polyphase::cpu
