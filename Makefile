@@ -1,6 +1,6 @@
 # The front door: `make demo` and `make test` do all their own set-up. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all build wheel dev format lint clean
+.PHONY: help demo test test-all build wheel bench dev format lint clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -25,6 +25,11 @@ build: ## the release build, in build/release
 wheel: ## a wheel of the Python package in dist/, for machines without a compiler
 	@scripts/setup cpp wheel
 	@scripts/wheel
+
+bench: ## measure the suite of layers beside PyTorch, ONNX Runtime and OpenVINO (`bench --help` says what else)
+	@scripts/setup cpp python bench
+	@scripts/build release polyphase_python
+	@PYTHONPATH=build/release/python .venv/bin/python bench layers --suite --json build/bench.json --plots build/bench
 
 dev: ## the build for writing code, in build/dev, and its tests
 	@scripts/setup cpp

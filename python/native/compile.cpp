@@ -4,7 +4,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "native/module.h"
+#include "native/unlocked.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,6 +28,15 @@ api::CompileOptions options_of(const nb::dict& given) {
   out.external_data_folder.assign(folder.c_str(), folder.size());
   return out;
 }
+
+namespace {
+
+int measured_threads(std::int64_t threads) {
+  const int given = checked_threads(threads);
+  return given != 0 ? given : std::max(1, api::devices().front().cores);
+}
+
+}  // namespace
 
 void bind_compile(nb::module_& module) {
   module.def(
@@ -72,6 +84,29 @@ void bind_compile(nb::module_& module) {
       "What can run engines here: name, cluster (the best instructions that Polyphase uses on it), features, cores "
       "that this\n"
       "process may use, memory_bytes.");
+  module.def(
+      "measured_peak_flops",
+      [](std::int64_t threads) {
+        const int workers = measured_threads(threads);
+        const Unlocked unlocked;
+        return api::measured_peak_flops(workers);
+      },
+      "threads"_a = 0, nb::sig("def measured_peak_flops(threads: int = 0) -> float"),
+      "Floating-point operations a second that so many threads (0: one per core) reach here and now with fused\n"
+      "multiply-adds on registers alone. It is measured for a moment.");
+  module.def(
+      "measured_bandwidth",
+      [](std::uint64_t bytes, std::int64_t threads) {
+        const int workers = measured_threads(threads);
+        const Unlocked unlocked;
+        return api::measured_bandwidth(workers, bytes);
+      },
+      "bytes"_a, "threads"_a = 0, nb::sig("def measured_bandwidth(bytes: int, threads: int = 0) -> float"),
+      "Bytes a second that so many threads (0: one per core) together move here and now when they touch `bytes` in "
+      "all\n"
+      "again and again: a cache's rate where those fit into one, the memory's where not. It is measured for a moment; "
+      "0:\n"
+      "there is no memory for it.");
 }
 
 }  // namespace polyphase::python

@@ -69,6 +69,8 @@ auto work_on_model(api::CompileOptions options, nanobind::object progress, const
   }
 }
 
+// Refuses what is no number of threads; 0 is one per core.
+int checked_threads(std::int64_t threads);
 std::shared_ptr<SessionHandle> make_session(const api::Engine& engine, std::int64_t threads,
                                             std::int64_t memory_limit_bytes);
 

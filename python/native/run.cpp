@@ -142,16 +142,20 @@ std::vector<nb::object> run_arrays(const SessionHandle& session, nb::object args
   return out;
 }
 
-std::shared_ptr<SessionHandle> make_session(const api::Engine& engine, std::int64_t threads,
-                                            std::int64_t memory_limit_bytes) {
+int checked_threads(std::int64_t threads) {
   constexpr std::int64_t most_threads = 1024;
   if (threads < 0 || threads > most_threads)
     refuse("threads is " + std::to_string(threads) + "; expected 0 to " + std::to_string(most_threads) + ".",
            "0 is one per core.");
+  return static_cast<int>(threads);
+}
+
+std::shared_ptr<SessionHandle> make_session(const api::Engine& engine, std::int64_t threads,
+                                            std::int64_t memory_limit_bytes) {
   if (memory_limit_bytes < 0)
     refuse("memory_limit_bytes is " + std::to_string(memory_limit_bytes) + ".",
            "Give bytes, or 0 for half of the memory.");
-  const api::SessionOptions options{static_cast<int>(threads), static_cast<std::uint64_t>(memory_limit_bytes)};
+  const api::SessionOptions options{checked_threads(threads), static_cast<std::uint64_t>(memory_limit_bytes)};
   auto made = [&] {
     const Unlocked unlocked;
     return api::Session::create(engine, options);

@@ -13,7 +13,7 @@ from ._compatibility import Compatibility
 from ._compile import check, compare_layers, compat, compile, explain, load
 from ._errors import ArgumentError, CancelledError, Error, FileError, ModelError, OutOfMemoryError, UnsupportedError
 from ._explanation import Explanation
-from ._native import Engine, Port, Session, devices, pass_names
+from ._native import Engine, Port, Session, devices, measured_bandwidth, measured_peak_flops, pass_names
 from ._native import version as version
 
 __version__: str = version
@@ -33,4 +33,5 @@ for _public in (ArgumentError, CancelledError, Compatibility, Error, Explanation
 del _public
 
 __all__ = ["ArgumentError", "CancelledError", "Compatibility", "Engine", "Error", "Explanation", "FileError", "ModelError", "OutOfMemoryError", "Port",
-           "Session", "UnsupportedError", "check", "compare_layers", "compat", "compile", "devices", "explain", "load", "pass_names", "version"]
+           "Session", "UnsupportedError", "check", "compare_layers", "compat", "compile", "devices", "explain", "load", "measured_bandwidth", "measured_peak_flops",
+           "pass_names", "version"]

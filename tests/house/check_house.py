@@ -114,7 +114,7 @@ def check_source_lists(files: list[str]) -> list[str]:
     found = []
     lists = {path: (ROOT / path).read_text() for path in files if path.endswith("CMakeLists.txt")}
     for path in files:
-        if not path.endswith(".cpp") or path.split("/")[0] not in ("src", "apps", "tests", "python", "benchmarks"):
+        if not path.endswith(".cpp") or path.split("/")[0] not in ("src", "apps", "tests", "python", "bench"):
             continue
         folder = pathlib.PurePosixPath(path).parent
         for above in [folder, *folder.parents]:

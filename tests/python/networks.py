@@ -240,12 +240,12 @@ class Bottleneck(nn.Module):
 
 
 class Backbone(nn.Module):
-    def __init__(self, block: Callable[..., nn.Module], widths: list[int], depth: int = 2, stem: int = 16):
+    def __init__(self, block: Callable[..., nn.Module], widths: list[int], depths: tuple[int, ...] = (2, 2, 2, 2), stem: int = 16):
         super().__init__()
         self.stem = nn.Sequential(nn.Conv2d(3, stem, 7, 2, 3, bias=False), nn.BatchNorm2d(stem), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1))
         self.stages = nn.ModuleList()
         source = stem
-        for i, width in enumerate(widths):
+        for i, (width, depth) in enumerate(zip(widths, depths)):
             blocks = [block(source if j == 0 else width, width, 2 if i > 0 and j == 0 else 1) for j in range(depth)]
             self.stages.append(nn.Sequential(*blocks))
             source = width
@@ -261,14 +261,14 @@ class Backbone(nn.Module):
 
 # --- Simple Baselines for pose (Xiao et al. 2018): three k4 s2 deconvolutions on a ResNet.
 class PoseNet(nn.Module):
-    def __init__(self, joints: int = 17):
+    def __init__(self, joints: int = 17, widths: tuple[int, ...] = (32, 64, 96, 128), depths: tuple[int, ...] = (2, 2, 2, 2), stem: int = 16, up: int = 64):
         super().__init__()
-        self.backbone = Backbone(Bottleneck, [32, 64, 96, 128])
+        self.backbone = Backbone(Bottleneck, list(widths), depths, stem)
         layers: list[nn.Module] = []
         for i in range(3):
-            layers += [nn.ConvTranspose2d(128 if i == 0 else 64, 64, 4, 2, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True)]
+            layers += [nn.ConvTranspose2d(widths[-1] if i == 0 else up, up, 4, 2, 1, bias=False), nn.BatchNorm2d(up), nn.ReLU(inplace=True)]
         self.deconv = nn.Sequential(*layers)
-        self.final = nn.Conv2d(64, joints, 1)
+        self.final = nn.Conv2d(up, joints, 1)
 
     def forward(self, x):
         return self.final(self.deconv(self.backbone(x)[-1]))
@@ -290,13 +290,13 @@ class LinkDecoder(nn.Module):
 
 
 class LinkNet(nn.Module):
-    def __init__(self, classes: int = 11):
+    def __init__(self, classes: int = 11, widths: tuple[int, ...] = (16, 32, 48, 64), head: int = 16):
         super().__init__()
-        self.backbone = Backbone(BasicBlock, [16, 32, 48, 64])
-        self.decode = nn.ModuleList([LinkDecoder(64, 48, 2), LinkDecoder(48, 32, 2), LinkDecoder(32, 16, 2), LinkDecoder(16, 16, 1)])
+        self.backbone = Backbone(BasicBlock, list(widths), stem=widths[0])
+        self.decode = nn.ModuleList(LinkDecoder(widths[i], widths[max(i - 1, 0)], 2 if i > 0 else 1) for i in reversed(range(4)))
         self.head = nn.Sequential(
-            nn.ConvTranspose2d(16, 16, 3, 2, 1, 1), nn.ReLU(inplace=True), nn.Conv2d(16, 16, 3, padding=1), nn.ReLU(inplace=True),
-            nn.ConvTranspose2d(16, classes, 2, 2),
+            nn.ConvTranspose2d(widths[0], head, 3, 2, 1, 1), nn.ReLU(inplace=True), nn.Conv2d(head, head, 3, padding=1), nn.ReLU(inplace=True),
+            nn.ConvTranspose2d(head, classes, 2, 2),
         )
 
     def forward(self, x):

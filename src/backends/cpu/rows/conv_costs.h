@@ -1,7 +1,7 @@
 // How long each convolution kernel takes on one core: sums over what it does, in the proportions of a present server.
 //
 // The factors are a non-negative least-squares fit of relative errors over random geometries of both operators, both
-// layouts and ranks 1 to 3, measured with benchmarks/layers; half of the estimates are within a tenth of the measured
+// layouts and ranks 1 to 3, measured with bench/kernels; half of the estimates are within a tenth of the measured
 // time, and choosing by them costs some 2 % against always knowing the faster kernel.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Times single layers on one kernel cluster: each result is checked against the double reference before it is timed.
 //
-//   layers_bench suite.cases [--threads N] [--cluster avx512] [--filter TEXT] [--layout planar|last] [--seconds S]
+//   kernels_bench suite.cases [--threads N] [--cluster avx512] [--filter TEXT] [--layout planar|last] [--seconds S]
 //                [--kernel NAME] [--no-check] [--processor-time]
 // Prints one line per layer and kernel: name kernel median_ms min_ms GFLOP/s percent-of-measured-peak
 // relative-RMS-error.

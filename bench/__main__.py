@@ -1,0 +1,107 @@
+"""Polyphase beside every other system that is installed: one command, checked results, rounds that alternate.
+
+    bench layers [FILE.json]     transposed convolutions of deployed networks (bench/layers.json; --suite: the 36 of the suite)
+    bench random                 transposed convolutions drawn from the families (--seed, --count)
+    bench networks               whole networks
+    bench model FILE.onnx        yours (--shape NAME=1x3x64x64 for open sizes)
+    bench cases [FILE.json]      prints layers as kernels_bench reads them
+
+Every system runs in a process of its own, one at a time. Times are medians in milliseconds; ratio is the best peer's time over ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import sys
+from collections.abc import Iterable
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import geometries  # noqa: E402
+import layers  # noqa: E402
+from worker import HELD, PEERS, Worker  # noqa: E402
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("layers", "random", "networks", "model", "cases"))
+    parser.add_argument("file", nargs="?", type=pathlib.Path)
+    parser.add_argument("--suite", action="store_true", help="of the layers, those of the suite")
+    parser.add_argument("--filter", default="", help="only names that hold this")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=SIZES")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--dtype", choices=("fp32", "fp16", "bf16"), default="fp32")
+    parser.add_argument("--isa", choices=tuple(HELD), default="native", help="hold every system to these instructions")
+    parser.add_argument("--peers", default=",".join(PEERS), help=f"of {', '.join(PEERS)}")
+    parser.add_argument("--seconds", type=float, default=0.2, help="of each system in each round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--processor-time", action="store_true", help="what each process computed instead of what passed, for one thread on a machine that others use too")
+    parser.add_argument("--memory", action="store_true", help="a fresh process for every row; its peak memory goes into the JSON")
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--plots", type=pathlib.Path, help="a folder for roofline and bars, as SVG and PNG")
+    args = parser.parse_args()
+    unknown = set(args.peers.split(",")) - set(PEERS)
+    if unknown:
+        parser.error(f"there is no peer {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
+    if args.processor_time and args.threads != 1:
+        parser.error("--processor-time is for one thread: those of some systems compute while they wait")
+    if args.what == "model" and args.file is None:
+        parser.error("model needs the file of one")
+    return args
+
+
+def chosen_layers(args: argparse.Namespace) -> list[layers.Layer]:
+    found = geometries.draw(args.seed, args.count) if args.what == "random" else layers.read(args.file or layers.SHIPPED)
+    return [layer for layer in found if args.filter in layer.name and (layer.suite or not args.suite)]
+
+
+def items(args: argparse.Namespace) -> Iterable:
+    import suites
+
+    if args.what == "networks":
+        return suites.of_networks(args.filter, args.dtype)
+    if args.what == "model":
+        shapes = {name: [int(size) for size in sizes.split("x")] for name, sizes in (word.split("=") for word in args.shape)}
+        return [suites.of_model(args.file, shapes)]
+    return suites.of_layers(chosen_layers(args), args.dtype)
+
+
+def main() -> int:
+    args = arguments()
+    if args.what == "cases":
+        print("\n".join(layer.words() for layer in chosen_layers(args)))
+        return 0
+    import measure
+    import report
+    from roof import Roof
+
+    peers = [peer for peer in PEERS if peer in args.peers.split(",") and not (peer == "inductor" and args.what in ("layers", "random"))]
+    workers = {peer: Worker(peer, args.threads, args.isa) for peer in peers}
+    roof, rows = Roof.measured(args.threads), []
+    print(report.heading(peers), flush=True)
+    try:
+        for item in items(args):
+            results = measure.measure(item.work, item.want, workers, args.seconds, args.rounds, item.check, args.memory, args.processor_time)
+            rows.append(report.Row.of(item, results, roof))
+            print(report.line(rows[-1], peers, roof), flush=True)
+    finally:
+        for worker in workers.values():
+            worker.close()
+    print(f"FMA peak {roof.flops / 1e9:.1f} GFLOP/s, memory {roof.bandwidths[-1][1] / 1e9:.1f} GB/s of {args.threads} thread{'s' if args.threads > 1 else ''}")
+    print("\n".join([*report.summary(rows, roof), *report.refusals(rows)]))
+    settings = {name: str(value) if isinstance(value, pathlib.Path) else value for name, value in vars(args).items()}
+    if args.json:
+        args.json.write_text(json.dumps(report.as_json(rows, roof, settings), indent=1) + "\n")
+    if args.plots:
+        import plots
+
+        plots.draw(report.as_json(rows, roof, settings), args.plots)
+    return 1 if any(row.results["polyphase"].ms is None for row in rows if "polyphase" in row.results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

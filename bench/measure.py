@@ -1,0 +1,83 @@
+"""Side by side: every system's result is checked against FP64 first, then rounds alternate between them."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from work import Unable, Work
+from worker import Worker
+
+# Of the relative RMS error: what a system may be off and still be timed. BF16 and FP16 results are rounded once at the end at least.
+TOLERANCE = {"fp32": 2e-5, "fp16": 4e-3, "bf16": 2e-2}
+OURS = "polyphase"
+
+
+@dataclasses.dataclass
+class Result:
+    """One system on one work."""
+
+    ms: float | None = None  # the median of the rounds' medians
+    spread: float = 0.0  # (largest - smallest) / median over the rounds
+    error: float | None = None  # relative RMS against FP64
+    why_not: str = ""
+    peak_bytes: int = 0
+
+
+def relative_error(found: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> float:
+    if [one.shape for one in found] != [one.shape for one in want]:
+        return float("inf")
+    worst = 0.0
+    for got, right in zip(found, want, strict=True):
+        size = float(np.linalg.norm(right.astype(np.float64)))
+        off = float(np.linalg.norm(got.astype(np.float64) - right))
+        if not np.isfinite(off):
+            return float("inf")
+        worst = max(worst, off / size if size else off)
+    return worst
+
+
+def measure(work: Work, want: Sequence[np.ndarray], workers: dict[str, Worker], seconds: float, rounds: int, check: Callable[[str, Sequence[np.ndarray]], str] | None = None,
+            memory: bool = False, processor: bool = False) -> dict[str, Result]:
+    """`want`: the outputs in FP64. `check(peer, outputs)` may say what else is wrong with a result."""
+    results = {peer: Result() for peer in workers}
+    able: list[str] = []
+    for peer, worker in workers.items():
+        result = results[peer]
+        try:
+            if memory:
+                worker.restart()
+            found = worker.load(work)
+            result.error = relative_error(found, want)
+            wrong = f"wrong: relative error {result.error:.1e}" if result.error > TOLERANCE[work.dtype] else check(peer, found) if check else ""
+            if wrong:
+                raise Unable(wrong)
+            able.append(peer)
+        except Unable as error:
+            result.why_not = str(error)
+    medians: dict[str, list[float]] = {peer: [] for peer in able}
+    for round_ in range(rounds):
+        for peer in able if round_ % 2 == 0 else reversed(able):
+            try:
+                times = workers[peer].time(seconds, 3, processor)
+                medians[peer].append(statistics.median(times))
+            except Unable as error:
+                results[peer].why_not = str(error)
+    for peer in able:
+        result, found = results[peer], medians[peer]
+        if found and not result.why_not:
+            result.ms = statistics.median(found) * 1e3
+            result.spread = (max(found) - min(found)) / statistics.median(found)
+            result.peak_bytes = workers[peer].peak_bytes()
+    return results
+
+
+def best_peer(results: dict[str, Result]) -> str | None:
+    timed = {peer: result.ms for peer, result in results.items() if peer != OURS and result.ms is not None}
+    return min(timed, key=timed.__getitem__) if timed else None
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(values)))) if len(values) else float("nan")

@@ -1,0 +1,35 @@
+"""OpenVINO's CPU plugin, on the ONNX model, for one stream."""
+
+from __future__ import annotations
+
+import numpy as np
+import openvino
+from work import Unable, Work
+
+NAME = "openvino"
+PRECISIONS = {"fp32": openvino.Type.f32, "fp16": openvino.Type.f16, "bf16": openvino.Type.bf16}
+
+
+class Runner:
+    def __init__(self, work: Work, threads: int, isa: str) -> None:  # noqa: ARG002: environment variables hold it (worker.py)
+        if work.onnx is None:
+            raise Unable("there is no ONNX model")
+        core = openvino.Core()
+        settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": PRECISIONS[work.dtype]}
+        try:
+            # What its reader of ONNX has no bfloat16 for, it is given in FP32 and told to compute in bfloat16.
+            self.request = core.compile_model(core.read_model(work.onnx), "CPU", settings).create_infer_request()
+        except Exception as error:  # noqa: BLE001: its errors have no common type
+            raise Unable(str(error).strip().splitlines()[0]) from error
+        kinds = [port.get_element_type() for port in self.request.model_inputs]
+        self.inputs = [openvino.Tensor(array.astype(kind.to_dtype())) for array, kind in zip(work.inputs.values(), kinds, strict=True)]
+        for place, tensor in enumerate(self.inputs):
+            self.request.set_input_tensor(place, tensor)
+        self.count = len(work.outputs)
+
+    def run(self) -> None:
+        self.request.infer()
+
+    def outputs(self) -> list[np.ndarray]:
+        self.run()
+        return [np.array(self.request.get_output_tensor(place).data, np.float32) for place in range(self.count)]

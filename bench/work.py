@@ -1,0 +1,25 @@
+"""What every system is given: a network in the forms that they read, its inputs, and the outputs that are right."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Callable
+
+import numpy as np
+
+
+@dataclasses.dataclass
+class Work:
+    """Handed to other processes, so everything in it is plain data, a file, or a function of a module."""
+
+    name: str
+    inputs: dict[str, np.ndarray]  # by the name in the ONNX model, in PyTorch's order; FP32
+    outputs: list[str]
+    dtype: str  # fp32, fp16 or bf16: of the model and of what it is given
+    onnx: pathlib.Path | None = None
+    module: Callable[[], object] | None = None  # a torch.nn.Module in eval mode, FP32
+
+
+class Unable(Exception):
+    """The system cannot run the work; its message says why, in one line."""
