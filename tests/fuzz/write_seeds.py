@@ -94,6 +94,7 @@ def programs() -> None:
     import json
     import zipfile
 
+    import deform_conv
     import torch
     from torch import nn
     from torch._higher_order_ops.scan import scan
@@ -117,6 +118,10 @@ def programs() -> None:
         "while": lambda x, y: while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, a * 2), (torch.tensor(0), x))[1] + y[0, 0, 0, 0],
         "scan": lambda x, y: scan(lambda c, a: (c + a, c * a), torch.zeros(2, 3, 4), x)[1] + y[0, 0, 0, 0],
         "write": lambda x, y: x.clone()[0].t().mul_(2) if x.dim() == 3 else x.clone().index_put_((torch.tensor([0]),), y[0, 0, 0, 0]),
+        "strided": lambda x, y: (x[0].transpose(0, 1).as_strided((2, x.shape[2], 3), (2, 4, 1), 1), torch.as_strided_scatter(y, y[0, 0], (3, 3), (9, 3), 2)),
+        "bags": lambda x, y: nn.functional.embedding_bag(y.nonzero().flatten(), x.flatten(0, 2), torch.tensor([0, 2]), mode="max", padding_idx=1),
+        "deform": lambda x, y: deform_conv.deform_conv2d(y[:, :, :2, :2] * x[0, 0, 0, 0], torch.cat([y[:, :1, :2, :2]] * 4, 1).repeat(1, 2, 1, 1), y[:, :, :2, :2], padding=(1, 1), stride=(2, 2)),
+        "order": lambda x, y: (*x.cummax(3), x.logcumsumexp(2), torch.pdist(x[0, 0], 3.0), y.argsort(3)),
     }
     for name, function in functions.items():
         program = torch.export.export(Call(function), (x, y), dynamic_shapes={"x": {0: auto, 2: auto}, "y": None})
