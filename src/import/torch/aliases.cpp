@@ -36,6 +36,7 @@ std::vector<AtenAlias> aten_aliases() {
       {"negative(Tensor self) -> Tensor", "neg", true},
       {"not_equal.Scalar(Tensor self, Scalar other) -> Tensor", "ne.Scalar"},
       {"not_equal.Tensor(Tensor self, Tensor other) -> Tensor", "ne.Tensor"},
+      {"sign(Tensor self) -> Tensor", "sgn", true},
       {"special_erf(Tensor self) -> Tensor", "erf"},
       {"special_exp2(Tensor self) -> Tensor", "exp2"},
       {"special_expit(Tensor self) -> Tensor", "sigmoid"},

@@ -96,7 +96,8 @@ Value* angle_of(Composer& c, Value* y, Value* x) {
   Value* const both_infinite = c.op("and", {c.op("is_inf", {x}), c.op("is_inf", {y})});
   Value* const corner = c.where(left, c.mul(quarter, 1.5), c.mul(quarter, 0.5));
   Value* const found = c.where(c.op("equal", {x, zero}), vertical, turned);
-  return c.where(both_infinite, corner, found);
+  // A NaN in y has no place on the axis; one in x is in the slope.
+  return c.where(both_infinite, corner, c.where(c.op("is_nan", {y}), y, found));
 }
 
 }  // namespace polyphase

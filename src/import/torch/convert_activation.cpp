@@ -20,9 +20,11 @@ Result<Values> convert_plain(AtenNode& node) {
   return c.results({c.op(name, {node.tensor("self")})});
 }
 
+// Bools multiply as i64.
 Result<Values> convert_square(AtenNode& node) {
   Composer c(node);
-  Value* const x = node.tensor("self");
+  Value* x = node.tensor("self");
+  if (c.dtype(x) == DType::boolean) x = c.cast(x, DType::i64);
   return c.results({is_float(x->type.dtype) ? c.op("square", {x}) : c.mul(x, x)});
 }
 
@@ -67,16 +69,17 @@ Result<Values> convert_log1p(AtenNode& node) {
   Value* const x = as_float(node, "self");
   Value* const u = c.add(x, 1);
   Value* const difference = c.add(u, -1);
-  Value* const nothing = c.op("equal", {difference, c.number(0, c.dtype(x))});
+  Value* const nothing = c.op(
+      "or", {c.op("equal", {difference, c.number(0, c.dtype(x))}), c.op("equal", {u, c.number(INFINITY, c.dtype(x))})});
   Value* const divisor = c.where(nothing, c.number(1, c.dtype(x)), difference);
   return c.results({c.where(nothing, x, c.mul(x, c.div(c.op("log", {u}), divisor)))});
 }
 
 Result<Values> convert_expm1(AtenNode& node) {
-  // exp(x) - 1 = 2·sinh(x/2)·exp(x/2)
+  // exp(x) - 1 = tanh(x/2)·(exp(x) + 1), of which nothing overflows before the result does.
   Composer c(node);
-  Value* const half = c.mul(as_float(node, "self"), 0.5);
-  return c.results({c.mul(c.mul(c.op("sinh", {half}), c.op("exp", {half})), 2)});
+  Value* const x = as_float(node, "self");
+  return c.results({c.mul(c.op("tanh", {c.mul(x, 0.5)}), c.add(c.op("exp", {x}), 1))});
 }
 
 Result<Values> convert_exp2(AtenNode& node) {
@@ -260,7 +263,6 @@ POLYPHASE_NAME(reciprocal);
 POLYPHASE_NAME(relu);
 POLYPHASE_NAME(round);
 POLYPHASE_NAME(sigmoid);
-POLYPHASE_NAME(sign);
 POLYPHASE_NAME(silu);
 POLYPHASE_NAME(sin);
 POLYPHASE_NAME(sinh);
@@ -323,7 +325,6 @@ std::vector<AtenEntry> aten_activation_entries() {
       {"rsqrt(Tensor self) -> Tensor", convert_rsqrt, true},
       {"selu(Tensor self) -> Tensor", convert_selu, true},
       {"sigmoid(Tensor self) -> Tensor", convert_real<name_sigmoid>, true},
-      {"sign(Tensor self) -> Tensor", convert_plain<name_sign>, true},
       {"silu(Tensor self) -> Tensor", convert_real<name_silu>, true},
       {"sin(Tensor self) -> Tensor", convert_real<name_sin>, true},
       {"sinh(Tensor self) -> Tensor", convert_real<name_sinh>, true},

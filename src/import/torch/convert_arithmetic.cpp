@@ -50,11 +50,17 @@ Result<Values> convert_div(AtenNode& node) {
   return c.results({quotient(node, c)});
 }
 
-// The quotient towards minus infinity: (x - x mod y) / y, exact for integers and what PyTorch computes for floats.
+// The quotient towards minus infinity. Of integers (x - x mod y) / y. Of floats as PyTorch computes it: what is left by
+// truncation goes first, and where it has not the sign of y the quotient is one less. x / 0 stays x / 0.
 Value* floor_quotient(Composer& c, Value* x, Value* y) {
-  Value* const rest = c.op("mod", {x, y});
-  Value* const whole = c.div(c.sub(x, rest), y);
-  return is_float(c.dtype(x)) ? c.op("round", {whole}) : whole;
+  if (!is_float(c.dtype(x))) return c.div(c.sub(x, c.op("mod", {x, y})), y);
+  Value* const zero = c.number(0, c.dtype(x));
+  Value* const rest = c.op("mod", {x, y}, Attributes({{"fmod", true}}));
+  Value* const crosses = c.op("xor", {c.op("less", {rest, zero}), c.op("less", {y, zero})});
+  Value* const exact = c.op("equal", {rest, zero});
+  Value* const below = c.op("and", {crosses, c.op("not", {exact})});
+  Value* const whole = c.op("round", {c.sub(c.div(c.sub(x, rest), y), c.cast(below, c.dtype(x)))});
+  return c.where(c.op("equal", {y, zero}), c.div(x, y), whole);
 }
 
 Result<Values> convert_div_mode(AtenNode& node) {

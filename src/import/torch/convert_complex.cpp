@@ -122,7 +122,11 @@ Result<Values> convert_sign(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
   if (c.dtype(x) == DType::boolean) return Values{x};
-  if (!node.is_complex("self")) return c.results({c.op("sign", {x})});
+  if (!node.is_complex("self")) {
+    Value* const y = c.op("sign", {x});
+    if (!is_float(c.dtype(x))) return c.results({y});
+    return c.results({c.where(c.op("is_nan", {x}), c.number(0, c.dtype(x)), y)});  // of NaN PyTorch's sign is 0
+  }
   Value* const size = magnitude(c, x);
   Value* const nowhere = c.op("equal", {size, c.number(0, c.dtype(size))});
   Value* const divisor = c.where(nowhere, c.number(1, c.dtype(size)), size);

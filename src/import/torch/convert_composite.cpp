@@ -85,6 +85,7 @@ Result<Values> convert_diff(AtenNode& node) {
   Value* x = node.tensor("self");
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
   if (c.rank(x) == 0) return broken_program("diff expects input to be at least one-dimensional");
+  if (node.integer("n") == 0) return c.results({x});  // as it is: PyTorch looks at neither neighbour then
   Values parts;
   if (node.has("prepend")) parts.push_back(node.tensor("prepend"));
   parts.push_back(x);

@@ -12,11 +12,9 @@ Value* norm_of(Composer& c, Value* difference, double p) {
   const std::int64_t last = c.rank(difference) - 1;
   if (p == 2) return c.reduce("reduce_l2", difference, {last}, false);
   if (p == 1) return c.reduce("reduce_l1", difference, {last}, false);
-  if (p == 0) {
-    Value* const same = c.op("equal", {difference, c.number(0, c.dtype(difference))});
-    return c.reduce("reduce_sum", c.cast(c.op("not", {same}), c.dtype(difference)), {last}, false);
-  }
   Value* const size = c.op("abs", {difference});
+  if (p == 0)
+    return c.reduce("reduce_sum", c.op("min", {c.op("ceil", {size}), c.number(1, c.dtype(size))}), {last}, false);
   if (std::isinf(p)) return c.reduce("reduce_max", size, {last}, false);
   Value* const sum = c.reduce("reduce_sum", c.op("pow", {size, c.number(p, c.dtype(size))}), {last}, false);
   return c.op("pow", {sum, c.number(1 / p, c.dtype(sum))});

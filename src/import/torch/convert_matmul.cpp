@@ -61,13 +61,13 @@ Sizes common_leading(Composer& c, const Values& operands) {
   return common;
 }
 
-// With axes of one element repeated to `leading`; the last of these, the heads, only if `heads`.
+// With axes that it lacks, or that have one element, repeated to `leading`; the last of these, the heads, only if
+// `heads`.
 Value* spread(Composer& c, Value* x, const Sizes& leading, bool heads) {
-  const int axes = c.rank(x) - 2;
+  while (c.ok() && static_cast<std::size_t>(c.rank(x)) < leading.size() + 2) x = c.unsqueeze(x, 0);
   Sizes sizes = c.sizes(x);
-  for (int i = 0; i < (heads ? axes : axes - 1); ++i) {
-    if (sizes[static_cast<std::size_t>(i)] == 1)
-      sizes[static_cast<std::size_t>(i)] = leading[leading.size() - static_cast<std::size_t>(axes - i)];
+  for (std::size_t i = 0; i + (heads ? 0 : 1) < leading.size() && c.ok(); ++i) {
+    if (sizes[i] == 1) sizes[i] = leading[i];
   }
   return c.expand(x, std::move(sizes));
 }

@@ -185,7 +185,7 @@ Result<Values> convert_weight_norm(AtenNode& node) {
   for (int i = 0; i < c.rank(v); ++i) {
     if (i != kept) axes.push_back(i);
   }
-  Value* const norm = c.reduce("reduce_l2", v, axes, true);
+  Value* const norm = axes.empty() ? c.op("abs", {v}) : c.reduce("reduce_l2", v, axes, true);
   return c.results({c.mul(v, c.div(node.tensor("g"), norm))});
 }
 

@@ -21,6 +21,17 @@ for unary in "acos asin atanh".split():
     use(unary, lambda op, x: op(x), inside(3, 4), tolerance=1e-5)
 for unary in "log log10 log1p log2 reciprocal rsqrt sqrt".split():
     use(unary, lambda op, x: op(x), positive(3, 4))
+# What overflows on the way, or is no number.
+FAR = torch.tensor([float("inf"), float("-inf"), float("nan"), 0, -0.0, 1, -1, 5, -20, -90, -200, -1e6])
+for unary in ("abs acos acosh asin asinh atan atanh ceil celu cos cosh elu erf exp exp2 expm1 floor gelu hardsigmoid hardswish hardtanh isinf isnan leaky_relu log "
+              "log10 log1p log2 log_sigmoid mish neg reciprocal relu relu6 round rsqrt selu sgn sigmoid sign silu sin sinh softplus sqrt square tan tanh trunc").split():
+    use(unary, lambda op, x: op(x), FAR, label="/far", tolerance=1e-5)
+for binary in "atan2 floor_divide fmod.Tensor maximum minimum pow.Tensor_Tensor remainder.Tensor".split():
+    use(binary, lambda op, x, y: op(x, y), FAR.repeat_interleave(12), FAR.repeat(12), label="/far", tolerance=1e-5)
+for mode in (None, "floor", "trunc"):
+    use("div.Tensor_mode", lambda op, x, y, mode=mode: op(x, y, rounding_mode=mode), FAR.repeat_interleave(12), FAR.repeat(12), label=f"/{mode}/far")
+use("square", lambda op, x: op(x > 0), X, label="/bools")
+use("sign", lambda op, x, y: (op(x > 0), op(y)), X, whole(3, 4), label="/bools")
 use("exp", lambda op, x: op(x), whole(3, 4), label="/integers")
 use("floor", lambda op, x: op(x), whole(3, 4), label="/integers")
 for dropout in ("dropout", "feature_dropout"):

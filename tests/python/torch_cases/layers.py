@@ -34,6 +34,7 @@ use("scaled_dot_product_attention", lambda op, q, k, v, m: op(q, k, v, m), *ATTE
 use("scaled_dot_product_attention", lambda op, q, k, v, m: op(q, k, v, m > 0), *ATTENDED, reals(5, 6), label="/mask", static_only=True)
 use("scaled_dot_product_attention", lambda op, q, k, v: op(q, k, v, None, 0.0, True, scale=0.3), *ATTENDED, label="/causal", static_only=True)
 use("scaled_dot_product_attention", lambda op, q, k, v: op(q, k, v), noise(3, 5, 4), noise(3, 6, 4), noise(3, 6, 4), label="/rank 3", static_only=True)
+use("scaled_dot_product_attention", lambda op, q, k, v: (op(q[0], k, v), op(q, k[1], v[:1]), op(q[0, 0], k, v)), *ATTENDED, label="/ranks", static_only=True)
 
 STATISTICS = (noise(2, 3, 4, 5), positive(3), reals(3), reals(3), positive(3))
 use("batch_norm", lambda op, x, w, b, m, v: op(x, w, b, m, v, False, 0.1, 1e-5, False), *STATISTICS)
@@ -48,7 +49,7 @@ use("native_group_norm", lambda op, x, w, b: op(x, w, b, 2, 4, 15, 2, 1e-5)[0], 
 use("layer_norm", lambda op, x, w, b: op(x, [3, 5], w, b), noise(2, 3, 5), positive(3, 5), reals(3, 5), tolerance=1e-5, static_only=True)
 use("native_layer_norm", lambda op, x, w, b: op(x, [5], w, b, 1e-5)[0], noise(2, 3, 5), positive(5), reals(5), tolerance=1e-5, static_only=True)
 use("rms_norm", lambda op, x, w: (op(x, [5], w), op(x, [5], None, 1e-3)), noise(2, 3, 5), positive(5), tolerance=1e-5, static_only=True)
-use("_weight_norm", lambda op, v, g: op(v, g, 0), noise(3, 4, 2), positive(3, 1, 1))
+use("_weight_norm", lambda op, v, g: (op(v, g, 0), op(v[:, 0, 0], g[:, 0, 0], 0)), noise(3, 4, 2), positive(3, 1, 1))
 
 for rank, sizes in ((1, (9,)), (2, (9, 8)), (3, (6, 7, 5))):
     images = noise(2, 3, *sizes)

@@ -30,7 +30,7 @@ for soft in "softmax.int log_softmax.int".split():
     use(soft, lambda op, x: (op(x, 1), op(x, -1, torch.float64)), X)
 for soft in "_softmax _log_softmax".split():
     use(soft, lambda op, x: op(x, 1, False), X)
-use("diff", lambda op, x: (op(x), op(x, 2, 0), op(x, 1, 1, x[:, :1], x)), X)
+use("diff", lambda op, x: (op(x), op(x, 2, 0), op(x, 1, 1, x[:, :1], x), op(x, 0, 1, x)), X)
 use("bucketize.Tensor", lambda op, x, b: (op(x, b), op(x, b, right=True)), X.round(), torch.tensor([-1.0, 0, 1]))
 use("searchsorted.Tensor", lambda op, b, x: (op(b, x, out_int32=True), op(b, x, side="right")), torch.tensor([-1.0, 0, 1]), X.round())
 use("searchsorted.Tensor", lambda op, b, x: op(b, x), reals(3, 4).sort(1).values, X, label="/rows")

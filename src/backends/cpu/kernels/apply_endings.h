@@ -34,7 +34,7 @@ POLYPHASE_INLINE VecF silu(VecF x) {
 POLYPHASE_INLINE VecF gelu_erf(VecF x) {
   const VecF one = broadcast(1.0F);
   const VecF two = broadcast(2.0F);
-  const VecF bounded = min(broadcast(20.0F), abs(x));
+  const VecF bounded = min(broadcast(40.0F), abs(x));  // from 29 on half_exp is 0
   const VecF a = bounded * broadcast(0.707106781F);
   const VecF half_exp = exp(bounded * bounded * broadcast(-0.25F));  // its square may be subnormal, the result not
   constexpr float factors[] = {1.2769783735F,   -0.0927640200F, -0.1660317630F, 0.1640560031F,   -0.0542004742F,
@@ -42,7 +42,8 @@ POLYPHASE_INLINE VecF gelu_erf(VecF x) {
   const VecF scaled = polynomial((a - two) / (a + two), factors) / fma(two, a, one);
   const VecF correction = fma(product_error(bounded, bounded), broadcast(-0.5F), one);
   const VecF tail = x * broadcast(0.5F) * half_exp * (scaled * correction) * half_exp;  // x/2 * erfc(|x| / sqrt 2)
-  return is_nan_select(x, select(less(x, broadcast(0.0F)), tail, x - tail));
+  const VecF upper = select(less(broadcast(20.0F), x), x, x - tail);  // of infinity the tail is no number
+  return is_nan_select(x, select(less(x, broadcast(0.0F)), tail, upper));
 }
 
 // x/2 * (1 + tanh(u)) = x / (1 + exp(-2u)), 2u = x * (c1 + c2 x^2) in two floats, since exp magnifies its error.
