@@ -10,6 +10,7 @@ from torch_cases.case import CASES, Case, X, Y, aten, noise, positive, reals, us
 
 use("matmul", lambda op, x, y: op(x, y), noise(2, 3, 4), noise(4, 5))
 use("matmul", lambda op, x, y: op(x, y), noise(4), noise(2, 4, 5), label="/vector")
+use("matmul", lambda op, x, y: (op(x.half(), y.half()), op(x, y)), noise(5, 0, 0), noise(0, 0), label="/empty", static_only=True)
 use("mm", lambda op, x, y: op(x, y), noise(3, 4), noise(4, 5))
 use("bmm", lambda op, x, y: op(x, y), noise(2, 3, 4), noise(2, 4, 5))
 use("addmm", lambda op, b, x, y: op(b, x, y, beta=0.5, alpha=2), noise(5), noise(3, 4), noise(4, 5))

@@ -30,7 +30,8 @@ double cost_matmul(const StepDesc& desc, const Target& target) {
   const int64_t width = vector_width(target.cluster);
   const int64_t columns = b.rank() == 1 ? 1 : b[b.rank() - 1].constant().value_or(1);
   const int64_t inner = b[std::max(b.rank() - 2, 0)].constant().value_or(1);
-  const double filled = static_cast<double>(columns) / static_cast<double>(ceil_div(columns, 2 * width) * 2 * width);
+  const int64_t computed = ceil_div(std::max<int64_t>(columns, 1), 2 * width) * 2 * width;
+  const double filled = static_cast<double>(std::max<int64_t>(columns, 1)) / static_cast<double>(computed);
   const double products = result_elements(desc) * static_cast<double>(inner) / std::max(filled, 1e-3);
   return moving_seconds(desc) + products / (static_cast<double>(width) * 2.5e9);
 }
