@@ -177,9 +177,7 @@ bool CheckReport::ok() const {
                                        [](const CheckedOperator& use) { return use.nodes_refused == 0; });
 }
 
-Result<CheckReport> check(const std::string& path, const CompileOptions& options) {
-  return timed_check(std::filesystem::path(path), options);
-}
+Result<CheckReport> check(const std::string& path, const CompileOptions& options) { return timed_check(path, options); }
 
 Result<CheckReport> check_bytes(std::span<const std::byte> bytes, const CompileOptions& options) {
   return timed_check(bytes, options);

@@ -376,7 +376,7 @@ bool CompatReport::ok() const {
 }
 
 Result<CompatReport> compat(const std::string& path, const CompileOptions& compile, const CompatOptions& options) {
-  return timed_compat(std::filesystem::path(path), compile, options);
+  return timed_compat(path, compile, options);
 }
 
 Result<CompatReport> compat_bytes(std::span<const std::byte> bytes, const CompileOptions& compile,

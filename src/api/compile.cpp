@@ -59,8 +59,8 @@ Result<ImportedModel> import_source(const ModelSource& source, const CompileOpti
                                     OperatorSurvey* survey) {
   TRY(ImportOptions import, import_options_of(options));
   import.survey = survey;
-  if (const auto* path = std::get_if<std::filesystem::path>(&source); path != nullptr)
-    return import_model(*path, workshop.registry(), import);
+  if (const auto* path = std::get_if<std::string_view>(&source); path != nullptr)
+    return import_model(std::filesystem::path(*path), workshop.registry(), import);
   std::optional<std::filesystem::path> folder;
   if (!options.external_data_folder.empty()) folder = options.external_data_folder;
   return import_model(std::get<std::span<const std::byte>>(source), workshop.registry(), import, folder);
@@ -149,7 +149,7 @@ Result<Engine> compile_source(const ModelSource& source, std::string_view name, 
 }  // namespace
 
 Result<Engine> compile(const std::string& path, const CompileOptions& options) {
-  return compile_source(std::filesystem::path(path), "", options);
+  return compile_source(path, "", options);
 }
 
 Result<Engine> compile_bytes(std::span<const std::byte> bytes, std::string_view name, const CompileOptions& options) {

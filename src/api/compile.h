@@ -1,8 +1,8 @@
 // What compile and the tools that look into a compilation share: public options become the rooms' own.
 #pragma once
 
-#include <filesystem>
 #include <span>
+#include <string_view>
 #include <variant>
 
 #include "api/state.h"
@@ -14,8 +14,9 @@ namespace polyphase::api {
 
 Result<Target> target_of(const CompileOptions& options, const Workshop& workshop);
 Result<ImportOptions> import_options_of(const CompileOptions& options);
-// A model as callers give it: a file, or a file's bytes, whose external data lies in the folder that the options name.
-using ModelSource = std::variant<std::filesystem::path, std::span<const std::byte>>;
+// A model as callers give it: a file's path, or a file's bytes, whose external data lies in the folder that the options
+// name. Making one allocates nothing.
+using ModelSource = std::variant<std::string_view, std::span<const std::byte>>;
 // `survey` may be null: then the first refused operator is an error.
 Result<ImportedModel> import_source(const ModelSource& source, const CompileOptions& options, const Workshop& workshop,
                                     OperatorSurvey* survey = nullptr);

@@ -127,7 +127,7 @@ Result<Tensor> row_major(const polyphase::Tensor& from) {
 Result<LayerReport> compare_model(const std::string& path, std::span<const TensorView> inputs,
                                   const CompileOptions& compile, const LayerOptions& options) {
   auto workshop = built_in_workshop();
-  TRY(ImportedModel model, import_source(std::filesystem::path(path), compile, *workshop));
+  TRY(ImportedModel model, import_source(path, compile, *workshop));
   const std::vector<LogicalTensor> tensors = logical_tensors(model);
   ImportedModel compiled;
   compiled.name = model.name;
