@@ -3,18 +3,26 @@
 //   %y = conv_transpose(%x, %w) stride=[1] dilation=[d] pre=[c]
 //                                       →  %y = conv(%x, flip(swap(%w))) dilation=[d] pre=[d*(k-1) - c]
 //
-// A crop beyond d*(k-1) becomes a negative padding, which crops the input. Condition: constant weights, so that turning
-// them round costs nothing at run time.
+// A crop beyond d*(k-1) becomes a negative padding, which crops the input. Conditions: constant weights, so that
+// turning them round costs nothing at run time; an image of more than one pixel, since one pixel meets each tap once,
+// and the convolution would have all others read padding.
 #include "passes/passes.h"
 #include "passes/weights.h"
 
 namespace polyphase {
 namespace {
 
+bool is_one_pixel(const Shape& shape) {
+  for (int axis = 2; axis < shape.rank(); ++axis) {
+    if (!(shape[axis] == 1)) return false;
+  }
+  return true;
+}
+
 bool turn(Graph& graph, Node* node) {
   Value* weights = node->input(1);
   ConvolutionWindow window(*node);
-  if (!window.has_stride_one() || !is_constant(weights)) return false;
+  if (!window.has_stride_one() || !is_constant(weights) || is_one_pixel(node->input(0)->type.shape)) return false;
   const Shape& shape = weights->type.shape;
   for (std::size_t i = 0; i < window.pre.size(); ++i) {
     const Dim reach = Dim(window.dilation[i]) * (shape[static_cast<int>(i) + 2] - 1);

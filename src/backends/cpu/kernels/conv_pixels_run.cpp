@@ -70,27 +70,28 @@ class Tile {
 
   int64_t channel_pitch() const { return plan_.max_taps_d * plan_.in_lines * plan_.pitch; }
 
-  // Copies `count` floats with `before` zeros in front and `after` behind: lines are short, so no calls.
+  // Copies `count` floats with `before` zeros in front and at least `after` behind: lines are short, so no calls.
+  // Writes up to a vector more, since stores of a part of one take many processors long.
   static void copy_padded(const float* from, float* to, int64_t before, int64_t count, int64_t after) {
     for (int64_t i = 1; i <= before; ++i) to[-i] = 0;
     int64_t i = 0;
     for (; i + vec_width <= count; i += vec_width) store(to + i, load(from + i));
-    const int rest = static_cast<int>(count - i);
-    if (rest > 0) store_first(to + i, load_first(from + i, rest), rest);
-    for (int64_t j = count; j < count + after; j += vec_width) {
-      const int64_t left = count + after - j;
-      store_first(to + j, broadcast(0.0F), static_cast<int>(left < vec_width ? left : vec_width));
+    if (i < count) {
+      store(to + i, load_first(from + i, static_cast<int>(count - i)));
+      i += vec_width;
     }
+    for (; i < count + after; i += vec_width) store(to + i, broadcast(0.0F));
   }
 
   void copy_line(float* to, bool inside, int64_t id, int64_t ih) {
     const int64_t first = qw0_ + taps_w_.first_shift;  // input position of the line's first float
-    const int64_t from = std::clamp<int64_t>(-first, 0, plan_.pitch);
-    const int64_t end = inside ? std::clamp<int64_t>(s_.in[2] - first, from, plan_.pitch) : from;
+    const int64_t read = plan_.pitch - vec_width;      // of the line; what lies behind is never looked at
+    const int64_t from = std::clamp<int64_t>(-first, 0, read);
+    const int64_t end = inside ? std::clamp<int64_t>(s_.in[2] - first, from, read) : from;
     const bool copies = plan_.in_planar && plan_.in.axis[2] == 1 && from < end;
     for (int64_t c = 0; c < s_.in_channels && !copies; ++c) {
       std::fill_n(to + c * channel_pitch(), from, 0.0F);
-      std::fill_n(to + c * channel_pitch() + end, plan_.pitch - end, 0.0F);
+      std::fill_n(to + c * channel_pitch() + end, read - end, 0.0F);
     }
     if (from == end) return;
     const float* source = p_.in + place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel +
@@ -103,7 +104,7 @@ class Tile {
       const float* line = source + c * plan_.in.channel;
       float* target = to + c * channel_pitch() + from;
       if (copies) {
-        copy_padded(line, target, from, end - from, plan_.pitch - end);
+        copy_padded(line, target, from, end - from, read - end);
       } else {
         for (int64_t i = 0; i < end - from; ++i) target[i] = line[i * plan_.in.axis[2]];
       }
@@ -118,7 +119,6 @@ class Tile {
     PixelsTile t = {};
     t.sum_pitch = plan_.x_block;
     t.channel_pitch = channel_pitch();
-    t.channels = s_.in_channels;
     const int64_t taps = taps_d.count * taps_h.count * taps_w_.count;
     t.taps = taps;
     t.offsets = offsets_;
@@ -133,20 +133,34 @@ class Tile {
     const float* lines = lines_;
     if (taps > 0) lines += (q * h_.in_step() + taps_h.first_shift - first_input_line()) * plan_.pitch;
     const int64_t vectors = ceil_div(qw1_ - qw0_, vec_width);
+    const int64_t step = channels_at_once(taps_d.count * taps_h.count, taps);
     for (int64_t chunk = 0; chunk < f.chunks; ++chunk) {
-      t.weights = weights + chunk * s_.in_channels * taps * f.chunk;
       t.init = bias_;
       for (int64_t m = 0; m < f.chunk; ++m) {
         const int64_t column = chunk * f.chunk + m;
         const bool real = plan_.has_bias && column < f.columns;
         bias_[m] = real ? p_.bias[group_ * s_.out_channels + column % s_.out_channels] : 0.0F;
       }
-      for (int64_t v = 0; v < vectors; v += plan_.vectors) {
-        t.lines = lines + v * vec_width;
-        t.sums = sums_ + chunk * f.chunk * plan_.x_block + v * vec_width;
-        pixels_tile(static_cast<int>(f.chunk), static_cast<int>(std::min<int64_t>(plan_.vectors, vectors - v)))(t);
+      for (int64_t c = 0; c < std::max<int64_t>(1, s_.in_channels); c += step) {
+        t.channels = std::min(step, s_.in_channels - c);
+        t.begun = c > 0;
+        t.ends = c + step >= s_.in_channels;
+        t.weights = weights + (chunk * s_.in_channels + c) * taps * f.chunk;
+        for (int64_t v = 0; v < vectors; v += plan_.vectors) {
+          t.lines = lines + c * channel_pitch() + v * vec_width;
+          t.sums = sums_ + chunk * f.chunk * plan_.x_block + v * vec_width;
+          pixels_tile(static_cast<int>(f.chunk), static_cast<int>(std::min<int64_t>(plan_.vectors, vectors - v)))(t);
+        }
       }
     }
+  }
+
+  // So many channels that their lines stay in the first-level cache while the tiles go along them.
+  int64_t channels_at_once(int64_t lines_of_taps, int64_t taps) const {
+    constexpr int64_t kept_floats = 5 * 1024;  // of 8192: weights and sums lie there as well
+    const int64_t piece = channels_per_piece(taps);
+    const int64_t of_piece = piece * std::max<int64_t>(1, lines_of_taps) * (qw1_ - qw0_);
+    return piece * std::max<int64_t>(1, kept_floats / std::max<int64_t>(1, of_piece));
   }
 
   // Interleaves the phases of the last axis, applies the endings along the line, and stores it in the caller's layout.

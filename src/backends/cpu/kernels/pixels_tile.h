@@ -12,6 +12,9 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
 inline constexpr int64_t pixels_piece = 2 * sum_piece;
 
+// Channels whose products one piece of a sum holds; where one channel has more taps than that, it is cut itself.
+inline int64_t channels_per_piece(int64_t taps) { return taps == 0 || taps > pixels_piece ? 1 : pixels_piece / taps; }
+
 struct PixelsTile {
   const float* lines;    // [channel][depth tap][input line][pixel], at the least shift of the first pixel
   const float* weights;  // [channel][tap d][tap h][tap w][M]
@@ -22,6 +25,8 @@ struct PixelsTile {
   const int64_t* offsets;  // [tap]: floats from the channel's first to the tap's
   int64_t channels;
   int64_t taps;
+  bool begun;  // `sums` holds what channels before these came to
+  bool ends;   // no channels come behind these: `init` is added
 };
 
 template <int M, int V>
@@ -32,9 +37,10 @@ void run_pixels_tile(const PixelsTile& t) {
   }
   const auto place = [&t](int m, int v) { return t.sums + m * t.sum_pitch + v * vec_width; };
   const float* weight = t.weights;
-  bool summed = false;  // whether pieces of the sum lie at their places
+  const int64_t ahead = 3 * t.channel_pitch + V * vec_width - 1;
+  bool summed = t.begun;  // whether pieces of the sum lie at their places
   const int64_t taps = t.taps > pixels_piece ? pixels_piece : t.taps;
-  const int64_t channels = taps == 0 || t.taps > taps ? 1 : pixels_piece / taps;
+  const int64_t channels = channels_per_piece(t.taps);
   for (int64_t c0 = 0; c0 < t.channels; c0 += channels) {
     const int64_t c1 = c0 + channels < t.channels ? c0 + channels : t.channels;
     for (int64_t k0 = 0; k0 < t.taps; k0 += taps) {
@@ -52,6 +58,8 @@ void run_pixels_tile(const PixelsTile& t) {
         const float* lines = t.lines + c * t.channel_pitch;
         for (int64_t k = k0; k < k1; ++k) {
           const float* line = lines + t.offsets[k];
+          // Lines of all channels together lie in the second-level cache; a line's begin came with the block before it.
+          __builtin_prefetch(line + ahead, 0, 3);
           VecF x[V];
           for (int v = 0; v < V; ++v) {
             x[v] = load(line + v * vec_width);
@@ -67,8 +75,11 @@ void run_pixels_tile(const PixelsTile& t) {
     }
   }
   for (int m = 0; m < M; ++m) {
-    const VecF init = broadcast(t.init[m]);  // last: each step before would round at the bias's magnitude
-    for (int v = 0; v < V; ++v) store(place(m, v), (summed ? load(place(m, v)) + acc[m][v] : acc[m][v]) + init);
+    for (int v = 0; v < V; ++v) {
+      VecF sum = summed ? load(place(m, v)) + acc[m][v] : acc[m][v];
+      if (t.ends) sum = sum + broadcast(t.init[m]);  // last: each step before would round at the bias's magnitude
+      store(place(m, v), sum);
+    }
   }
 }
 

@@ -20,8 +20,13 @@ double product(Factors... factors) {
 
 double points_of(const int64_t (&extents)[3]) { return product(extents[0], extents[1], extents[2]); }
 
-// Where kernels place their weights: input positions of a transposed convolution, output positions of a forward one.
-double grid_of(const ConvShape& s) { return static_cast<double>(s.batch) * points_of(s.transposed ? s.in : s.out); }
+// Where kernels place their weights: output positions, of a transposed convolution those of one phase.
+double grid_of(const ConvShape& s) {
+  double positions = static_cast<double>(s.batch);
+  for (int a = 0; a < 3; ++a)
+    positions *= static_cast<double>(s.transposed ? ceil_div(s.out[a], s.stride[a]) : s.out[a]);
+  return positions;
+}
 
 double bytes_of(const ConvShape& s) {
   const double in = product(s.batch, s.groups, s.in_channels) * points_of(s.in);
@@ -87,7 +92,5 @@ double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, boo
   const double out_turned = out_planar ? turned(s, s.out, channels, width) : 0;
   return (0.41 * multiplies + 0.058 * in_turned + 0.17 * out_turned) * ns + moved_byte * bytes_of(s) + call;
 }
-
-double conv_point_seconds(const ConvShape& s) { return 10 * moved_byte * bytes_of(s) + call; }
 
 }  // namespace polyphase::cpu

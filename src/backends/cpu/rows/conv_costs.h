@@ -13,7 +13,5 @@ namespace polyphase::cpu {
 double conv_gemm_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_pixels_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_depthwise_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
-// Of an image of one pixel, where the work is reading the weights once.
-double conv_point_seconds(const ConvShape& shape);
 
 }  // namespace polyphase::cpu

@@ -59,7 +59,9 @@ struct Point : Gemm {
   static constexpr auto make_plan = point_plan;
   static constexpr auto packed_floats = point_floats;
   static constexpr auto pack = point_pack;
-  static double seconds(const ConvShape& s, int, bool, bool) { return conv_point_seconds(s); }
+  static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
+    return conv_gemm_seconds(at_kernel_stride(s), width, in_planar, out_planar);
+  }
 };
 
 struct Depthwise {
