@@ -14,6 +14,7 @@ REFUSALS: list[tuple[str, str]] = [
     (r"index_(add|copy|fill|select|put|reduce).*", r"an index into a single number|scatter_nd: operand 'x' must be a float or an integer, found bool|of a tensor of rank 0"),
     (r"gather", r"'indices' must have the rank of 'x'"),  # PyTorch takes any empty index
     (r"searchsorted|bucketize", r"with a sorter"),
+    (r"as_strided.*", r"do not lie side by side in memory|memory that the program does not show"),  # a part of a larger tensor comes in
     (r"complex|polar|view_as_complex", r"complex\(\) of f16|view_as_complex of f16|a tensor is complex"),  # complex halves
     (r"nn\.functional\.adaptive_max_pool\dd", r"is not computed, but something uses it"),  # the places of the maxima
     (r"i?stft", r"a window of complex numbers|return_complex=True"),

@@ -122,7 +122,8 @@ class Program:
 
     def declare(self, name: str, value: torch.Tensor) -> None:
         self._symbols |= symbols_of(value)
-        self._tensors[name] = _entry(value.shape, value.dtype)
+        where = {"strides": [_number(stride) for stride in value.stride()], "storage_offset": _number(value.storage_offset())}  # as_strided counts there
+        self._tensors[name] = {**_entry(value.shape, value.dtype), **where}
 
     def add_weight(self, node: Node) -> None:
         self.weights[node.name] = node

@@ -66,8 +66,9 @@ Result<Values> convert_unfold(AtenNode& node) {
   TRY(const std::int64_t axis, node.axis("dimension", c.rank(x)));
   const std::int64_t size = node.integer("size");
   const std::int64_t step = node.integer("step");
-  if (c.rank(x) == 0 || size < 0 || step <= 0)
-    return broken_program("unfold needs an axis, a size that is not negative, and a step > 0.");
+  if (size < 0 || step <= 0 || (c.rank(x) == 0 && size > 1))
+    return broken_program("unfold needs a size that is not negative and not greater than the axis, and a step > 0.");
+  if (c.rank(x) == 0) return c.results({c.slice(c.as_line(x), 0, 0, size)});
   const Dim windows = floor_div(c.size(x, static_cast<int>(axis)) - size, step) + 1;
   Value* const starts = c.op("range", {}, Attributes({{"start", Dim(0)}, {"count", windows}, {"step", step}}));
   Value* const places = c.add(c.unsqueeze(starts, 1), c.counting(size, DType::i64));
@@ -145,7 +146,9 @@ Result<Values> convert_diagonal(AtenNode& node) {
 
 Result<Values> convert_outer(AtenNode& node) {
   Composer c(node);
-  return c.results({c.mul(c.unsqueeze(node.tensor("self"), 1), node.tensor("vec2"))});
+  const DType dtype = node.promoted({"self", "vec2"});
+  Value* const column = c.unsqueeze(node.tensor_as("self", dtype), 1);
+  return c.results({c.op(dtype == DType::boolean ? "and" : "mul", {column, node.tensor_as("vec2", dtype)})});
 }
 
 template <const char* other>

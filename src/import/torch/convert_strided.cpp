@@ -115,6 +115,8 @@ Result<Strided> strided(AtenNode& node, std::size_t most) {
     const bool empty = product(out.sizes) == 0;
     const bool inside = empty || (surely_less_equal(0, first) && surely_less_equal(end, product(sizes)));
     if (!inside && !last) continue;
+    if (!empty && (surely_less_equal(first, -1) || surely_less_equal(product(sizes) + 1, end)))
+      return outside("more than its operand holds: memory that the program does not show");
     if (!empty) {
       const DimDemands demands(node.graph().checks());
       const std::string words = "as_strided reaches beyond the memory of " + memory.tensor->type.text() + ".";

@@ -346,6 +346,31 @@ class ExchangesItsWeights(nn.Module):
         return self.folded(x)
 
 
+class Strided(nn.Module):
+    """Elements by their places in memory, of a result and of an input."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 3, 3, padding=1)
+
+    def forward(self, x):
+        y = self.conv(x)
+        return torch.relu(y.as_strided((y.shape[0], 3, 4, 3), y.stride(), 1)) + 1, x.as_strided((3, 2), (2, 1), 1) * 2 + 1
+
+
+@pytest.mark.parametrize("given", ["row-major", "channels_last", "sliced"])
+def test_as_strided_counts_in_pytorchs_memory(given):
+    x = torch.randn(2, 2, 6, 5)
+    x = x.contiguous(memory_format=torch.channels_last) if given == "channels_last" else torch.randn(2, 4, 6, 5)[:, 1:3] if given == "sliced" else x
+    torch._dynamo.reset()
+    counter, net = Counter(min_block_size=1), Strided().eval()
+    with torch.no_grad():
+        assert_same(torch.compile(net, backend=counter)(x), net(x))
+    [graph] = counter.graphs
+    # Of an input that is a part of something else an engine does not see all memory.
+    assert [str(node.target) for node in graph.plan.left_to_pytorch] == (["aten.as_strided.default"] if given == "sliced" else [])
+
+
 def test_what_pytorch_cannot_take_apart_runs_in_pytorch():
     net, x = ExchangesItsWeights().eval(), torch.randn(1, 3, 6, 6)
     with torch.no_grad():

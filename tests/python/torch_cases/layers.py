@@ -23,7 +23,7 @@ for distance in "cdist _cdist_forward".split():
     use(distance, lambda op, x, y: (op(x, y, 2.0, None), op(x, y, 1.0, None), op(x, y, 3.0, None), op(x, y, 0.0, None), op(x, y, float("inf"), None)), reals(2, 3, 4), noise(2, 5, 4), tolerance=1e-4)
 for distance in "pdist _pdist_forward".split():
     use(distance, lambda op, x: (op(x, 2.0), op(x, 1.0), op(x, 0.0), op(x, 3.0), op(x, float("inf"))), noise(9, 4), tolerance=1e-4)
-use("outer", lambda op, x, y: op(x, y), reals(3), reals(4))
+use("outer", lambda op, x, y: (op(x, y), op(x > 0, y > 0), op(x > 0, y)), reals(3), reals(4))
 for dot in "dot vdot".split():
     use(dot, lambda op, x, y: op(x, y), reals(4), reals(4) + 1)
 use("mv", lambda op, x, y: op(x, y), X, reals(4))

@@ -78,7 +78,7 @@ use("broadcast_to", lambda op, x: op(x, [3, 4]), reals(4), static_only=True)
 use("meshgrid", lambda op, x, y: tuple(op([x, y])), reals(3), reals(4), static_only=True)
 for order in ("ij", "xy"):
     use("meshgrid.indexing", lambda op, x, y, z, how=order: tuple(op([x, y, z], indexing=how)), reals(3), reals(4), reals(2), label=f"/{order}", static_only=True)
-use("unfold", lambda op, x: (op(x, 1, 3, 1), op(x, -2, 2, 2)), reals(4, 6))
+use("unfold", lambda op, x: (op(x, 1, 3, 1), op(x, -2, 2, 2), op(x[0, 0], 0, 1, 1)), reals(4, 6))
 use("diagonal", lambda op, x: (op(x), op(x, 1), op(x, -1, 1, 2)), reals(3, 4, 5))
 for empty in "empty_like".split():
     use(empty, lambda op, x: op(x).fill_(0) + x, X)
