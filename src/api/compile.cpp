@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "api/machine.h"
 #include "api/pass_history.h"
 #include "base/shape_binding.h"
 #include "engine/file.h"
@@ -115,6 +116,7 @@ Result<Engine> compile_graph(ImportedModel model, std::shared_ptr<const Workshop
                         .producer = "polyphase " + std::string(version()),
                         .likely = likely,
                         .cancelled = options.cancelled,
+                        .threads = usable_cores(),
                         .refittable = options.refittable,
                         .weights = {}};
   for (ImportedWeight& weight : model.weights)

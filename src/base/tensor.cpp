@@ -64,7 +64,14 @@ std::int64_t TensorDesc::extent() const {
 }
 
 Result<std::shared_ptr<Buffer>> Buffer::allocate(std::size_t size_bytes) {
-  std::shared_ptr<std::byte> memory = allocate_memory(size_bytes, FreshMemory::zeros);
+  return from_memory(allocate_memory(size_bytes, FreshMemory::zeros), size_bytes);
+}
+
+Result<std::shared_ptr<Buffer>> Buffer::allocate_raw(std::size_t size_bytes) {
+  return from_memory(allocate_memory(size_bytes, FreshMemory::any), size_bytes);
+}
+
+Result<std::shared_ptr<Buffer>> Buffer::from_memory(std::shared_ptr<std::byte> memory, std::size_t size_bytes) {
   if (memory == nullptr) {
     return Error{ErrorCode::out_of_memory,
                  "a buffer of " + std::to_string(size_bytes) + " bytes could not be allocated.",

@@ -54,6 +54,8 @@ class Buffer {
  public:
   // 64-byte aligned, zero-filled heap memory. An Error(out_of_memory) if the system refuses.
   static Result<std::shared_ptr<Buffer>> allocate(std::size_t size_bytes);
+  // The same, of any contents: for what is written completely.
+  static Result<std::shared_ptr<Buffer>> allocate_raw(std::size_t size_bytes);
   // Bytes that `owner` keeps alive.
   static std::shared_ptr<Buffer> borrow(std::shared_ptr<const void> owner, const std::byte* data,
                                         std::size_t size_bytes);
@@ -62,6 +64,8 @@ class Buffer {
   std::size_t size_bytes() const { return size_bytes_; }
 
  private:
+  static Result<std::shared_ptr<Buffer>> from_memory(std::shared_ptr<std::byte> memory, std::size_t size_bytes);
+
   std::shared_ptr<const void> owner_;
   std::byte* data_ = nullptr;
   std::size_t size_bytes_ = 0;

@@ -28,6 +28,18 @@ enum class Exactness : std::uint8_t {
   bounded,  // a transform changes the rounding; the row's doc names the bound
 };
 
+// A share of a pack: shares of one count write every byte once, in any order, on any threads.
+struct PackShare {
+  std::int64_t index = 0;
+  std::int64_t count = 1;
+};
+
+// How many shares are worth their hand-out.
+inline std::int64_t shares_of_pack(std::size_t size_bytes) {
+  constexpr std::size_t share_bytes = std::size_t{1} << 19;
+  return static_cast<std::int64_t>(size_bytes / share_bytes) + 1;
+}
+
 // Packs constants once, e.g. weights into panels. `format` names the byte layout with a version ("gemm_panels/1"): rows
 // that share a format share the bytes.
 struct Packing {
@@ -35,9 +47,10 @@ struct Packing {
   // Which of desc.inputs go into the pack, in this order; they are then not passed to run.
   std::vector<int> (*inputs)(const StepDesc&) = nullptr;
   std::size_t (*size_bytes)(const StepDesc&, const Target&) = nullptr;
-  // Writes exactly size_bytes bytes; `out` is 64-byte aligned and holds anything. `views` are the operands named by
-  // `inputs`, with any strides. Also runs as a step, when the weights are computed.
-  void (*pack)(const StepDesc&, const Target&, std::span<const TensorView> views, std::byte* out) = nullptr;
+  // Writes its share of size_bytes bytes, which may be nothing; `out` is where the pack begins, 64-byte aligned, and
+  // holds anything. `views` are the operands named by `inputs`, with any strides. Also runs as a step, when the weights
+  // are computed. Runs on any CPU, whatever the target is.
+  void (*pack)(const StepDesc&, const Target&, std::span<const TensorView> views, PackShare, std::byte* out) = nullptr;
 };
 
 // A plan: plain bytes that the row alone understands; made by plan(), read by run(). Never stored in a file.

@@ -5,7 +5,9 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/tasks.h"
 #include "engine/file_header.h"
+#include "kernel/catalogue.h"
 #include "lower/draft.h"
 #include "lower/lower.h"
 
@@ -14,9 +16,10 @@ namespace {
 
 class Emitter {
  public:
-  Emitter(const Draft& draft, const std::atomic<bool>* cancelled, Engine& engine)
+  Emitter(const Draft& draft, const LowerOptions& options, Engine& engine)
       : draft_(draft),
-        cancelled_(cancelled),
+        cancelled_(options.cancelled),
+        threads_(options.threads),
         engine_(engine),
         numbers_(draft.values.size(), -1),
         index_(draft.recipes) {
@@ -24,6 +27,7 @@ class Emitter {
   }
 
   Result<void> emit() {
+    TRY_VOID(make_packs());
     for (const EnginePort& port : draft_.inputs) TRY_VOID(add_port(port, engine_.inputs));
     engine_.blocks.resize(draft_.blocks.size());
     for (std::size_t block = 0; block < draft_.blocks.size(); ++block) {
@@ -103,20 +107,41 @@ class Emitter {
       if (fresh) engine_.constants.push_back(std::move(constant));
       return known->second;
     }
-    const std::string_view bytes(reinterpret_cast<const char*>(constant.bytes->data()), constant.bytes->size_bytes());
-    const std::size_t hash = std::hash<std::string_view>()(bytes) ^ std::hash<std::string>()(constant.format);
-    const auto [first, last] = by_hash_.equal_range(hash);
+    const std::string_view bytes = bytes_of(constant);
+    const std::size_t sample = sample_of(bytes) ^ std::hash<std::string>()(constant.format);
+    const auto [first, last] = by_sample_.equal_range(sample);
     for (auto known = first; known != last; ++known) {
       const EngineConstant& other = engine_.constants[static_cast<std::size_t>(known->second)];
-      if (other.format == constant.format && other.bytes->size_bytes() == bytes.size() &&
-          std::memcmp(other.bytes->data(), bytes.data(), bytes.size()) == 0) {
+      if (other.format == constant.format && hash_of(*other.bytes) == hash_of(*constant.bytes) &&
+          bytes_of(other) == bytes)
         return known->second;
-      }
     }
     engine_.constants.push_back(std::move(constant));
     const int index = static_cast<int>(engine_.constants.size()) - 1;
-    by_hash_.emplace(hash, index);
+    by_sample_.emplace(sample, index);
     return index;
+  }
+
+  static std::string_view bytes_of(const EngineConstant& constant) {
+    return {reinterpret_cast<const char*>(constant.bytes->data()), constant.bytes->size_bytes()};
+  }
+
+  // Tells most constants apart without reading them whole.
+  static std::size_t sample_of(std::string_view bytes) {
+    constexpr std::size_t pieces = 64;
+    constexpr std::size_t piece = 64;
+    if (bytes.size() <= pieces * piece) return std::hash<std::string_view>()(bytes);
+    std::string some = std::to_string(bytes.size());
+    for (std::size_t i = 0; i < pieces; ++i) some += bytes.substr((bytes.size() - piece) / (pieces - 1) * i, piece);
+    return std::hash<std::string>()(some);
+  }
+
+  // Of those whose samples are equal.
+  std::size_t hash_of(const Buffer& bytes) {
+    const auto [known, fresh] = hashes_.emplace(bytes.data(), 0);
+    if (fresh)
+      known->second = std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size_bytes()});
+    return known->second;
   }
 
   Result<void> add_step(const DraftStep& from, std::size_t block) {
@@ -146,33 +171,78 @@ class Emitter {
     return {};
   }
 
+  // What a step packs: which operands, how, and from what.
+  struct Pack {
+    const Packing* packing = nullptr;
+    std::unique_ptr<Asked> asked = nullptr;
+    std::vector<int> operands = {};
+    std::vector<TensorView> views = {};
+    bool at_run = false;   // some are computed
+    std::string key = {};  // what decides the bytes
+    bool depends = false;  // on weights
+  };
+
+  Pack pack_of(const DraftStep& step) const {
+    Pack out{.packing = &step.rows.front().row->packing, .asked = describe(draft_, step)};
+    out.operands = out.packing->inputs(out.asked->desc);
+    for (const int operand : out.operands) {
+      const OperandDesc& input = out.asked->desc.inputs[static_cast<std::size_t>(operand)];
+      out.at_run = out.at_run || (input.present && input.value == nullptr);
+      out.views.push_back(input.present && input.value != nullptr ? *input.value : TensorView());
+    }
+    if (!out.at_run) find_key(step, out);
+    return out;
+  }
+
+  bool packs_now(const DraftStep& step) const {
+    return !draft_.target.portable && step.settled() && !step.rows.front().row->packing.format.empty();
+  }
+
+  // All at once, on several threads; each only once.
+  Result<void> make_packs() {
+    std::vector<Task> tasks;
+    for (const DraftBlock& block : draft_.blocks) {
+      for (const int id : block.steps) {
+        if (!packs_now(draft_.step(id))) continue;
+        auto pack = std::make_shared<const Pack>(pack_of(draft_.step(id)));
+        if (pack->at_run) continue;
+        const std::size_t size = pack->packing->size_bytes(pack->asked->desc, draft_.target);
+        const auto [place, fresh] = packs_.emplace(pack->key, nullptr);
+        if (!fresh) continue;
+        TRY(place->second, Buffer::allocate_raw(size));
+        tasks.push_back(task_of(std::move(pack), *place->second));
+      }
+    }
+    return run_tasks(std::move(tasks), threads_);
+  }
+
+  Task task_of(std::shared_ptr<const Pack> pack, const Buffer& to) const {
+    return {
+        [this, shares = shares_of_pack(to.size_bytes())]() -> Result<std::int64_t> {
+          if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed)) {
+            return Error{ErrorCode::cancelled, "the compilation was cancelled.", "Compile again to have the engine."};
+          }
+          return shares;
+        },
+        [this, pack = std::move(pack), to = to.data()](std::int64_t share, std::int64_t count) {
+          pack->packing->pack(pack->asked->desc, draft_.target, pack->views, {share, count}, to);
+        }};
+  }
+
   // `packed` becomes the operands whose elements nobody needs raw.
   Result<void> pack(const DraftStep& from, Step& step, std::vector<int>& packed) {
-    const Packing& packing = from.rows.front().row->packing;
-    if (packing.format.empty()) return {};
-    const auto asked = describe(draft_, from);
-    const std::vector<int> operands = packing.inputs(asked->desc);
-    std::vector<TensorView> views;
-    for (const int operand : operands) {
-      const OperandDesc& input = asked->desc.inputs[static_cast<std::size_t>(operand)];
-      if (input.present && input.value == nullptr) step.pack_at_run = true;
-      views.push_back(input.present && input.value != nullptr ? *input.value : TensorView());
-    }
-    if (step.pack_at_run || draft_.target.portable) return {};
-    if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed)) {
-      return Error{ErrorCode::cancelled, "the compilation was cancelled.", "Compile again to have the engine."};
-    }
-    const std::size_t size = packing.size_bytes(asked->desc, draft_.target);
-    TRY(auto bytes, Buffer::allocate(size));
-    packing.pack(asked->desc, draft_.target, views, bytes->data());
-    const std::string source = source_of(from, packing.format, *asked, operands);
-    step.packed = add_constant({from.name, std::move(bytes), std::string(packing.format)}, source);
-    packed = operands;
-    if (source.empty()) return {};
+    if (from.rows.front().row->packing.format.empty()) return {};
+    const Pack pack = pack_of(from);
+    step.pack_at_run = pack.at_run;
+    if (pack.at_run || draft_.target.portable) return {};
+    step.packed = add_constant({from.name, packs_.at(pack.key), std::string(pack.packing->format)},
+                               pack.depends ? pack.key : std::string());
+    packed = pack.operands;
+    if (!pack.depends) return {};
     // To pack again takes all that goes into the pack.
     std::vector<int> together;
-    for (const int operand : operands) {
-      if (!asked->desc.inputs[static_cast<std::size_t>(operand)].present) continue;
+    for (const int operand : packed) {
+      if (!pack.asked->desc.inputs[static_cast<std::size_t>(operand)].present) continue;
       const int value = from.inputs[static_cast<std::size_t>(operand)];
       const int recipe = draft_.value(draft_.root_of(value)).recipe;
       if (recipe >= 0) {
@@ -185,28 +255,25 @@ class Emitter {
     return {};
   }
 
-  // What decides the bytes of a pack that depends on weights; empty: none does.
-  std::string source_of(const DraftStep& step, std::string_view format, const Asked& asked,
-                        const std::vector<int>& operands) const {
-    const Part& anchor = asked.desc.anchor_part();
-    std::string out = std::string(format) + " " + step.rows.front().row->name.data() + " " + anchor.op->name + " " +
-                      print_attributes(anchor.attributes, &anchor.op->attributes);
-    bool depends = false;
-    for (const int operand : operands) {
-      const OperandDesc& desc = asked.desc.inputs[static_cast<std::size_t>(operand)];
-      out += " | ";
-      if (!desc.present) continue;
+  void find_key(const DraftStep& step, Pack& pack) const {
+    const StepDesc& desc = pack.asked->desc;
+    const Part& anchor = desc.anchor_part();
+    pack.key = std::string(pack.packing->format) + " " + step.rows.front().row->name.data() + " " + anchor.op->name +
+               " " + print_attributes(anchor.attributes, &anchor.op->attributes);
+    for (const int operand : pack.operands) {
+      const OperandDesc& input = desc.inputs[static_cast<std::size_t>(operand)];
+      pack.key += " | ";
+      if (!input.present) continue;
       const int value = step.inputs[static_cast<std::size_t>(operand)];
       const int root = draft_.root_of(value);
       const int recipe = draft_.value(root).recipe;
-      depends = depends || recipe >= 0;
-      out += recipe >= 0 ? "recipe " + std::to_string(recipe) : "value " + std::to_string(root);
-      out += " " + desc.type.text() + " " + desc.layout.text() + " " + draft_.value(root).layout.text();
+      pack.depends = pack.depends || recipe >= 0;
+      pack.key += recipe >= 0 ? "recipe " + std::to_string(recipe) : "value " + std::to_string(root);
+      pack.key += " " + input.type.text() + " " + input.layout.text() + " " + draft_.value(root).layout.text();
       const auto place = draft_.placement(value);
-      out += " at " + place->offset.text();
-      for (const Dim& stride : place->strides) out += "," + stride.text();
+      pack.key += " at " + place->offset.text();
+      for (const Dim& stride : place->strides) pack.key += "," + stride.text();
     }
-    return depends ? out : std::string();
   }
 
   // Weights that are needed for one and the same constant: where there are several, one may be given anew without the
@@ -249,9 +316,12 @@ class Emitter {
 
   const Draft& draft_;
   const std::atomic<bool>* cancelled_;
+  int threads_;
+  std::unordered_map<std::string, std::shared_ptr<Buffer>> packs_;  // by Pack::key
   Engine& engine_;
   std::vector<int> numbers_;
-  std::unordered_multimap<std::size_t, int> by_hash_;
+  std::unordered_multimap<std::size_t, int> by_sample_;
+  std::unordered_map<const std::byte*, std::size_t> hashes_;  // by where the bytes are
   std::unordered_map<std::string, int> by_source_;
   const RecipeIndex index_;
   std::set<int> kept_;  // weights whose elements are
@@ -269,7 +339,7 @@ Result<Engine> lower(const Graph& graph, const Target& target, const LowerOption
   engine.producer = options.producer;
   engine.cluster = target.portable ? "portable" : std::string(name_of(target.cluster));
   engine.symbols = draft.symbols;
-  TRY_VOID(Emitter(draft, options.cancelled, engine).emit());
+  TRY_VOID(Emitter(draft, options, engine).emit());
   engine.checks = std::move(draft.checks);
   engine.remarks = std::move(draft.remarks);
   return engine;

@@ -29,6 +29,7 @@ struct LowerOptions {
   std::string producer;
   DimBindings likely;  // sizes that kernels are chosen for where they are symbolic; missing ones are guessed
   const std::atomic<bool>* cancelled = nullptr;  // set to true from elsewhere: no further weight is packed
+  int threads = 1;                               // that pack weights
   // The engine keeps how its constants follow from these, so that they can be exchanged (runtime/refit.h). The same
   // program comes out whatever their elements are.
   bool refittable = false;

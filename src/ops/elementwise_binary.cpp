@@ -1,6 +1,7 @@
 // Elementwise operators of two operands with numpy's broadcasting: one table of name, meaning, formula over double,
 // exact formula over integers, formula over Dim.
 #include <cmath>
+#include <cstring>
 
 #include "ops/elements.h"
 #include "ops/families.h"
@@ -56,6 +57,38 @@ void run_blocks(const ReferenceContext& context, bool setting, Block<Number> com
                       compute(left, right, count, x.dtype == DType::u64, setting);
                       write_block(element_at(result, at[0]), result.dtype, step[0], count, left);
                     });
+}
+
+struct Product {
+  double operator()(double x, double y) const { return x * y; }
+};
+
+// Single weights by a double scale, which is how scales are folded into them (engine/recipe_evaluate.cpp,
+// passes/scaled_constants.h): rows are the few taps of a channel, too short for blocks. False: it is something else.
+bool scale_singles(const ReferenceContext& context) {
+  const TensorView& result = context.outputs[0];
+  if (context.inputs[0].dtype != DType::f32 || context.inputs[1].dtype != DType::f64 || result.dtype != DType::f32)
+    return false;
+  const TensorView x = broadcast_view(context.inputs[0], result.size_span());
+  const TensorView y = broadcast_view(context.inputs[1], result.size_span());
+  for_each_row<3>(result.size_span(), {result.strides.data(), x.strides.data(), y.strides.data()}, RowOrder::any,
+                  [&](const auto& at, std::int64_t count, const auto& step) {
+                    const std::byte* from = element_at(x, at[1]);
+                    const std::byte* by = element_at(y, at[2]);
+                    std::byte* to = element_at(result, at[0]);
+                    const auto scale = [&](std::int64_t to_step, std::int64_t from_step, std::int64_t by_step) {
+                      for (std::int64_t i = 0; i < count; ++i) {
+                        float single = 0;
+                        double factor = 0;
+                        std::memcpy(&single, from + i * from_step * 4, 4);
+                        std::memcpy(&factor, by + i * by_step * 8, 8);
+                        single = static_cast<float>(static_cast<double>(single) * factor);
+                        std::memcpy(to + i * to_step * 4, &single, 4);
+                      }
+                    };
+                    step[0] == 1 && step[1] == 1 && step[2] == 0 ? scale(1, 1, 0) : scale(step[0], step[1], step[2]);
+                  });
+  return true;
 }
 
 template <DTypeSet set, bool gives_bool>
@@ -125,6 +158,9 @@ OpDef line(const char* name, const char* doc, DTypeSet set, Floats, Integers, Di
       break;
   }
   op.reference = [](const ReferenceContext& context) -> Result<void> {
+    if constexpr (std::is_same_v<Floats, Product>) {
+      if (scale_singles(context)) return {};
+    }
     const bool setting = setting_of(context.attributes);
     if constexpr (!std::is_same_v<Floats, None>) {
       if (is_float(context.inputs[0].dtype)) run_blocks<double>(context, setting, combine<Floats, double>);
@@ -225,8 +261,7 @@ std::vector<OpDef> arithmetic_lines() {
           [](auto x, auto y) { return wrapping_subtract(x, y); },
           [](const Dim& x, const Dim& y) { return OptionalDim(x - y); }),
       line(
-          "mul", "x * y; integers wrap.", numbers, [](double x, double y) { return x * y; },
-          [](auto x, auto y) { return wrapping_multiply(x, y); },
+          "mul", "x * y; integers wrap.", numbers, Product{}, [](auto x, auto y) { return wrapping_multiply(x, y); },
           [](const Dim& x, const Dim& y) { return OptionalDim(x * y); }),
       line(
           "div", "x / y; integers truncate towards zero, and an integer divided by 0 is 0.", numbers,

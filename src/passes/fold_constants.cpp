@@ -14,6 +14,7 @@
 #include "graph/constant_nodes.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
+#include "passes/scaled_constants.h"
 
 namespace polyphase {
 namespace {
@@ -53,13 +54,18 @@ class Folder {
   }
 
   bool fold_values(Node* node) {
-    for (const Value* input : node->inputs()) {
-      if (input != nullptr && constant_of(input) == nullptr) return false;
-    }
-    if (node->inputs().empty()) return false;
+    const bool known = std::all_of(node->inputs().begin(), node->inputs().end(), [](const Value* input) {
+      return input == nullptr || constant_of(input) != nullptr;
+    });
+    if (node->inputs().empty() || (!known && !node->is("cast")) || begins_scaling(graph_, *node)) return false;
     const FoldCandidate candidate = fold_candidate(*node);
     if (!budget_.takes(candidate)) return false;
-    const auto results = evaluate(*node);
+    std::optional<std::vector<Tensor>> results;
+    if (known) {
+      results = evaluate(*node);
+    } else if (auto scaled = scaled_constant(graph_, *node)) {
+      results.emplace({*std::move(scaled)});
+    }
     if (!results.has_value()) return false;
     budget_.spend(candidate);
     for (std::size_t i = 0; i < results->size(); ++i) {

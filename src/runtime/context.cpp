@@ -273,7 +273,7 @@ Result<void> Context::run_row(const ProgramStep& step, const StepPlan& plan) {
       const int value = step.step->inputs[static_cast<std::size_t>(operand)];
       views.push_back(value < 0 ? TensorView() : view_of(value));
     }
-    plan.row->packing.pack(plan.desc, session_.program().target, views, arena + plan.pack_offset);
+    plan.row->packing.pack(plan.desc, session_.program().target, views, {}, arena + plan.pack_offset);
     packed = arena + plan.pack_offset;
     session_.run_packs_.fetch_add(1);
   }

@@ -160,7 +160,7 @@ class Steps {
       views.push_back(input.present ? *input.value : TensorView());
     }
     TRY(auto bytes, Buffer::allocate(row.packing.size_bytes(step.desc, program_.target)));
-    row.packing.pack(step.desc, program_.target, views, bytes->data());
+    row.packing.pack(step.desc, program_.target, views, {}, bytes->data());
     ++program_.packs;
     const std::string_view seen(reinterpret_cast<const char*>(bytes->data()), bytes->size_bytes());
     const auto [first, last] = packs_.equal_range(std::hash<std::string_view>()(seen));

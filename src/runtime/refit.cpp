@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <mutex>
-#include <new>
-#include <optional>
 #include <set>
 
+#include "base/tasks.h"
 #include "engine/check_parts.h"
 #include "engine/file_header.h"
 #include "runtime/arena.h"
 #include "runtime/program.h"
-#include "runtime/thread_pool.h"
 
 namespace polyphase {
 namespace {
@@ -211,60 +208,42 @@ class Refitter {
   }
 
   Result<void> run(int threads) {
-    struct State {
-      Refitter& refitter;
-      std::mutex mutex = {};
-      std::optional<Error> error = {};
-    } state{*this};
-    ThreadPool pool(std::clamp(threads, 1, std::max(1, static_cast<int>(tasks_.size()))));
-    Job job;
-    job.state = &state;
-    job.tiles = static_cast<std::int64_t>(tasks_.size());
-    job.run = [](void* of, std::int64_t tile, std::byte*) {
-      State& own = *static_cast<State*>(of);
-      auto done = own.refitter.make_caught(static_cast<std::size_t>(tile));
-      if (done.ok()) return true;
-      const std::lock_guard lock(own.mutex);
-      if (!own.error.has_value()) own.error = std::move(done).error();
-      return false;
-    };
-    ThreadPool::Desk* desk = pool.take_desk();
-    pool.run(desk, job, nullptr);
-    if (desk != nullptr) pool.return_desk(desk);
-    if (state.error.has_value()) return *std::move(state.error);
-    return {};
+    std::vector<polyphase::Task> work;
+    for (std::size_t i = 0; i < tasks_.size(); ++i) work.push_back(tasks_[i].step == nullptr ? copy(i) : pack(i));
+    return run_tasks(std::move(work), threads);
   }
 
-  // Threads let no exception out.
-  Result<void> make_caught(std::size_t task) {
-    try {
-      return make(task);
-    } catch (const std::bad_alloc&) {
-      return Error{ErrorCode::out_of_memory, "out of memory.", "Use less of it."};
-    }
-  }
-
-  Result<void> make(std::size_t at) {
-    const Task& task = tasks_[at];
-    if (task.step == nullptr) {
+  polyphase::Task copy(std::size_t at) {
+    return {[this, at]() -> Result<std::int64_t> {
+      const Task& task = tasks_[at];
       TRY(const Tensor tensor, compute(task.value));
       TRY(made_[at], elements(tensor, engine_.values[static_cast<std::size_t>(task.value)].layout));
-      return {};
-    }
-    const Row& row = *task.step->rows.front();
-    std::vector<Tensor> roots;
-    std::vector<TensorView> views;
-    for (const int operand : task.step->packed_operands) {
-      if (!task.step->desc.inputs[static_cast<std::size_t>(operand)].present) {
-        views.emplace_back();
-        continue;
-      }
-      TRY(const TensorView view, packed_view(task.step->step->inputs[static_cast<std::size_t>(operand)], roots));
-      views.push_back(view);
-    }
-    TRY(made_[at], Buffer::allocate(row.packing.size_bytes(task.step->desc, program_.target)));
-    row.packing.pack(task.step->desc, program_.target, views, made_[at]->data());
-    return {};
+      return 0;
+    }};
+  }
+
+  polyphase::Task pack(std::size_t at) {
+    struct Operands {
+      std::vector<Tensor> roots;  // keep what the views look at
+      std::vector<TensorView> views;
+    };
+    const ProgramStep& step = *tasks_[at].step;
+    const Packing& packing = step.rows.front()->packing;
+    auto operands = std::make_shared<Operands>();
+    return {[this, at, &step, &packing, operands]() -> Result<std::int64_t> {
+              for (const int operand : step.packed_operands) {
+                operands->views.emplace_back();
+                if (!step.desc.inputs[static_cast<std::size_t>(operand)].present) continue;
+                TRY(operands->views.back(),
+                    packed_view(step.step->inputs[static_cast<std::size_t>(operand)], operands->roots));
+              }
+              const std::size_t size = packing.size_bytes(step.desc, program_.target);
+              TRY(made_[at], Buffer::allocate_raw(size));
+              return shares_of_pack(size);
+            },
+            [this, at, &step, &packing, operands](std::int64_t share, std::int64_t count) {
+              packing.pack(step.desc, program_.target, operands->views, {share, count}, made_[at]->data());
+            }};
   }
 
   // What a constant's elements are, from its recipe, in any strides.
@@ -316,7 +295,7 @@ class Refitter {
   // A copy of the elements, dense in the layout (unset: row-major).
   static Result<std::shared_ptr<Buffer>> elements(const Tensor& from, const Layout& layout) {
     const TensorDesc desc(from.dtype(), from.sizes(), layout.is_set() ? layout : Layout::row_major(from.view().rank));
-    TRY(auto bytes, Buffer::allocate(bytes_of(desc)));
+    TRY(auto bytes, Buffer::allocate_raw(bytes_of(desc)));
     copy_elements(from.view(), TensorView(desc, bytes->data()));
     return bytes;
   }

@@ -279,7 +279,7 @@ class Execution {
       input_pointers_[static_cast<std::size_t>(i)] = nullptr;
     }
     packed_ = std::make_unique<GuardedBytes>(row_.packing.size_bytes(desc_, target));
-    row_.packing.pack(desc_, target, views, packed_->data());
+    row_.packing.pack(desc_, target, views, {}, packed_->data());
   }
 
   void make_plan(const Target& target) {

@@ -15,6 +15,7 @@
 #include "backends/cpu/kernels/number_normalize_run.h"
 #include "backends/cpu/kernels/number_product_run.h"
 #include "backends/cpu/kernels/number_reduce_run.h"
+#include "backends/cpu/kernels/panel_lines_run.h"
 #include "backends/cpu/kernels/pool_run.h"
 #include "backends/cpu/kernels/recurrence_run.h"
 #include "backends/cpu/kernels/reduce_run.h"
@@ -170,6 +171,7 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .conv_gemm = POLYPHASE_ENTRY(run_conv_gemm),
     .conv_depthwise = POLYPHASE_ENTRY(run_conv_depthwise),
     .conv_pixels = POLYPHASE_ENTRY(run_conv_pixels),
+    .panel_lines = POLYPHASE_ENTRY(run_panel_lines),
     .strided_copy = POLYPHASE_ENTRY(strided_copy),
     .elementwise = POLYPHASE_ENTRY(elementwise),
     .pool = POLYPHASE_ENTRY(pool),

@@ -127,7 +127,7 @@ class BoundTo : public Bound {
     const int width = kernels.vector_width;
     plan_ = plan_function(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, width);
     make_room(packed_floats(shape_, width), plan_.shared_bytes, plan_.scratch_bytes, workers);
-    pack(shape_, width, data.weights.data(), weight_strides_, packed_->floats());
+    pack(shape_, width, data.weights.data(), weight_strides_, {}, packed_->floats());
   }
   int phases() const override { return phase_count(plan_); }
   int64_t tiles(int phase) const override { return tile_count(plan_, phase); }

@@ -43,6 +43,6 @@ inline int conv_depthwise_phases(const ConvDepthwisePlan& plan) { return plan.in
 
 int64_t conv_depthwise_packed_floats(const ConvShape& shape, int width);
 void pack_conv_depthwise(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
-                         float* packed);
+                         PackShare share, float* packed);
 
 }  // namespace polyphase::cpu

@@ -1,7 +1,9 @@
 // Plans and packs depthwise convolution.
 #include <algorithm>
+#include <vector>
 
 #include "backends/cpu/kernels/conv_depthwise.h"
+#include "backends/cpu/kernels/panel_lines.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -54,19 +56,39 @@ int64_t conv_depthwise_packed_floats(const ConvShape& shape, int width) {
 }
 
 void pack_conv_depthwise(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
-                         float* packed) {
+                         PackShare share, float* packed) {
   const int64_t channels = shape.groups * shape.out_channels;
   const int64_t pitch = ceil_div(channels, width) * width;
   const int64_t* k = shape.kernel;
-  std::fill_n(packed, shape.kernel_points() * pitch, 0.0F);
-  for (int64_t c = 0; c < channels; ++c) {
-    const float* from = shape.transposed
-                            ? weights + c / shape.out_channels * strides.first + c % shape.out_channels * strides.second
-                            : weights + c * strides.first;
-    for (int64_t i = 0; i < shape.kernel_points(); ++i) {
-      packed[i * pitch + c] =
-          from[i / (k[1] * k[2]) * strides.axis[0] + i / k[2] % k[1] * strides.axis[1] + i % k[2] * strides.axis[2]];
-    }
+  std::vector<PanelTap> taps;
+  for (int64_t i = 0; i < shape.kernel_points(); ++i) {
+    taps.push_back(
+        {i / (k[1] * k[2]) * strides.axis[0] + i / k[2] % k[1] * strides.axis[1] + i % k[2] * strides.axis[2],
+         i * pitch});
+  }
+  std::sort(taps.begin(), taps.end(), [](const PanelTap& a, const PanelTap& b) { return a.from < b.from; });
+  // Channels at even distances are one run; those of a transposed convolution may be even in each group only.
+  const bool is_even = !shape.transposed || shape.out_channels == 1 || shape.groups == 1 ||
+                       strides.first == shape.out_channels * strides.second;
+  const int64_t run = is_even ? pitch : shape.out_channels;
+  const PackRange vectors(pitch / width, share);
+  for (int64_t c = vectors.begin * width; c < vectors.end * width;) {
+    const int64_t end = std::min(vectors.end * width, c < channels ? (c / run + 1) * run : pitch);
+    const int64_t group = c / shape.out_channels;
+    const float* from = weights;
+    if (c < channels)
+      from += shape.transposed ? group * strides.first + c % shape.out_channels * strides.second : c * strides.first;
+    write_panel_lines({.from = from,
+                       .to = packed + c,
+                       .lanes = end - c,
+                       .filled = std::clamp<int64_t>(channels - c, 0, end - c),
+                       .lane_step = shape.transposed && shape.out_channels > 1 ? strides.second : strides.first,
+                       .channels = 1,
+                       .channel_step = 0,
+                       .line_step = 0,
+                       .taps = taps.data(),
+                       .tap_count = shape.kernel_points()});
+    c = end;
   }
 }
 

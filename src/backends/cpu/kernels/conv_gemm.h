@@ -15,6 +15,7 @@
 
 #include "backends/cpu/kernels/conv_shape.h"
 #include "backends/cpu/kernels/endings.h"
+#include "kernel/row.h"
 
 namespace polyphase::cpu {
 
@@ -93,7 +94,7 @@ struct WeightStrides {
 
 int64_t conv_gemm_packed_floats(const ConvShape& shape, int width);
 void pack_conv_gemm(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
-                    float* packed);
+                    PackShare share, float* packed);
 
 // Offset of one column group's panels inside the packed weights of a group.
 inline int64_t conv_gemm_offset(const ConvShape& shape, const ConvGemmFormat& format, int64_t phase_d, int64_t phase_h,

@@ -67,7 +67,7 @@ int64_t conv_pixels_tiles(const ConvPixelsPlan& plan, int phase);
 
 int64_t conv_pixels_packed_floats(const ConvShape& shape, int width);
 void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
-                      float* packed);
+                      PackShare share, float* packed);
 
 // Vectors of q that fit beside `columns` columns in the registers.
 constexpr int pixel_vectors(int width, int columns) {

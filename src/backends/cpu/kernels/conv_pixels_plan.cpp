@@ -1,7 +1,9 @@
 // Plans and packs convolution with few output channels.
 #include <algorithm>
+#include <vector>
 
 #include "backends/cpu/kernels/conv_pixels.h"
+#include "backends/cpu/kernels/panel_lines.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -104,38 +106,86 @@ int64_t conv_pixels_packed_floats(const ConvShape& shape, int width) {
   return ConvPixelsFormat(shape, width).group_size * shape.groups;
 }
 
+namespace {
+
+// The panels of one outer phase: chunks of columns by [in channel][tap].
+class PixelsPacker {
+ public:
+  PixelsPacker(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides)
+      : shape_(shape), format_(shape, width), weights_(weights), strides_(strides) {}
+
+  const ConvPixelsFormat& format() const { return format_; }
+
+  // Returns where the next phase begins.
+  float* phase(int64_t group, const AxisTaps& d, const AxisTaps& h, float* to) {
+    const int64_t taps = d.count * h.count * format_.taps_w;
+    const int64_t chunk_floats = shape_.in_channels * taps * format_.chunk;
+    for (int64_t chunk = 0; chunk < format_.chunks; ++chunk, to += chunk_floats) {
+      const int64_t first = chunk * format_.chunk;
+      const int64_t end = std::min(first + format_.chunk, format_.columns);
+      std::fill_n(to, chunk_floats, 0.0F);
+      for (int64_t column = first; column < end;) {
+        const int64_t r = column / shape_.out_channels;
+        const int64_t run = std::min(end, (r + 1) * shape_.out_channels) - column;
+        find_taps(d, h, r);
+        columns(group, column % shape_.out_channels, run, taps, to + column - first);
+        column += run;
+      }
+    }
+    return to;
+  }
+
+ private:
+  // Those of a phase of the last axis: its column is that many kernel points further than the first phase's.
+  void find_taps(const AxisTaps& d, const AxisTaps& h, int64_t r) {
+    const AxisTaps w = last_axis_taps(shape_);
+    taps_.clear();
+    for (int64_t i = 0; i < d.count * h.count * w.count; ++i) {
+      const int64_t along = w.first_index + i % w.count * w.index_step + r;
+      if (along >= shape_.kernel[2]) continue;
+      const int64_t from = (d.first_index + i / (h.count * w.count) * d.index_step) * strides_.axis[0] +
+                           (h.first_index + i / w.count % h.count * h.index_step) * strides_.axis[1] +
+                           along * strides_.axis[2];
+      taps_.push_back({from, i * format_.chunk});
+    }
+    std::sort(taps_.begin(), taps_.end(), [](const PanelTap& a, const PanelTap& b) { return a.from < b.from; });
+  }
+
+  void columns(int64_t group, int64_t channel, int64_t count, int64_t taps, float* to) const {
+    const bool transposed = shape_.transposed;
+    const int64_t lane_step = transposed ? strides_.second : strides_.first;
+    const int64_t before = group * (transposed ? shape_.in_channels : shape_.out_channels) * strides_.first;
+    write_panel_lines({.from = weights_ + before + channel * lane_step,
+                       .to = to,
+                       .lanes = count,
+                       .filled = count,
+                       .lane_step = lane_step,
+                       .channels = shape_.in_channels,
+                       .channel_step = transposed ? strides_.first : strides_.second,
+                       .line_step = taps * format_.chunk,
+                       .taps = taps_.data(),
+                       .tap_count = static_cast<int64_t>(taps_.size())});
+  }
+
+  const ConvShape& shape_;
+  const ConvPixelsFormat format_;
+  const float* weights_;
+  const WeightStrides strides_;
+  std::vector<PanelTap> taps_;
+};
+
+}  // namespace
+
 void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
-                      float* packed) {
-  const ConvPixelsFormat f(shape, width);
+                      PackShare share, float* packed) {
+  PixelsPacker packer(shape, width, weights, strides);
   const ConvAxis d(shape, 0);
   const ConvAxis h(shape, 1);
-  const AxisTaps w = last_axis_taps(shape);
-  float* to = packed;
-  const auto weight = [&](int64_t g, int64_t c, int64_t n, int64_t kd, int64_t kh, int64_t kw) {
-    if (n >= f.columns) return 0.0F;
-    const int64_t o = n % shape.out_channels;
-    const int64_t index = kw + n / shape.out_channels;
-    if (index >= shape.kernel[2]) return 0.0F;
-    const int64_t first = shape.transposed ? g * shape.in_channels + c : g * shape.out_channels + o;
-    const int64_t second = shape.transposed ? o : c;
-    return weights[first * strides.first + second * strides.second + kd * strides.axis[0] + kh * strides.axis[1] +
-                   index * strides.axis[2]];
-  };
-  for (int64_t g = 0; g < shape.groups; ++g) {
+  const PackRange groups(shape.groups, share);
+  for (int64_t g = groups.begin; g < groups.end; ++g) {
+    float* to = packed + g * packer.format().group_size;
     for (int64_t rd = 0; rd < d.phases(); ++rd) {
-      const AxisTaps td = d.taps(rd);
-      for (int64_t rh = 0; rh < h.phases(); ++rh) {
-        const AxisTaps th = h.taps(rh);
-        const int64_t taps = td.count * th.count * w.count;
-        for (int64_t i = 0; i < f.chunks * shape.in_channels * taps; ++i) {
-          const int64_t chunk = i / (shape.in_channels * taps);
-          const int64_t c = i / taps % shape.in_channels;
-          const int64_t kd = td.first_index + i % taps / (th.count * w.count) * td.index_step;
-          const int64_t kh = th.first_index + i % (th.count * w.count) / w.count * th.index_step;
-          const int64_t kw = w.first_index + i % w.count * w.index_step;
-          for (int64_t n = 0; n < f.chunk; ++n) *to++ = weight(g, c, chunk * f.chunk + n, kd, kh, kw);
-        }
-      }
+      for (int64_t rh = 0; rh < h.phases(); ++rh) to = packer.phase(g, d.taps(rd), h.taps(rh), to);
     }
   }
 }

@@ -53,8 +53,9 @@ struct Point : Gemm {
   static int64_t point_floats(const ConvShape& s, int width) {
     return conv_gemm_packed_floats(at_kernel_stride(s), width);
   }
-  static void point_pack(const ConvShape& s, int width, const float* weights, const WeightStrides& strides, float* to) {
-    pack_conv_gemm(at_kernel_stride(s), width, weights, strides, to);
+  static void point_pack(const ConvShape& s, int width, const float* weights, const WeightStrides& strides,
+                         PackShare share, float* to) {
+    pack_conv_gemm(at_kernel_stride(s), width, weights, strides, share, to);
   }
   static constexpr auto make_plan = point_plan;
   static constexpr auto packed_floats = point_floats;
@@ -138,9 +139,10 @@ struct ConvRow {
     return static_cast<std::size_t>(K::packed_floats(conv_shape_of(desc), vector_width(target.cluster))) * 4;
   }
 
-  static void pack(const StepDesc& desc, const Target& target, std::span<const TensorView> views, std::byte* out) {
+  static void pack(const StepDesc& desc, const Target& target, std::span<const TensorView> views, PackShare share,
+                   std::byte* out) {
     K::pack(conv_shape_of(desc), vector_width(target.cluster), views[0].as<const float>(), weight_strides_of(views[0]),
-            reinterpret_cast<float*>(out));
+            share, reinterpret_cast<float*>(out));
   }
 
   static Plan plan(const PlanRequest& request, const Target& target) {

@@ -87,7 +87,9 @@ void store_number(const std::byte* element, DType dtype, std::byte* to) {
   }
 }
 
-void pack_number_conv(const StepDesc& desc, const Target&, std::span<const TensorView> views, std::byte* out) {
+void pack_number_conv(const StepDesc& desc, const Target&, std::span<const TensorView> views, PackShare share,
+                      std::byte* out) {
+  if (share.index != 0) return;
   const ConvShape s = conv_shape_of(desc);
   const TensorView& w = views[0];
   const ImageStrides strides = image_strides_of(w);

@@ -1,6 +1,7 @@
 // Rows of lstm, gru and rnn in FP32 with the activations that everybody uses.
 #include <algorithm>
 
+#include "backends/cpu/kernels/panel_lines.h"
 #include "backends/cpu/kernels/recurrence.h"
 #include "backends/cpu/rows/row_list.h"
 
@@ -83,26 +84,34 @@ std::size_t packed_bytes(const StepDesc& desc, const Target& target) {
 }
 
 // [direction][block][part][k][gate][lane]; only a gru in two phases has two parts: {z, r} and {h}.
-void pack(const StepDesc& desc, const Target& target, std::span<const TensorView> views, std::byte* out) {
+void pack(const StepDesc& desc, const Target& target, std::span<const TensorView> views, PackShare share,
+          std::byte* out) {
   const CellSizes sizes(desc);
   const int64_t width = vector_width(target.cluster);
   const TensorView& r = views[0];
-  auto* to = reinterpret_cast<float*>(out);
-  const auto part = [&](int64_t d, int64_t first_unit, int first_gate, int end_gate) {
-    for (int64_t k = 0; k < sizes.hidden; ++k) {
-      for (int64_t g = first_gate; g < end_gate; ++g) {
-        for (int64_t unit = first_unit; unit < first_unit + width; ++unit) {
-          const int64_t row = g * sizes.hidden + unit;
-          *to++ = unit >= sizes.hidden ? 0.0F : r.as<float>()[d * r.strides[0] + row * r.strides[1] + k * r.strides[2]];
-        }
-      }
-    }
+  const auto part = [&](int64_t d, int64_t unit, int first_gate, int end_gate, float* to) {
+    PanelTap gates[4];
+    const int64_t count = end_gate - first_gate;
+    for (int64_t g = 0; g < count; ++g) gates[g] = {(first_gate + g) * sizes.hidden * r.strides[1], g * width};
+    write_panel_lines({.from = r.as<const float>() + d * r.strides[0] + unit * r.strides[1],
+                       .to = to,
+                       .lanes = width,
+                       .filled = std::min(width, sizes.hidden - unit),
+                       .lane_step = r.strides[1],
+                       .channels = sizes.hidden,
+                       .channel_step = r.strides[2],
+                       .line_step = count * width,
+                       .taps = gates,
+                       .tap_count = count});
+    return to + sizes.hidden * count * width;
   };
-  for (int64_t d = 0; d < sizes.directions; ++d) {
-    for (int64_t unit = 0; unit < sizes.hidden; unit += width) {
-      part(d, unit, 0, sizes.before_reset ? 2 : sizes.gates);
-      if (sizes.before_reset) part(d, unit, 2, 3);
-    }
+  const int64_t blocks = ceil_div(sizes.hidden, width);
+  const PackRange range(sizes.directions * blocks, share);
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    const int64_t unit = i % blocks * width;
+    float* to = reinterpret_cast<float*>(out) + i * sizes.gates * sizes.hidden * width;
+    to = part(i / blocks, unit, 0, sizes.before_reset ? 2 : sizes.gates, to);
+    if (sizes.before_reset) part(i / blocks, unit, 2, 3, to);
   }
 }
 
