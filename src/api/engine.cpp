@@ -167,7 +167,7 @@ Result<void> Engine::save(const std::string& path) const {
 
 namespace {
 
-// Packing is plain C++: an engine is packed again for its own CPUs on any.
+// Any CPU packs for any target.
 Target packing_target(const polyphase::Engine& engine, const Workshop& workshop) {
   const auto cluster = cluster_from_name(engine.cluster);
   return cluster.has_value() ? workshop.target(*cluster, false) : workshop.target(Cluster::scalar, true);
@@ -183,9 +183,10 @@ Result<Engine> Engine::refit(std::span<const NamedView> weights, RefitReport* re
       TRY(const polyphase::TensorView inner, inner_view(weight.view, "weight '" + weight.name + "'"));
       given.push_back({weight.name, inner});
     }
-    TRY(RefitOutcome done,
-        polyphase::refit(state.engine, packing_target(*state.engine, *state.workshop), given, usable_cores()));
     auto next = std::make_shared<State>(state);
+    if (next->spare == nullptr) next->spare = std::make_shared<SpareMemory>();
+    TRY(RefitOutcome done, polyphase::refit(state.engine, packing_target(*state.engine, *state.workshop), given,
+                                            usable_cores(), next->spare.get()));
     next->engine = std::move(done.engine);
     if (report != nullptr)
       *report = {std::move(done.exchanged), std::move(done.left_out), std::move(done.without_effect)};

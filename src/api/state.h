@@ -11,6 +11,10 @@
 #include "polyphase/polyphase.h"
 #include "runtime/session.h"
 
+namespace polyphase {
+class SpareMemory;
+}
+
 namespace polyphase::api {
 
 // The operators and the kernels of one compilation; engines keep it alive because their parts point into it.
@@ -33,6 +37,7 @@ struct Engine::State {
   std::shared_ptr<const polyphase::Engine> engine;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
+  std::shared_ptr<SpareMemory> spare = nullptr;  // of those that refit makes of it
 };
 
 struct Session::State {

@@ -200,20 +200,45 @@ class Emitter {
 
   // All at once, on several threads; each only once.
   Result<void> make_packs() {
-    std::vector<Task> tasks;
+    std::vector<std::shared_ptr<const Pack>> packs;
+    std::vector<std::size_t> sizes;
     for (const DraftBlock& block : draft_.blocks) {
       for (const int id : block.steps) {
         if (!packs_now(draft_.step(id))) continue;
         auto pack = std::make_shared<const Pack>(pack_of(draft_.step(id)));
-        if (pack->at_run) continue;
-        const std::size_t size = pack->packing->size_bytes(pack->asked->desc, draft_.target);
-        const auto [place, fresh] = packs_.emplace(pack->key, nullptr);
-        if (!fresh) continue;
-        TRY(place->second, Buffer::allocate_raw(size));
-        tasks.push_back(task_of(std::move(pack), *place->second));
+        if (pack->at_run || !packs_.emplace(pack->key, nullptr).second) continue;
+        sizes.push_back(pack->packing->size_bytes(pack->asked->desc, draft_.target));
+        packs.push_back(std::move(pack));
       }
     }
+    TRY(const auto buffers, buffers_of(sizes));
+    std::vector<Task> tasks;
+    for (std::size_t i = 0; i < packs.size(); ++i) {
+      packs_.at(packs[i]->key) = buffers[i];
+      tasks.push_back(task_of(std::move(packs[i]), *buffers[i]));
+    }
     return run_tasks(std::move(tasks), threads_);
+  }
+
+  // Large ones are blocks of their own; the others share one, since pages of a large block cost little.
+  static Result<std::vector<std::shared_ptr<Buffer>>> buffers_of(const std::vector<std::size_t>& sizes) {
+    constexpr std::size_t large = std::size_t{4} << 20;
+    const auto rounded = [](std::size_t size) { return (size + 63) / 64 * 64; };
+    std::size_t together = 0;
+    for (const std::size_t size : sizes) together += size < large ? rounded(size) : 0;
+    TRY(const auto shared, Buffer::allocate_raw(together));
+    std::vector<std::shared_ptr<Buffer>> out;
+    std::byte* next = shared->data();
+    for (const std::size_t size : sizes) {
+      if (size >= large) {
+        TRY(auto own, Buffer::allocate_raw(size));
+        out.push_back(std::move(own));
+      } else {
+        out.push_back(Buffer::borrow(shared, next, size));
+        next += rounded(size);
+      }
+    }
+    return out;
   }
 
   Task task_of(std::shared_ptr<const Pack> pack, const Buffer& to) const {

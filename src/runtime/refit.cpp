@@ -142,13 +142,14 @@ class Refitter {
   Refitter(const Engine& engine, const Program& program, std::vector<Tensor> given)
       : engine_(engine), program_(program), index_(engine.recipes), leaves_(std::move(given)) {}
 
-  Result<std::shared_ptr<const Engine>> refit(int threads) {
+  Result<std::shared_ptr<const Engine>> refit(int threads, SpareMemory* spare) {
     std::vector<bool> given;
     for (const Tensor& tensor : leaves_) given.push_back(tensor.valid());
     changed_ = index_.dependents(given);
     hold_leaves();
     find_tasks();
     made_.resize(tasks_.size());
+    if (spare != nullptr) TRY_VOID(lay_out(*spare));
     TRY_VOID(run(threads));
     auto out = std::make_shared<Engine>(engine_);
     for (std::size_t i = 0; i < tasks_.size(); ++i)
@@ -156,7 +157,10 @@ class Refitter {
     for (std::size_t i = 0; i < given.size(); ++i) {
       const int kept = engine_.recipes.weights[i].kept;
       if (!given[i] || kept < 0 || done_.count(kept) != 0) continue;
-      TRY(out->constants[static_cast<std::size_t>(kept)].bytes, elements(leaves_[i], Layout()));
+      const TensorDesc desc = dense(leaves_[i], Layout());
+      TRY(auto bytes, Buffer::allocate_raw(bytes_of(desc)));
+      copy_elements(leaves_[i].view(), TensorView(desc, bytes->data()));
+      out->constants[static_cast<std::size_t>(kept)].bytes = std::move(bytes);
     }
     return std::shared_ptr<const Engine>(std::move(out));
   }
@@ -200,11 +204,32 @@ class Refitter {
     }
     // The largest first: the threads end together, and memory that is handed on is never too small.
     std::stable_sort(tasks_.begin(), tasks_.end(), [this](const Task& a, const Task& b) {
-      const auto size = [this](const Task& task) {
-        return engine_.constants[static_cast<std::size_t>(task.constant)].bytes->size_bytes();
-      };
-      return size(a) > size(b);
+      return constant_before(a).size_bytes() > constant_before(b).size_bytes();
     });
+  }
+
+  const Buffer& constant_before(const Task& task) const {
+    return *engine_.constants[static_cast<std::size_t>(task.constant)].bytes;
+  }
+
+  // Room for all that is made, in one block: small constants lie on huge pages too.
+  Result<void> lay_out(SpareMemory& spare) {
+    std::size_t size = 0;
+    std::vector<std::size_t> offsets;
+    for (const Task& task : tasks_) {
+      offsets.push_back(size);
+      size += (constant_before(task).size_bytes() + 63) / 64 * 64;
+    }
+    TRY(const std::shared_ptr<std::byte> block, spare.take(size));
+    for (std::size_t i = 0; i < tasks_.size(); ++i)
+      made_[i] = Buffer::borrow(block, block.get() + offsets[i], constant_before(tasks_[i]).size_bytes());
+    return {};
+  }
+
+  Result<void> make_room(std::size_t at, std::size_t size_bytes) {
+    if (made_[at] != nullptr && made_[at]->size_bytes() == size_bytes) return {};
+    TRY(made_[at], Buffer::allocate_raw(size_bytes));
+    return {};
   }
 
   Result<void> run(int threads) {
@@ -217,7 +242,9 @@ class Refitter {
     return {[this, at]() -> Result<std::int64_t> {
       const Task& task = tasks_[at];
       TRY(const Tensor tensor, compute(task.value));
-      TRY(made_[at], elements(tensor, engine_.values[static_cast<std::size_t>(task.value)].layout));
+      const TensorDesc desc = dense(tensor, engine_.values[static_cast<std::size_t>(task.value)].layout);
+      TRY_VOID(make_room(at, bytes_of(desc)));
+      copy_elements(tensor.view(), TensorView(desc, made_[at]->data()));
       return 0;
     }};
   }
@@ -238,7 +265,7 @@ class Refitter {
                     packed_view(step.step->inputs[static_cast<std::size_t>(operand)], operands->roots));
               }
               const std::size_t size = packing.size_bytes(step.desc, program_.target);
-              TRY(made_[at], Buffer::allocate_raw(size));
+              TRY_VOID(make_room(at, size));
               return shares_of_pack(size);
             },
             [this, at, &step, &packing, operands](std::int64_t share, std::int64_t count) {
@@ -292,12 +319,9 @@ class Refitter {
     return view;
   }
 
-  // A copy of the elements, dense in the layout (unset: row-major).
-  static Result<std::shared_ptr<Buffer>> elements(const Tensor& from, const Layout& layout) {
-    const TensorDesc desc(from.dtype(), from.sizes(), layout.is_set() ? layout : Layout::row_major(from.view().rank));
-    TRY(auto bytes, Buffer::allocate_raw(bytes_of(desc)));
-    copy_elements(from.view(), TensorView(desc, bytes->data()));
-    return bytes;
+  // The elements dense in the layout (unset: row-major).
+  static TensorDesc dense(const Tensor& from, const Layout& layout) {
+    return {from.dtype(), from.sizes(), layout.is_set() ? layout : Layout::row_major(from.view().rank)};
   }
 
   const Engine& engine_;
@@ -315,7 +339,7 @@ class Refitter {
 }  // namespace
 
 Result<RefitOutcome> refit(const std::shared_ptr<const Engine>& engine, const Target& target,
-                           std::span<const NewWeight> weights, int threads) {
+                           std::span<const NewWeight> weights, int threads, SpareMemory* spare) {
   const Recipes& recipes = engine->recipes;
   if (!recipes.refittable) return not_refittable();
   Given given(recipes);
@@ -334,7 +358,9 @@ Result<RefitOutcome> refit(const std::shared_ptr<const Engine>& engine, const Ta
   out.engine = engine;
   if (!any) return out;
   TRY(const auto program, make_program(engine, target));
-  TRY(out.engine, Refitter(*engine, *program, std::move(given.tensors)).refit(threads));
+  // Constants share a block's life: only where all of them are made anew is none kept for a few.
+  SpareMemory* const from = out.left_out.empty() ? spare : nullptr;
+  TRY(out.engine, Refitter(*engine, *program, std::move(given.tensors)).refit(threads, from));
   return out;
 }
 

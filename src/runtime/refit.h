@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "kernel/target.h"
+#include "runtime/spare_memory.h"
 
 namespace polyphase {
 
@@ -26,8 +27,9 @@ struct RefitOutcome {
 
 // `target` is the one that the engine was compiled for. Errors: invalid_argument (not refittable, a name that is not
 // there, another dtype, a weight that is fixed), shape_mismatch, corrupt, out_of_memory, and what operators find in
-// weights. Nothing has happened then.
+// weights. Nothing has happened then. `spare`, if any, gives the memory where all weights are given, which then is one
+// block for all that follows from them.
 Result<RefitOutcome> refit(const std::shared_ptr<const Engine>& engine, const Target& target,
-                           std::span<const NewWeight> weights, int threads);
+                           std::span<const NewWeight> weights, int threads, SpareMemory* spare = nullptr);
 
 }  // namespace polyphase

@@ -237,3 +237,23 @@ def test_calls_of_other_threads_see_one_or_the_other():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_memory_is_handed_on_only_where_nobody_reads_it():
+    """Refits take the memory of the engine before the last; sessions hold theirs."""
+    torch.manual_seed(3)
+    net = networks.DcganGenerator(width=16).eval()
+    z = torch.randn(1, 100, 1, 1)
+    engine = polyphase.compile(net, (z,), refittable=True)
+    kept = []
+    for i in range(6):
+        weights = changed(net, i)
+        engine.refit(weights)
+        with torch.no_grad():
+            want = torch.func.functional_call(net, weights, (z,))
+        if i in (1, 2):
+            kept.append((engine.session(), want))
+        assert torch.allclose(engine(z), want, rtol=2e-4, atol=2e-4)
+        for session, expected in kept:
+            (found,) = session.run([z]).values()
+            assert torch.allclose(found, expected, rtol=2e-4, atol=2e-4)

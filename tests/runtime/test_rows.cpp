@@ -139,7 +139,8 @@ std::size_t packed_bytes(const StepDesc& desc, const Target&) {
   return static_cast<std::size_t>(count) * sizeof(float);
 }
 
-void pack_weights(const StepDesc&, const Target&, std::span<const TensorView> views, std::byte* out) {
+void pack_weights(const StepDesc&, const Target&, std::span<const TensorView> views, PackShare share, std::byte* out) {
+  if (share.index != 0) return;
   packs_made.fetch_add(1);
   for (const TensorView& view : views) {
     copy_elements(view, TensorView(TensorDesc::row_major(DType::f32, view.size_span()), out));
