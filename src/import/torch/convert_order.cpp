@@ -8,7 +8,8 @@ namespace {
 Result<Values> ordered(AtenNode& node, std::int64_t axis, Dim count, bool largest) {
   Composer c(node);
   Value* const x = node.tensor("self");
-  Value* const line = c.as_line(x);
+  const bool is_bool = c.dtype(x) == DType::boolean;
+  Value* const line = c.as_line(is_bool ? c.cast(x, DType::u8) : x);
   if (!c.ok()) return c.results({});
   const bool single = c.rank(x) == 0 && count == 1;
   TRY(Values found,
@@ -16,6 +17,7 @@ Result<Values> ordered(AtenNode& node, std::int64_t axis, Dim count, bool larges
   if (single) {
     for (Value*& value : found) value = c.reshape(value, {});
   }
+  if (is_bool) found[0] = c.cast(found[0], DType::boolean);
   return c.results(std::move(found));
 }
 

@@ -117,14 +117,17 @@ Value* element_count(Composer& c, Value* x, const Integers& axes, double less) {
   return c.op("max", {rest, c.number(0, c.dtype(x))});
 }
 
+// Squares and powers of f16 overflow soon: they are summed in f32, as in PyTorch.
+DType wide(DType dtype) { return is_float(dtype) && size_bytes(dtype) < 4 ? DType::f32 : dtype; }
+
 struct Moments {
-  Value* variance = nullptr;
+  Value* variance = nullptr;  // in the dtype of its computation
   Value* mean = nullptr;
 };
 
 // The sum of squares from the mean over (n - correction), from the mean itself: no difference of large numbers.
 Result<Moments> moments(AtenNode& node, Composer& c) {
-  Value* const x = node.tensor("self");
+  Value* const x = c.cast(node.tensor("self"), wide(c.dtype(node.tensor("self"))));
   TRY(const Integers axes, axes_of(node, c, x));
   double correction = 1;
   if (node.takes("correction")) {
@@ -144,19 +147,35 @@ Result<Moments> moments(AtenNode& node, Composer& c) {
 Result<Values> convert_var(AtenNode& node) {
   Composer c(node);
   TRY(const Moments found, moments(node, c));
-  return c.results({found.variance});
+  return c.results({c.cast(found.variance, c.dtype(node.tensor("self")))});
 }
 
 Result<Values> convert_std(AtenNode& node) {
   Composer c(node);
   TRY(const Moments found, moments(node, c));
-  return c.results({c.op("sqrt", {found.variance})});
+  return c.results({c.cast(c.op("sqrt", {found.variance}), c.dtype(node.tensor("self")))});
 }
 
 Result<Values> convert_var_mean(AtenNode& node) {
   Composer c(node);
   TRY(const Moments found, moments(node, c));
-  return c.results({found.variance, found.mean});
+  const DType own = c.dtype(node.tensor("self"));
+  return c.results({c.cast(found.variance, own), c.cast(found.mean, own)});
+}
+
+Value* norm(Composer& c, Value* x, Integers axes, double order, bool keep) {
+  if (order == 0) {
+    Value* const not_zero = c.op("not", {c.op("equal", {x, c.number(0, c.dtype(x))})});
+    return c.reduce("reduce_sum", c.cast(not_zero, c.dtype(x)), std::move(axes), keep);
+  }
+  if (axes.empty()) return c.op("abs", {x});  // a single number
+  if (order == 2) return c.reduce("reduce_l2", x, std::move(axes), keep);
+  if (order == 1) return c.reduce("reduce_l1", x, std::move(axes), keep);
+  if (std::isinf(order))
+    return c.reduce(order > 0 ? "reduce_max" : "reduce_min", c.op("abs", {x}), std::move(axes), keep);
+  Value* const powers = c.op("pow", {c.op("abs", {x}), c.number(order, c.dtype(x))});
+  Value* const sum = c.reduce("reduce_sum", powers, std::move(axes), keep);
+  return c.op("pow", {sum, c.number(1 / order, c.dtype(x))});
 }
 
 template <const char* parameter>
@@ -165,19 +184,13 @@ Result<Values> convert_vector_norm(AtenNode& node) {
   const auto asked = node.takes("dtype") ? node.dtype("dtype") : std::nullopt;
   Value* x = node.tensor("self");
   if (asked.has_value()) x = c.cast(x, *asked);
+  const DType own = c.dtype(x);
+  x = c.cast(x, wide(own));
   TRY(Integers axes, axes_of(node, c, x));
   const double order = node.has(parameter) ? node.real(parameter) : 2;
   const bool keep = keeps(node);
-  Value* const not_zero = c.op("not", {c.op("equal", {x, c.number(0, c.dtype(x))})});
-  if (order == 0) return c.results({c.reduce("reduce_sum", c.cast(not_zero, c.dtype(x)), std::move(axes), keep)});
-  if (axes.empty()) return c.results({c.op("abs", {x})});  // a single number
-  if (order == 2) return c.results({c.reduce("reduce_l2", x, std::move(axes), keep)});
-  if (order == 1) return c.results({c.reduce("reduce_l1", x, std::move(axes), keep)});
-  if (std::isinf(order))
-    return c.results({c.reduce(order > 0 ? "reduce_max" : "reduce_min", c.op("abs", {x}), std::move(axes), keep)});
-  Value* const powers = c.op("pow", {c.op("abs", {x}), c.number(order, c.dtype(x))});
-  Value* const sum = c.reduce("reduce_sum", powers, std::move(axes), keep);
-  return c.results({c.op("pow", {sum, c.number(1 / order, c.dtype(x))})});
+  TRY(Value * y, c.result(norm(c, x, std::move(axes), order, keep)));
+  return c.results({c.cast(y, own)});
 }
 
 template <const char* name>
@@ -192,7 +205,8 @@ Result<Values> convert_cumulate(AtenNode& node) {
 Result<Values> convert_std_mean(AtenNode& node) {
   Composer c(node);
   TRY(const Moments found, moments(node, c));
-  return c.results({c.op("sqrt", {found.variance}), found.mean});
+  const DType own = c.dtype(node.tensor("self"));
+  return c.results({c.cast(c.op("sqrt", {found.variance}), own), c.cast(found.mean, own)});
 }
 
 Result<Values> convert_logsumexp(AtenNode& node) {

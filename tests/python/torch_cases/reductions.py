@@ -23,9 +23,15 @@ for spread in "var.correction std.correction var_mean.correction".split():
     use(spread, lambda op, x: op(x, [1], keepdim=True), noise(2, 3, 4), label="/keep")
 use("var.dim", lambda op, x: op(x, [1], False), noise(2, 3, 4))
 use("linalg_vector_norm", lambda op, x: (op(x), op(x, 1, [1]), op(x, float("inf"), [0], True), op(x, 3)), X, tolerance=1e-5)
+LARGE = (noise(3, 40) * 300).half()  # whose squares f16 does not hold
+for spread in "var.correction std.correction var_mean.correction std_mean.correction".split():
+    use(spread, lambda op, x: op(x / 8, [1]), LARGE, label="/f16", tolerance=2e-3)
+use("std.correction", lambda op, x: op(x, [1]), LARGE, label="/large", tolerance=2e-3)
+use("linalg_vector_norm", lambda op, x: (op(x, 3, [1]), op(x, 2, [1]), op(x, 1.5, [0])), LARGE, label="/f16", tolerance=2e-3)
 use("cumsum", lambda op, x: op(x, 1), X)
 use("topk", lambda op, x: op(x, 2, 1), ((torch.arange(12) * 5) % 12).float().reshape(3, 4))  # no equal elements: which of them comes first is not said
 use("sort", lambda op, x: (*op(x, 1), *op(x, 0, True)), X)
+use("sort", lambda op, x: op(x > 0, 1)[0], X, label="/bools")
 for soft in "softmax.int log_softmax.int".split():
     use(soft, lambda op, x: (op(x, 1), op(x, -1, torch.float64)), X)
 for soft in "_softmax _log_softmax".split():
