@@ -52,7 +52,7 @@ TEST(Tasks, AnErrorEndsThem) {
     }
     const auto done = run_tasks(std::move(tasks), threads);
     ASSERT_FALSE(done.ok());
-    EXPECT_EQ(done.error().message, "the fourth.");
+    EXPECT_EQ(done.error().code, ErrorCode::corrupt);
     EXPECT_LT(begun, 100);
   }
 }
