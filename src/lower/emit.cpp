@@ -1,6 +1,7 @@
 // emit: Draft → Engine: values numbered anew, constants kept raw or packed, equal bytes once.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -217,7 +218,8 @@ class Emitter {
       packs_.at(packs[i]->key) = buffers[i];
       tasks.push_back(task_of(std::move(packs[i]), *buffers[i]));
     }
-    return run_tasks(std::move(tasks), threads_);
+    const std::size_t size = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+    return run_tasks(std::move(tasks), shares_of_pack(size) == 1 ? 1 : threads_);
   }
 
   // Large ones are blocks of their own; the others share one, since pages of a large block cost little.

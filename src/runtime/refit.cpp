@@ -235,7 +235,9 @@ class Refitter {
   Result<void> run(int threads) {
     std::vector<polyphase::Task> work;
     for (std::size_t i = 0; i < tasks_.size(); ++i) work.push_back(tasks_[i].step == nullptr ? copy(i) : pack(i));
-    return run_tasks(std::move(work), threads);
+    std::size_t size = 0;
+    for (const Task& task : tasks_) size += constant_before(task).size_bytes();
+    return run_tasks(std::move(work), shares_of_pack(size) == 1 ? 1 : threads);
   }
 
   polyphase::Task copy(std::size_t at) {
