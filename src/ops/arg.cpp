@@ -57,18 +57,12 @@ void search(const ReferenceContext& context, bool maximum) {
       {sizes.data(), static_cast<std::size_t>(x.rank)}, {x.strides.data(), y_strides.data()}, [&](const auto& at) {
         Number best{};
         std::int64_t place = 0;
-        for (std::int64_t begin = 0; begin < x.sizes[axis]; begin += block_elements) {
-          Number values[block_elements];
-          const std::int64_t count = std::min(block_elements, x.sizes[axis] - begin);
-          read_block(element_at(x, at[0] + begin * x.strides[axis]), x.dtype, x.strides[axis], count, values);
-          for (std::int64_t i = 0; i < count; ++i) {
-            const bool first = begin + i == 0;
-            if (first || beats(values[i], best, maximum, x.dtype == DType::u64) || (last && ties(values[i], best))) {
-              best = values[i];
-              place = begin + i;
-            }
+        for_each_on_axis<Number>(x, axis, at[0], [&](std::int64_t here, Number next) {
+          if (here == 0 || beats(next, best, maximum, x.dtype == DType::u64) || (last && ties(next, best))) {
+            best = next;
+            place = here;
           }
-        }
+        });
         y.as<std::int64_t>()[at[1]] = place;
       });
 }

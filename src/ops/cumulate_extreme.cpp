@@ -40,22 +40,15 @@ void search(const ReferenceContext& context, bool maximum) {
                     {x.strides.data(), values.strides.data(), places.strides.data()}, [&](const auto& at) {
                       Number best{};
                       std::int64_t place = 0;
-                      for (std::int64_t begin = 0; begin < x.sizes[axis]; begin += block_elements) {
-                        Number numbers[block_elements];
-                        const std::int64_t count = std::min(block_elements, x.sizes[axis] - begin);
-                        read_block(element_at(x, at[0] + begin * x.strides[axis]), x.dtype, x.strides[axis], count,
-                                   numbers);
-                        for (std::int64_t i = 0; i < count; ++i) {
-                          const std::int64_t here = begin + i;
-                          if (here == 0 || takes_over(numbers[i], best, maximum, x.dtype == DType::u64)) {
-                            best = numbers[i];
-                            place = here;
-                          }
-                          std::copy_n(element_at(x, at[0] + place * x.strides[axis]), width,
-                                      element_at(values, at[1] + here * values.strides[axis]));
-                          places.as<std::int64_t>()[at[2] + here * places.strides[axis]] = place;
+                      for_each_on_axis<Number>(x, axis, at[0], [&](std::int64_t here, Number next) {
+                        if (here == 0 || takes_over(next, best, maximum, x.dtype == DType::u64)) {
+                          best = next;
+                          place = here;
                         }
-                      }
+                        std::copy_n(element_at(x, at[0] + place * x.strides[axis]), width,
+                                    element_at(values, at[1] + here * values.strides[axis]));
+                        places.as<std::int64_t>()[at[2] + here * places.strides[axis]] = place;
+                      });
                     });
 }
 

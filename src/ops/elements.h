@@ -2,6 +2,7 @@
 // on, and written back with one rounding. The dtype is looked at once per block, never per element.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -37,6 +38,17 @@ void for_each_block(std::span<const std::int64_t> sizes, const std::array<const 
 
 inline std::byte* element_at(const TensorView& view, std::int64_t offset) {
   return view.data + offset * static_cast<std::int64_t>(size_bytes(view.dtype));
+}
+
+// Calls f(place, number) for the elements along an axis, in order; `first` is where they begin, in elements.
+template <typename Number, typename F>
+void for_each_on_axis(const TensorView& x, std::size_t axis, std::int64_t first, F&& f) {
+  Number numbers[block_elements];
+  for (std::int64_t begin = 0; begin < x.sizes[axis]; begin += block_elements) {
+    const std::int64_t count = std::min(block_elements, x.sizes[axis] - begin);
+    read_block(element_at(x, first + begin * x.strides[axis]), x.dtype, x.strides[axis], count, numbers);
+    for (std::int64_t i = 0; i < count; ++i) f(begin + i, numbers[i]);
+  }
 }
 
 // Two's complement arithmetic that wraps, on int64 and uint64 alike.

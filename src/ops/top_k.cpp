@@ -54,25 +54,19 @@ void search(const ReferenceContext& context) {
   sizes[axis] = 1;
   std::vector<Entry> entries(static_cast<std::size_t>(x.sizes[axis]));
   const std::size_t width = size_bytes(x.dtype);
-  for_each_index<3>(
-      {sizes.data(), static_cast<std::size_t>(x.rank)},
-      {x.strides.data(), values.strides.data(), places.strides.data()}, [&](const auto& at) {
-        for (std::int64_t begin = 0; begin < x.sizes[axis]; begin += block_elements) {
-          Number numbers[block_elements];
-          const std::int64_t count = std::min(block_elements, x.sizes[axis] - begin);
-          read_block(element_at(x, at[0] + begin * x.strides[axis]), x.dtype, x.strides[axis], count, numbers);
-          for (std::int64_t i = 0; i < count; ++i) {
-            entries[static_cast<std::size_t>(begin + i)] = {(key_of(numbers[i]) ^ unsigned_flip) ^ flip, begin + i};
-          }
-        }
-        std::partial_sort(entries.begin(), entries.begin() + k, entries.end());
-        for (std::int64_t i = 0; i < k; ++i) {
-          const std::int64_t index = entries[static_cast<std::size_t>(i)].index;
-          std::copy_n(element_at(x, at[0] + index * x.strides[axis]), width,
-                      element_at(values, at[1] + i * values.strides[axis]));
-          places.as<std::int64_t>()[at[2] + i * places.strides[axis]] = index;
-        }
-      });
+  for_each_index<3>({sizes.data(), static_cast<std::size_t>(x.rank)},
+                    {x.strides.data(), values.strides.data(), places.strides.data()}, [&](const auto& at) {
+                      for_each_on_axis<Number>(x, axis, at[0], [&](std::int64_t here, Number number) {
+                        entries[static_cast<std::size_t>(here)] = {(key_of(number) ^ unsigned_flip) ^ flip, here};
+                      });
+                      std::partial_sort(entries.begin(), entries.begin() + k, entries.end());
+                      for (std::int64_t i = 0; i < k; ++i) {
+                        const std::int64_t index = entries[static_cast<std::size_t>(i)].index;
+                        std::copy_n(element_at(x, at[0] + index * x.strides[axis]), width,
+                                    element_at(values, at[1] + i * values.strides[axis]));
+                        places.as<std::int64_t>()[at[2] + i * places.strides[axis]] = index;
+                      }
+                    });
 }
 
 Result<void> reference_top_k(const ReferenceContext& context) {

@@ -27,15 +27,6 @@ struct GatherPlan {
   int64_t per_tile;
 };
 
-std::string accepts_gather(const StepDesc& desc, const Target&) {
-  for (const auto* side : {&desc.inputs, &desc.outputs}) {
-    for (const OperandDesc& operand : *side) {
-      if (operand.present && !operand.layout.is_row_major()) return "takes row-major operands only";
-    }
-  }
-  return needs_unfused(desc);
-}
-
 int64_t product(const TensorDesc& desc, int first, int last) {
   int64_t out = 1;
   for (int axis = first; axis < last; ++axis) out *= desc.sizes[static_cast<std::size_t>(axis)];
@@ -125,7 +116,7 @@ void add_gather_rows(const ClusterKernels&, RowList& rows) {
     row.name = "slab_lookup";
     row.op = op;
     row.doc = "copies the slab that each index or tuple names";
-    row.accepts = accepts_gather;
+    row.accepts = [](const StepDesc& desc, const Target&) { return needs_plain(desc); };
     row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc); };
     row.plan = plan_gather;
     row.tiles = [](const Plan& plan, int) { return ceil_div(plan_of(plan).lookups, plan_of(plan).per_tile); };

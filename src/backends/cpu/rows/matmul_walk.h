@@ -8,7 +8,5 @@ namespace polyphase::cpu {
 
 // Sizes, strides and tiles of so many rows and columns.
 MatmulPlan walk_matmul(const PlanRequest& request, int64_t tile_rows, int64_t tile_columns);
-// Empty if all operands and the result are row-major and nothing is fused.
-std::string refuse_matmul(const StepDesc& desc);
 
 }  // namespace polyphase::cpu

@@ -9,21 +9,8 @@ namespace {
 
 std::string accepts_matmul(const StepDesc& desc, const Target&) {
   if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
-  return refuse_matmul(desc);
+  return needs_plain(desc);
 }
-
-}  // namespace
-
-std::string refuse_matmul(const StepDesc& desc) {
-  for (const auto* side : {&desc.inputs, &desc.outputs}) {
-    for (const OperandDesc& operand : *side) {
-      if (operand.present && !operand.layout.is_row_major()) return "takes row-major operands only";
-    }
-  }
-  return needs_unfused(desc);
-}
-
-namespace {
 
 double cost_matmul(const StepDesc& desc, const Target& target) {
   const Shape& b = desc.inputs[1].type.shape;

@@ -26,7 +26,7 @@ double seconds_of(double products, const Target& target) {
 
 std::string accepts_number_matmul(const StepDesc& desc, const Target&) {
   if (std::string refusal = refuse_dtype(desc); !refusal.empty()) return refusal;
-  return refuse_matmul(desc);
+  return needs_plain(desc);
 }
 
 double cost_number_matmul(const StepDesc& desc, const Target& target) {

@@ -30,9 +30,7 @@ struct PlacePlan {
 std::string accepts_places(const StepDesc& desc, const Target&) {
   if (desc.inputs[0].type.dtype != DType::f32)
     return "computes in f32 only, found " + std::string(name_of(desc.inputs[0].type.dtype));
-  if (!desc.inputs[0].layout.is_row_major() || !desc.outputs[0].layout.is_row_major())
-    return "takes row-major operands only";
-  return needs_unfused(desc);
+  return needs_plain(desc);
 }
 
 Plan plan_places(const PlanRequest& request, const Target&) {

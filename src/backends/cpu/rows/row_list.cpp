@@ -22,6 +22,15 @@ std::string needs_unfused(const StepDesc& desc) {
   return desc.parts.size() == 1 ? "" : "takes no beginnings or endings";
 }
 
+std::string needs_plain(const StepDesc& desc) {
+  for (const auto* side : {&desc.inputs, &desc.outputs}) {
+    for (const OperandDesc& operand : *side) {
+      if (operand.present && !operand.layout.is_row_major()) return "takes row-major operands only";
+    }
+  }
+  return needs_unfused(desc);
+}
+
 const ClusterKernels& kernels_of(Cluster cluster) {
   switch (cluster) {
     case Cluster::avx512:
@@ -35,6 +44,13 @@ const ClusterKernels& kernels_of(Cluster cluster) {
 }
 
 int vector_width(Cluster cluster) { return kernels_of(cluster).vector_width; }
+
+AroundAxis around_axis(const TensorDesc& desc, std::size_t axis) {
+  AroundAxis out{desc.empty() ? 0 : 1, desc.sizes[axis], 1};
+  for (std::size_t i = 0; i < axis; ++i) out.outer *= desc.sizes[i];
+  for (std::size_t i = axis + 1; i < static_cast<std::size_t>(desc.rank); ++i) out.inner *= desc.sizes[i];
+  return out;
+}
 
 double moving_seconds(const StepDesc& desc) {
   constexpr double bytes_per_second = 8e9;

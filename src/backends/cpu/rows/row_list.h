@@ -42,11 +42,20 @@ void add_selection_rows(const ClusterKernels& kernels, RowList& rows);
 std::string needs_f32(const StepDesc& desc);      // every present operand and result is f32
 std::string needs_wide(const StepDesc& desc);     // the operand is not f16 or bf16, which are computed in f32
 std::string needs_unfused(const StepDesc& desc);  // no beginnings, no endings
+std::string needs_plain(const StepDesc& desc);    // that, and every present operand and result is row-major
 
 // The entry points of a cluster; only to be called where it runs.
 const ClusterKernels& kernels_of(Cluster cluster);
 // Lanes of a cluster's vectors.
 int vector_width(Cluster cluster);
+
+// Dense row-major elements as [outer, count, inner], where `axis` has `count`; outer is 0 if there are none.
+struct AroundAxis {
+  int64_t outer;
+  int64_t count;
+  int64_t inner;
+};
+AroundAxis around_axis(const TensorDesc& desc, std::size_t axis);
 
 // Bytes of all operands and results of a step of known sizes, over the memory rate of a core: the cost of moving.
 double moving_seconds(const StepDesc& desc);

@@ -9,25 +9,18 @@ namespace {
 
 constexpr int64_t columns_at_once = 64;
 
-// x as [outer, count, inner]; a tile is one outer index and up to 64 columns of inner.
+// A tile is one outer index and up to 64 columns of inner.
 struct ExtremesPlan {
   DType dtype;
   bool maximum;
-  int64_t outer;
-  int64_t count;
-  int64_t inner;
+  AroundAxis x;
 };
 
 std::string accepts_extremes(const StepDesc& desc, const Target&) {
   const DType dtype = desc.inputs[0].type.dtype;
   if (dtype == DType::boolean || (is_float(dtype) && size_bytes(dtype) < 4))
     return "takes f32, f64 and integers, found " + std::string(name_of(dtype));
-  for (const auto* side : {&desc.inputs, &desc.outputs}) {
-    for (const OperandDesc& operand : *side) {
-      if (operand.present && !operand.layout.is_row_major()) return "takes row-major operands only";
-    }
-  }
-  return needs_unfused(desc);
+  return needs_plain(desc);
 }
 
 Plan plan_extremes(const PlanRequest& request, const Target&) {
@@ -36,11 +29,7 @@ Plan plan_extremes(const PlanRequest& request, const Target&) {
   ExtremesPlan plan{};
   plan.dtype = x.dtype;
   plan.maximum = request.desc.anchor_part().op->name == "cum_max";
-  plan.outer = x.empty() ? 0 : 1;
-  plan.inner = 1;
-  for (std::size_t i = 0; i < axis; ++i) plan.outer *= x.sizes[i];
-  for (std::size_t i = axis + 1; i < static_cast<std::size_t>(x.rank); ++i) plan.inner *= x.sizes[i];
-  plan.count = x.sizes[axis];
+  plan.x = around_axis(x, axis);
   return Plan::of(plan);
 }
 
@@ -53,8 +42,8 @@ void walk(const ExtremesPlan& p, const T* __restrict x, T* __restrict values, in
   T best[columns_at_once];
   int64_t place[columns_at_once] = {};
   std::copy_n(x, columns, best);
-  for (int64_t i = 0; i < p.count; ++i) {
-    const int64_t row = i * p.inner;
+  for (int64_t i = 0; i < p.x.count; ++i) {
+    const int64_t row = i * p.x.inner;
     for (int64_t j = 0; j < columns; ++j) {
       const T next = x[row + j];
       const bool better = maximum ? next >= best[j] : next <= best[j];
@@ -69,10 +58,10 @@ void walk(const ExtremesPlan& p, const T* __restrict x, T* __restrict values, in
 
 template <typename T>
 void run_columns(const ExtremesPlan& p, const Pointers& pointers, int64_t tile) {
-  const int64_t blocks = ceil_div(p.inner, columns_at_once);
+  const int64_t blocks = ceil_div(p.x.inner, columns_at_once);
   const int64_t column = tile % blocks * columns_at_once;
-  const int64_t at = tile / blocks * p.count * p.inner + column;
-  const int64_t columns = std::min(columns_at_once, p.inner - column);
+  const int64_t at = tile / blocks * p.x.count * p.x.inner + column;
+  const int64_t columns = std::min(columns_at_once, p.x.inner - column);
   const T* x = reinterpret_cast<const T*>(pointers.inputs[0]) + at;
   T* values = reinterpret_cast<T*>(pointers.outputs[0]) + at;
   auto* places = reinterpret_cast<int64_t*>(pointers.outputs[1]) + at;
@@ -110,7 +99,7 @@ void add_running_extreme_rows(const ClusterKernels&, RowList& rows) {
     row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc) + result_elements(desc) * 1e-9; };
     row.plan = plan_extremes;
     row.tiles = [](const Plan& plan, int) {
-      return plan_of(plan).outer * ceil_div(plan_of(plan).inner, columns_at_once);
+      return plan_of(plan).x.outer * ceil_div(plan_of(plan).x.inner, columns_at_once);
     };
     row.run = run_extremes;
     rows.push_back(row);

@@ -11,32 +11,24 @@ namespace {
 
 constexpr int64_t columns_at_once = 64;
 
-std::string accepts_row_major(const StepDesc& desc, const Target&) {
-  if (!desc.inputs[0].layout.is_row_major() || !desc.outputs[0].layout.is_row_major())
-    return "takes row-major operands only";
-  return needs_unfused(desc);
-}
-
 // ---------------------------------------------------------------- cum_sum, cum_prod, cum_log_sum_exp
 
 enum class Fold : int8_t { sum, product, log_sum_exp };
 
-// x as [outer, count, inner]; a tile is one outer index and up to 64 columns of inner. Sums of f32 are kept in f64.
+// A tile is one outer index and up to 64 columns of inner. Sums of f32 are kept in f64.
 struct SumsPlan {
   DType dtype;
   Fold fold;
   bool exclusive;
   bool reverse;
-  int64_t outer;
-  int64_t count;
-  int64_t inner;
+  AroundAxis x;
 };
 
-std::string accepts_sums(const StepDesc& desc, const Target& target) {
+std::string accepts_sums(const StepDesc& desc, const Target&) {
   const DType dtype = desc.inputs[0].type.dtype;
   if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::i32 && dtype != DType::i64)
     return "takes f32, f64, i32 and i64, found " + std::string(name_of(dtype));
-  return accepts_row_major(desc, target);
+  return needs_plain(desc);
 }
 
 double cost_of_sums(const StepDesc& desc, const Target&) {
@@ -55,11 +47,7 @@ Plan plan_sums(const PlanRequest& request, const Target&) {
   plan.fold = op == "cum_sum" ? Fold::sum : op == "cum_prod" ? Fold::product : Fold::log_sum_exp;
   plan.exclusive = attributes.get<bool>("exclusive");
   plan.reverse = attributes.get<bool>("reverse");
-  plan.outer = x.empty() ? 0 : 1;
-  plan.inner = 1;
-  for (std::size_t i = 0; i < axis; ++i) plan.outer *= x.sizes[i];
-  for (std::size_t i = axis + 1; i < static_cast<std::size_t>(x.rank); ++i) plan.inner *= x.sizes[i];
-  plan.count = x.sizes[axis];
+  plan.x = around_axis(x, axis);
   return Plan::of(plan);
 }
 
@@ -98,8 +86,8 @@ template <Fold fold, bool exclusive, typename T, typename Sum>
 void accumulate(const SumsPlan& p, const T* __restrict x, T* __restrict y, int64_t columns) {
   Sum sums[columns_at_once];
   std::fill_n(sums, columns, nothing<fold, Sum>());
-  for (int64_t i = 0; i < p.count; ++i) {
-    const int64_t row = (p.reverse ? p.count - 1 - i : i) * p.inner;
+  for (int64_t i = 0; i < p.x.count; ++i) {
+    const int64_t row = (p.reverse ? p.x.count - 1 - i : i) * p.x.inner;
     if (columns == columns_at_once) {
       add_row<fold, exclusive>(x + row, y + row, sums, columns_at_once);
     } else {
@@ -110,10 +98,10 @@ void accumulate(const SumsPlan& p, const T* __restrict x, T* __restrict y, int64
 
 template <Fold fold, typename T, typename Sum>
 void run_columns(const SumsPlan& p, const Pointers& pointers, int64_t tile) {
-  const int64_t blocks = ceil_div(p.inner, columns_at_once);
+  const int64_t blocks = ceil_div(p.x.inner, columns_at_once);
   const int64_t column = tile % blocks * columns_at_once;
-  const int64_t at = tile / blocks * p.count * p.inner + column;
-  const int64_t columns = std::min(columns_at_once, p.inner - column);
+  const int64_t at = tile / blocks * p.x.count * p.x.inner + column;
+  const int64_t columns = std::min(columns_at_once, p.x.inner - column);
   const T* x = reinterpret_cast<const T*>(pointers.inputs[0]) + at;
   T* y = reinterpret_cast<T*>(pointers.outputs[0]) + at;
   if (p.exclusive) {
@@ -205,7 +193,7 @@ void add_running_sum_rows(const ClusterKernels&, RowList& rows) {
     row.cost = cost_of_sums;
     row.plan = plan_sums;
     row.tiles = [](const Plan& plan, int) {
-      return sums_of(plan).outer * ceil_div(sums_of(plan).inner, columns_at_once);
+      return sums_of(plan).x.outer * ceil_div(sums_of(plan).x.inner, columns_at_once);
     };
     row.run = run_sums;
     rows.push_back(row);
@@ -214,7 +202,7 @@ void add_running_sum_rows(const ClusterKernels&, RowList& rows) {
   row.name = "row_pieces";
   row.op = "trilu";
   row.doc = "copies one piece of each row and clears the other";
-  row.accepts = accepts_row_major;
+  row.accepts = [](const StepDesc& desc, const Target&) { return needs_plain(desc); };
   row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc); };
   row.plan = plan_triangle;
   row.tiles = [](const Plan& plan, int) {

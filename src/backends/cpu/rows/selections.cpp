@@ -12,15 +12,6 @@
 namespace polyphase::cpu {
 namespace {
 
-std::string accepts_row_major(const StepDesc& desc, const Target&) {
-  for (const auto* side : {&desc.inputs, &desc.outputs}) {
-    for (const OperandDesc& operand : *side) {
-      if (operand.present && !operand.layout.is_row_major()) return "takes row-major operands only";
-    }
-  }
-  return needs_unfused(desc);
-}
-
 double cost_of_moving(const StepDesc& desc, const Target&) { return moving_seconds(desc); }
 
 template <typename T>
@@ -54,10 +45,10 @@ bool has_short_keys(DType dtype) {
   return dtype == DType::f32 || dtype == DType::i32 || (dtype != DType::boolean && size_bytes(dtype) <= 2);
 }
 
-std::string accepts_top(const StepDesc& desc, const Target& target) {
+std::string accepts_top(const StepDesc& desc, const Target&) {
   const DType dtype = desc.inputs[0].type.dtype;
   if (!has_short_keys(dtype)) return "orders numbers of up to 32 bits, found " + std::string(name_of(dtype));
-  return accepts_row_major(desc, target);
+  return needs_plain(desc);
 }
 
 double cost_top(const StepDesc& desc, const Target&) {
@@ -73,8 +64,7 @@ Plan plan_top(const PlanRequest& request, const Target&) {
   plan.largest = request.desc.attributes().get<bool>("largest");
   plan.length = x.sizes[axis];
   plan.k = request.outputs[0].sizes[axis];
-  plan.inner = 1;
-  for (std::size_t i = axis + 1; i < static_cast<std::size_t>(x.rank); ++i) plan.inner *= x.sizes[i];
+  plan.inner = around_axis(x, axis).inner;
   plan.lines = request.outputs[0].empty() ? 0 : x.element_count() / plan.length;
   plan.lines_per_tile = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, plan.length));
   return Plan::of(plan);
@@ -258,7 +248,7 @@ Row nonzero_row(bool lists) {
   row.name = lists ? "list_by_chunks" : "count_by_chunks";
   row.op = lists ? "nonzero" : "count_nonzero";
   row.doc = "counts chunk by chunk; the counts before a chunk say where its part of the result begins";
-  row.accepts = accepts_row_major;
+  row.accepts = [](const StepDesc& desc, const Target&) { return needs_plain(desc); };
   row.cost = cost_of_moving;
   row.plan = plan_nonzero;
   row.workspace = [](const Plan& plan) {
@@ -279,9 +269,7 @@ Row nonzero_row(bool lists) {
 // ---------------------------------------------------------------- one_hot
 
 struct MarkPlan {
-  int64_t outer;
-  int64_t depth;
-  int64_t inner;
+  AroundAxis y;
   int64_t element_bytes;
   bool wide_indices;
 };
@@ -290,32 +278,28 @@ Plan plan_marks(const PlanRequest& request, const Target&) {
   const TensorDesc& y = request.outputs[0];
   const auto axis = static_cast<std::size_t>(request.desc.attributes().get<int64_t>("axis"));
   MarkPlan plan{};
-  plan.outer = y.empty() ? 0 : 1;
-  plan.inner = 1;
-  for (std::size_t i = 0; i < axis; ++i) plan.outer *= y.sizes[i];
-  for (std::size_t i = axis + 1; i < static_cast<std::size_t>(y.rank); ++i) plan.inner *= y.sizes[i];
-  plan.depth = y.sizes[axis];
+  plan.y = around_axis(y, axis);
   plan.element_bytes = static_cast<int64_t>(size_bytes(y.dtype));
   plan.wide_indices = request.inputs[0].dtype == DType::i64;
   return Plan::of(plan);
 }
 
 int64_t marks_per_tile(const MarkPlan& p) {
-  return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.depth * p.inner));
+  return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.y.count * p.y.inner));
 }
 
 template <typename T>
 void mark(const MarkPlan& p, const Pointers& pointers, int64_t first, int64_t end) {
   const T* values = reinterpret_cast<const T*>(pointers.inputs[1]);
   for (int64_t outer = first; outer < end; ++outer) {
-    T* block = reinterpret_cast<T*>(pointers.outputs[0]) + outer * p.depth * p.inner;
-    std::fill_n(block, p.depth * p.inner, values[0]);
-    for (int64_t i = 0; i < p.inner; ++i) {
-      const int64_t at = outer * p.inner + i;
+    T* block = reinterpret_cast<T*>(pointers.outputs[0]) + outer * p.y.count * p.y.inner;
+    std::fill_n(block, p.y.count * p.y.inner, values[0]);
+    for (int64_t i = 0; i < p.y.inner; ++i) {
+      const int64_t at = outer * p.y.inner + i;
       int64_t index = p.wide_indices ? reinterpret_cast<const int64_t*>(pointers.inputs[0])[at]
                                      : reinterpret_cast<const int32_t*>(pointers.inputs[0])[at];
-      if (index < 0) index += p.depth;
-      if (index >= 0 && index < p.depth) block[index * p.inner + i] = values[1];
+      if (index < 0) index += p.y.count;
+      if (index >= 0 && index < p.y.count) block[index * p.y.inner + i] = values[1];
     }
   }
 }
@@ -323,7 +307,7 @@ void mark(const MarkPlan& p, const Pointers& pointers, int64_t first, int64_t en
 Fault run_marks(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   const auto& p = head_of<MarkPlan>(plan);
   const int64_t first = tile * marks_per_tile(p);
-  const int64_t end = std::min(p.outer, first + marks_per_tile(p));
+  const int64_t end = std::min(p.y.outer, first + marks_per_tile(p));
   if (p.element_bytes == 1) mark<uint8_t>(p, pointers, first, end);
   if (p.element_bytes == 2) mark<uint16_t>(p, pointers, first, end);
   if (p.element_bytes == 4) mark<uint32_t>(p, pointers, first, end);
@@ -336,12 +320,12 @@ Row mark_row() {
   row.name = "fill_and_mark";
   row.op = "one_hot";
   row.doc = "fills with `off`, then sets one element per index";
-  row.accepts = accepts_row_major;
+  row.accepts = [](const StepDesc& desc, const Target&) { return needs_plain(desc); };
   row.cost = cost_of_moving;
   row.plan = plan_marks;
   row.tiles = [](const Plan& plan, int) {
     const auto& p = head_of<MarkPlan>(plan);
-    return ceil_div(p.outer, marks_per_tile(p));
+    return ceil_div(p.y.outer, marks_per_tile(p));
   };
   row.run = run_marks;
   return row;
