@@ -183,8 +183,11 @@ Result<Engine> Engine::refit(std::span<const NamedView> weights, RefitReport* re
       TRY(const polyphase::TensorView inner, inner_view(weight.view, "weight '" + weight.name + "'"));
       given.push_back({weight.name, inner});
     }
-    auto next = std::make_shared<State>(state);
-    if (next->spare == nullptr) next->spare = std::make_shared<SpareMemory>();
+    auto next = std::make_shared<State>();
+    next->workshop = state.workshop;
+    next->inputs = state.inputs;
+    next->outputs = state.outputs;
+    next->spare = state.spare != nullptr ? state.spare : std::make_shared<SpareMemory>();
     TRY(RefitOutcome done, polyphase::refit(state.engine, packing_target(*state.engine, *state.workshop), given,
                                             usable_cores(), next->spare.get()));
     next->engine = std::move(done.engine);

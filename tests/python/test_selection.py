@@ -149,7 +149,8 @@ def quantised_cases():
     yield Case("QLinearMatMul", 10, [bytes_of(5, 40), half, scalar(3, np.uint8), bytes_of(40, 6), scalar(0.03, np.float32), scalar(130, np.uint8),
                                      scalar(4, np.float32), scalar(128, np.uint8)], off_by_one=True)
     for groups in (1, 3):
-        yield Case("QLinearConv", 10, [bytes_of(2, 3, 9, 8), half, scalar(120, np.uint8), bytes_of(6, 3 // groups, 3, 3, dtype=np.int8),
+        # Signed weights of 7 bits: with 8, ONNX Runtime's sums of two products overflow on processors without VNNI (its guide to quantisation says so).
+        yield Case("QLinearConv", 10, [bytes_of(2, 3, 9, 8), half, scalar(120, np.uint8), bytes_of(6, 3 // groups, 3, 3, dtype=np.int8) // 2,
                                        f32(6, low=0.01, high=0.1), np.zeros(6, np.int8), scalar(3, np.float32), scalar(128, np.uint8),
                                        steps(6, low=-900, high=900, dtype=np.int32)], {"pads": [1, 1, 1, 1], "group": groups}, off_by_one=True)
 
