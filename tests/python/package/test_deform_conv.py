@@ -123,22 +123,23 @@ def test_what_does_not_fit_is_refused():
     assert "found stride 0" in refusal(x, weight, offset, mask, bias, rest=(0, *plain[1:]))
 
 
-@pytest.mark.skipif(not deform_conv.HAS_TORCHVISION, reason="needs torchvision (requirements/networks.txt)")
-@pytest.mark.parametrize("name", SHAPES)
-def test_torchvision_itself(name):
-    import torchvision
+if deform_conv.HAS_TORCHVISION:  # make test-all installs it (requirements/networks.txt); the reference stands in for it elsewhere
 
-    shape = SHAPES[name]
-    x, offset, mask, weight, bias = deform_conv.operands(**shape)
-    layer = torchvision.ops.DeformConv2d(x.shape[1], weight.shape[0], weight.shape[2:], shape.get("stride", (1, 1)), shape.get("padding", (1, 1)),
-                                         shape.get("dilation", (1, 1)), shape.get("groups", 1), bias=name != "plain").eval()
-    with torch.no_grad():
-        want = layer(x, offset, mask)
-        close(polyphase.compile(layer, (x, offset, mask))(*[one for one in (x, offset, mask) if one is not None]), want.double())
-        geometry = {name: shape.get(name, default) for name, default in (("stride", (1, 1)), ("padding", (1, 1)), ("dilation", (1, 1)))}
-        again = deform_conv.deform_conv2d(x.double(), offset.double(), layer.weight.double(), None if layer.bias is None else layer.bias.double(),
-                                          mask=None if mask is None else mask.double(), **geometry)
-        own = deform_conv.reference(x.double(), layer.weight.double(), offset.double(), x.new_zeros(1).double() if mask is None else mask.double(),
-                                    torch.zeros(len(weight)).double() if layer.bias is None else layer.bias.double(), *geometry["stride"],
-                                    *geometry["padding"], *geometry["dilation"], shape.get("groups", 1), shape.get("offset_groups", 1), mask is not None)
-        torch.testing.assert_close(own, again)
+    @pytest.mark.parametrize("name", SHAPES)
+    def test_torchvision_itself(name):
+        import torchvision
+
+        shape = SHAPES[name]
+        x, offset, mask, weight, bias = deform_conv.operands(**shape)
+        layer = torchvision.ops.DeformConv2d(x.shape[1], weight.shape[0], weight.shape[2:], shape.get("stride", (1, 1)), shape.get("padding", (1, 1)),
+                                             shape.get("dilation", (1, 1)), shape.get("groups", 1), bias=name != "plain").eval()
+        with torch.no_grad():
+            want = layer(x, offset, mask)
+            close(polyphase.compile(layer, (x, offset, mask))(*[one for one in (x, offset, mask) if one is not None]), want.double())
+            geometry = {name: shape.get(name, default) for name, default in (("stride", (1, 1)), ("padding", (1, 1)), ("dilation", (1, 1)))}
+            again = deform_conv.deform_conv2d(x.double(), offset.double(), layer.weight.double(), None if layer.bias is None else layer.bias.double(),
+                                              mask=None if mask is None else mask.double(), **geometry)
+            own = deform_conv.reference(x.double(), layer.weight.double(), offset.double(), x.new_zeros(1).double() if mask is None else mask.double(),
+                                        torch.zeros(len(weight)).double() if layer.bias is None else layer.bias.double(), *geometry["stride"],
+                                        *geometry["padding"], *geometry["dilation"], shape.get("groups", 1), shape.get("offset_groups", 1), mask is not None)
+            torch.testing.assert_close(own, again)
