@@ -60,13 +60,13 @@ class Tasks {
     Result<std::int64_t> shares = caught([&]() -> Result<std::int64_t> { return tasks_[at].begin(); });
     lock.lock();
     --beginning_;
-    if (shares.ok()) {
-      open_[at] = {&tasks_[at], *shares, 0, 0};
-    } else if (!error_.has_value()) {
-      error_ = std::move(shares).error();
-    }
     changed_.notify_all();
-    if (shares.ok() && *shares == 0) drop(tasks_[at], lock);
+    if (!shares.ok()) {
+      if (!error_.has_value()) error_ = std::move(shares).error();
+      return;
+    }
+    open_[at] = {&tasks_[at], *shares, 0, 0};
+    if (*shares == 0) drop(tasks_[at], lock);
   }
 
   // What a task holds may be large.

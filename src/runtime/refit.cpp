@@ -314,7 +314,8 @@ class Refitter {
       std::copy(strides->begin(), strides->end(), desc.strides.begin());
       TRY_VOID(check_window(desc, offset, tensor.view().element_count(), of.name));
     } else {
-      desc = tensor.view();
+      const TensorDesc& whole = tensor.view();
+      desc = whole;
     }
     TensorView view(desc, tensor.view().data + offset * static_cast<std::int64_t>(size_bytes(desc.dtype)));
     roots.push_back(std::move(tensor));
