@@ -1,5 +1,7 @@
 // The row of cum_max and cum_min: the best element so far, column by column.
 #include <algorithm>
+#include <cmath>
+#include <type_traits>
 
 #include "backends/cpu/kernels/conv_shape.h"
 #include "backends/cpu/rows/row_list.h"
@@ -35,7 +37,13 @@ Plan plan_extremes(const PlanRequest& request, const Target&) {
 
 const ExtremesPlan& plan_of(const Plan& plan) { return *reinterpret_cast<const ExtremesPlan*>(plan.bytes()); }
 
-// Of equals the last, and a NaN of all: `next != next` holds for it alone.
+template <typename T>
+bool is_nan(T x) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(x);
+  return false;
+}
+
+// Of equals the last, and a NaN of all.
 template <bool maximum, typename T>
 void walk(const ExtremesPlan& p, const T* __restrict x, T* __restrict values, int64_t* __restrict places,
           int64_t columns) {
@@ -47,7 +55,7 @@ void walk(const ExtremesPlan& p, const T* __restrict x, T* __restrict values, in
     for (int64_t j = 0; j < columns; ++j) {
       const T next = x[row + j];
       const bool better = maximum ? next >= best[j] : next <= best[j];
-      const bool takes_over = next != next || (better && best[j] == best[j]);
+      const bool takes_over = is_nan(next) || (better && !is_nan(best[j]));
       best[j] = takes_over ? next : best[j];
       place[j] = takes_over ? i : place[j];
       values[row + j] = best[j];
