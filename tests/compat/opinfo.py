@@ -14,7 +14,8 @@ from torch.utils import _pytree as pytree
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool)
 # Samples of more elements than this say nothing that smaller ones do not.
 LARGEST = 1 << 16
-# Which of equal elements is meant is left to PyTorch's implementation: their places are not compared.
+# Which of equal elements is meant is left to PyTorch's implementation unless a stable order is asked for: their places are not compared, the
+# elements there are.
 OF_TIES = {"topk", "sort", "msort", "argsort", "kthvalue", "median", "nanmedian", "mode"}
 # What is random has no numbers to compare.
 RANDOM = {"bernoulli", "cauchy", "dropout", "empty", "exponential", "geometric", "log_normal", "multinomial", "normal", "poisson", "rand", "randint", "randn", "rrelu", "uniform"}
@@ -44,7 +45,12 @@ def use_of(op, label: str, leaves: list, spec) -> Use | None:
             filled[place] = tensor
         args, kwargs = pytree.tree_unflatten(filled, spec)
         result = op.op(*args, **kwargs)
-        return result[0] if op.name in OF_TIES and isinstance(result, tuple) else result
+        if op.name not in OF_TIES or kwargs.get("stable"):
+            return result
+        if op.name == "argsort":
+            axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
+            return args[0].take_along_dim(result, axis) if args[0].dim() else result
+        return result[0] if isinstance(result, tuple) else result
 
     return Use(label, call, operands)
 
