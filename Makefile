@@ -42,8 +42,8 @@ format: ## lay out all C++ with clang-format
 
 lint: ## clang-format and clang-tidy over all C++
 	@scripts/setup cpp tools
-	@scripts/build asan
-	@.venv/bin/python scripts/lint.py --format --tidy build/asan
+	@scripts/build tidy polyphase_generated
+	@.venv/bin/python scripts/lint.py --format --tidy build/tidy
 
 clean: ## remove the builds, not what was installed
 	rm -rf build

@@ -2,10 +2,10 @@
 #
 #   headers of the kind ──▶ polyphase_pch_<kind>: one .pch ──▶ every file of every target of that kind
 #
-# Two thirds of the time to compile a file of glue without optimisation go into the same forty headers. Only the presets of the
-# sanitizers do this (POLYPHASE_PCH): in the others each file stands on its own includes, so one that is missing is found
-# there. A kind is a set of headers and one set of flags: clang refuses a .pch made with other flags, so targets with flags of
-# their own (kernels, fuzzers) have none. PROGRAMS: a kind for executables; the others are for libraries.
+# Without optimisation half of the time to compile a dozen files of glue (Unity.cmake) goes into the same forty headers: a
+# quarter of preset asan. Only the presets of the sanitizers do this (POLYPHASE_PCH); g++ with optimisation would gain little. A
+# kind is a set of headers and one set of flags: clang refuses a .pch made with other flags, so targets with flags of their own
+# (kernels, fuzzers) have none. PROGRAMS: a kind for executables; the others are for libraries.
 option(POLYPHASE_PCH "Parse the headers that most files include only once (precompiled headers; clang)" OFF)
 
 if(POLYPHASE_PCH AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")

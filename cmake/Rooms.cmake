@@ -28,11 +28,20 @@ function(polyphase_room)
     endif()
     target_link_libraries(${target} PUBLIC ${rooms} PRIVATE ${flags} ${arg_LIBS})
     polyphase_precompiled(${target} ${kind})
+    polyphase_unity(${target})
   else()
     add_library(${target} INTERFACE)
     target_include_directories(${target} INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
     target_link_libraries(${target} INTERFACE ${rooms})
   endif()
+endfunction()
+
+# polyphase_light(TARGET...): code that runs once per model or test. Release compiles it with -O1, which takes the compiler a third
+# less time; `polyphase compile` takes as long as with -O2.
+function(polyphase_light)
+  foreach(target IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endforeach()
 endfunction()
 
 # polyphase_small(TARGET) or polyphase_small(TARGET FILE...): code that runs once per load or call, not per element. In Release it is

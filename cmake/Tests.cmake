@@ -25,6 +25,8 @@ function(polyphase_test)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${target} PRIVATE ${rooms} ${arg_LIBS} polyphase_glue_flags GTest::gtest GTest::gtest_main)
   polyphase_precompiled(${target} tests)
+  polyphase_unity(${target})
+  polyphase_light(${target})
   set(sanitized 0)
   if(POLYPHASE_SANITIZE)
     set(sanitized 1)  # a test of speed asks for it

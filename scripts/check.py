@@ -63,7 +63,8 @@ def steps(full: bool) -> list[Step]:
         Step("format", [PYTHON, "scripts/lint.py", "--format"]),
         build("asan"),
         ctest("asan"),
-        Step("tidy", [PYTHON, "scripts/lint.py", "--tidy", "build/asan", *tidy], needs=("build asan",)),
+        build("tidy", "polyphase_generated"),
+        Step("tidy", [PYTHON, "scripts/lint.py", "--tidy", "build/tidy", *tidy], needs=("build tidy",)),
     ]
     if any("LABELS threads" in path.read_text() for path in (ROOT / "tests").glob("*/CMakeLists.txt")):
         plan += [build("tsan", "polyphase_thread_tests"), ctest("tsan", "-L", "threads", wrap=still)]

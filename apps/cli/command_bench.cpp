@@ -19,7 +19,7 @@
 namespace polyphase::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* bench_examples = R"(
 Examples:
   polyphase bench model.ppe --threads 1
   polyphase bench unet.ppe --shape x=1x3x512x512 --json
@@ -165,7 +165,7 @@ void add_bench(CLI::App& app, Run& run) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--least-runs", flags->measure.least_runs, "Measure at least so many runs (default 10)")
       ->check(CLI::Range(1, 1'000'000'000));
-  command->footer(examples);
+  command->footer(bench_examples);
   command->callback([flags, &run] { run = [flags] { return bench(*flags); }; });
 }
 

@@ -17,7 +17,7 @@
 namespace polyphase::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* check_examples = R"(
 Examples:
   polyphase check model.onnx
   polyphase check unet.onnx --shape x=1x3xHxW --dim H=64..1024
@@ -42,10 +42,6 @@ const char* state_of(const api::CheckedOperator& use) {
   if (use.is_missing) return "missing";
   if (use.nodes_refused > 0) return "refused";
   return use.is_function ? "function" : "there";
-}
-
-std::string range_text(const api::SizeRange& range) {
-  return range.high == INT64_MAX ? fmt::format("{}..", range.low) : fmt::format("{}..{}", range.low, range.high);
 }
 
 Json error_json(const Error& error) {
@@ -241,7 +237,7 @@ void add_check(CLI::App& app, Run& run) {
       ->allow_extra_args(false)
       ->type_name("NAME=RANGE");
   command->add_flag("--json", flags->json, "Report as JSON on stdout");
-  command->footer(examples);
+  command->footer(check_examples);
   command->callback([flags, &run] {
     run = [flags]() -> int {
       const auto ready = check(*flags);

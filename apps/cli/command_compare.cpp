@@ -20,7 +20,7 @@
 namespace polyphase::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* compare_examples = R"(
 Examples:
   polyphase compare model.ppe --inputs in.npz --expect out.npz
   polyphase compare model.onnx --inputs in.npz --expect out.npz --rtol 1e-4 --atol 1e-6
@@ -50,12 +50,6 @@ struct Compared {
   Difference difference;
 };
 
-// NaN and infinities have no numbers in JSON.
-Json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
 void report_json(const std::vector<Compared>& all, const CompareFlags& flags, bool equal) {
   Json out = json_result("compare");
   out["equal"] = equal;
@@ -68,17 +62,17 @@ void report_json(const std::vector<Compared>& all, const CompareFlags& flags, bo
     if (!difference.mismatch.empty()) one["mismatch"] = difference.mismatch;
     one["elements"] = difference.elements;
     one["outside"] = difference.outside;
-    one["largest_absolute"] = number(difference.largest_absolute);
-    one["largest_relative"] = number(difference.largest_relative);
-    one["relative_rms"] = number(difference.relative_rms);
+    one["largest_absolute"] = json_number(difference.largest_absolute);
+    one["largest_relative"] = json_number(difference.largest_relative);
+    one["relative_rms"] = json_number(difference.relative_rms);
     one["found_nan"] = difference.found_nan;
     one["expected_nan"] = difference.expected_nan;
     one["worst"] = Json::array();
     for (const Place& place : difference.worst) {
       one["worst"].push_back({{"index", place.index},
-                              {"found", number(place.found)},
-                              {"expected", number(place.expected)},
-                              {"difference", number(place.difference)}});
+                              {"found", json_number(place.found)},
+                              {"expected", json_number(place.expected)},
+                              {"difference", json_number(place.difference)}});
     }
     out["outputs"].push_back(std::move(one));
   }
@@ -186,7 +180,7 @@ void add_compare(CLI::App& app, Run& run) {
       ->check(CLI::Range(0, 1000))
       ->type_name("N");
   add_threads_flag(*command, flags->threads);
-  command->footer(examples);
+  command->footer(compare_examples);
   command->callback([flags, &run] {
     if (!flags->layers && flags->expected.empty()) throw CLI::RequiredError("--expect (or --layers)");
     run = [flags]() -> int {

@@ -19,7 +19,7 @@
 namespace polyphase::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* compat_examples = R"(
 Examples:
   polyphase compat model.onnx
   polyphase compat net.pt2 --json compat.json --table compat.md
@@ -64,15 +64,10 @@ Result<std::map<std::string, std::vector<std::int64_t>>> parse_sizes(const std::
   return out;
 }
 
-Json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : "inf";
-}
-
 Json case_json(const api::CompatCase& one) {
   return {{"sizes", one.sizes},        {"operands", one.operands},
           {"kernel", one.kernel},      {"outcome", name_of(one.outcome)},
-          {"reason", one.reason},      {"error", number(one.error)},
+          {"reason", one.reason},      {"error", json_number(one.error)},
           {"tolerance", one.tolerance}};
 }
 
@@ -282,7 +277,7 @@ void add_compat(CLI::App& app, Run& run) {
       ->allow_extra_args(false)
       ->type_name("NAME=RANGE");
   add_threads_flag(*command, flags->options.session.threads);
-  command->footer(examples);
+  command->footer(compat_examples);
   command->callback([flags, &run] {
     run = [flags]() -> int {
       const auto code = compat(*flags);

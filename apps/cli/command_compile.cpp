@@ -14,7 +14,7 @@
 namespace polyphase::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* compile_examples = R"(
 Examples:
   polyphase compile model.onnx -o model.ppe
   polyphase compile model.onnx -o any-cpu.ppe --target portable
@@ -92,7 +92,7 @@ void add_compile(CLI::App& app, Run& run) {
       ->type_name("FILE.ppe");
   command->add_flag("--refittable", flags->network.refittable,
                     "The engine takes other weights later: polyphase refit. Up to twice the file");
-  command->footer(examples);
+  command->footer(compile_examples);
   command->callback([flags, &run] { run = [flags] { return compile(*flags); }; });
 }
 

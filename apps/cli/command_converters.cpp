@@ -12,7 +12,7 @@
 namespace polyphase::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* converters_examples = R"(
 Examples:
   polyphase converters
   polyphase converters conv_transpose
@@ -52,7 +52,7 @@ void add_converters(CLI::App& app, Run& run) {
   const auto json = std::make_shared<bool>(false);
   command->add_option("PART", *part, "Only those with this in their name");
   command->add_flag("--json", *json, "Report as JSON on stdout");
-  command->footer(examples);
+  command->footer(converters_examples);
   command->callback([part, json, &run] { run = [part, json] { return list_converters(*part, *json); }; });
 }
 

@@ -10,7 +10,7 @@
 namespace polyphase::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* devices_examples = R"(
 Examples:
   polyphase devices
   polyphase devices --json)";
@@ -44,7 +44,7 @@ void add_devices(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("devices", "List what can run engines here");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Report as JSON on stdout");
-  command->footer(examples);
+  command->footer(devices_examples);
   command->callback([json, &run] { run = [json] { return list_devices(*json); }; });
 }
 

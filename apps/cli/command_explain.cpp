@@ -21,7 +21,7 @@
 namespace polyphase::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* explain_examples = R"(
 Examples:
   polyphase explain model.ppe
   polyphase explain unet.onnx --shape x=1x3x512x512 --threads 1
@@ -217,7 +217,7 @@ void add_explain(CLI::App& app, Run& run) {
   command->add_option("--trace", flags->trace, "Write the steps as Chrome trace events, which Perfetto opens")
       ->type_name("FILE.json")
       ->excludes(no_run);
-  command->footer(examples);
+  command->footer(explain_examples);
   command->callback([flags, &run] { run = [flags] { return explain(*flags); }; });
 }
 

@@ -18,7 +18,7 @@
 namespace polyphase::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* extract_examples = R"(
 Examples:
   polyphase extract model.onnx --from a --to y -o part.onnx
   polyphase extract model.onnx --from a --from b --to y -o part.onnx --with-data --inputs in.npz
@@ -110,7 +110,7 @@ void add_extract(CLI::App& app, Run& run) {
       ->type_name("NAME=RANGE");
   command->add_flag("--json", flags->network.json, "Report as JSON on stdout");
   add_input_flags(*command, flags->inputs);
-  command->footer(examples);
+  command->footer(extract_examples);
   command->callback([flags, &run] {
     run = [flags]() -> int {
       const auto done = extract(*flags);

@@ -13,6 +13,7 @@
 #include "cli/inspected.h"
 #include "cli/json.h"
 #include "cli/network.h"
+#include "cli/sizes.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "io/try.h"
@@ -22,7 +23,7 @@
 namespace polyphase::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* inspect_examples = R"(
 Examples:
   polyphase inspect model.ppe
   polyphase inspect unet.ppe --shape x=1x3x512x512     # the memory plan for these sizes
@@ -41,10 +42,6 @@ struct InspectFlags {
 
 // The page shows one run of a few seconds, not the last percent.
 constexpr double page_timing_seconds = 10;
-
-std::string range_text(const api::SizeRange& range) {
-  return range.high == INT64_MAX ? fmt::format("{}..", range.low) : fmt::format("{}..{}", range.low, range.high);
-}
 
 Json plan_json(const Inspected& all) {
   const api::Report& report = all.report;
@@ -229,7 +226,7 @@ void add_inspect(CLI::App& app, Run& run) {
                        "the roof, kernels and their reasons, weights")
           ->type_name("FILE.html");
   add_threads_flag(*command, flags->threads)->needs(html);
-  command->footer(examples);
+  command->footer(inspect_examples);
   command->callback([flags, &run] {
     run = [flags]() -> int {
       const auto done = inspect(*flags);

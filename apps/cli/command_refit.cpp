@@ -16,7 +16,7 @@
 namespace polyphase::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* refit_examples = R"(
 Examples:
   polyphase compile model.onnx -o model.ppe --refittable
   polyphase refit model.ppe weights.npz -o new.ppe
@@ -103,7 +103,7 @@ void add_refit(CLI::App& app, Run& run) {
   command->add_option("WEIGHTS", flags->weights, "The weights by name (.npz)")->required()->type_name("FILE.npz");
   command->add_option("-o,--output", flags->output, "The engine file to write")->required()->type_name("FILE.ppe");
   command->add_flag("--json", flags->json, "Report as JSON on stdout");
-  command->footer(examples);
+  command->footer(refit_examples);
   command->callback([flags, &run] { run = [flags] { return refit(*flags); }; });
 }
 

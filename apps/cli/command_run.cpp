@@ -16,7 +16,7 @@
 namespace polyphase::cli {
 namespace {
 
-constexpr const char* examples = R"(
+constexpr const char* run_examples = R"(
 Examples:
   polyphase run model.ppe --inputs in.npz --outputs out.npz
   polyphase run upscale.onnx --input photo.png --output large.png
@@ -87,7 +87,7 @@ void add_run(CLI::App& app, Run& run) {
   add_input_flags(*command, flags->inputs);
   add_output_flags(*command, flags->outputs);
   add_threads_flag(*command, flags->threads);
-  command->footer(examples);
+  command->footer(run_examples);
   command->callback([flags, &run] {
     run = [flags]() -> int {
       const auto done = run_network(*flags);

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int default_sample_rate = 22050;
 
-Error refuse(std::string message, std::string hint = {}) {
+Error refuse_data(std::string message, std::string hint = {}) {
   return {ErrorCode::invalid_argument, std::move(message), std::move(hint)};
 }
 
@@ -52,8 +52,8 @@ Result<void> parse_value_range(const std::string& text, const std::string& flag,
   const bool known =
       dots != std::string::npos && real(text.substr(0, dots), options.low) && real(text.substr(dots + 2), options.high);
   if (!known || !std::isfinite(options.high - options.low) || options.low >= options.high) {
-    return refuse(flag + " is '" + text + "', expected LOW..HIGH with LOW below HIGH.",
-                  "For example " + flag + "=-1..1 or " + flag + " 0..255.");
+    return refuse_data(flag + " is '" + text + "', expected LOW..HIGH with LOW below HIGH.",
+                       "For example " + flag + "=-1..1 or " + flag + " 0..255.");
   }
   return {};
 }
@@ -64,7 +64,7 @@ Result<io::ImageOptions> image_options(const InputFlags& flags) {
   options.mean = flags.mean;
   options.deviation = flags.deviation;
   if (std::find(flags.deviation.begin(), flags.deviation.end(), 0.0) != flags.deviation.end())
-    return refuse("--std is 0.", "Values are divided by it: give numbers above 0.");
+    return refuse_data("--std is 0.", "Values are divided by it: give numbers above 0.");
   if (!flags.channels.empty()) {
     IO_TRY(options.channels, io::channels_from_word(flags.channels));
   }
@@ -139,8 +139,8 @@ class InputReader {
     for (const io::NamedTensor& member : members) {
       const int index = port_index(ports_, member.name);
       if (index < 0) {
-        return refuse("'" + path + "' holds '" + plain(member.name) + "', which is no input.",
-                      "The inputs are " + names_of(ports_) + ".");
+        return refuse_data("'" + path + "' holds '" + plain(member.name) + "', which is no input.",
+                           "The inputs are " + names_of(ports_) + ".");
       }
       IO_TRY_VOID(set(index, member.tensor, path));
     }
@@ -150,13 +150,13 @@ class InputReader {
   Result<void> file(const std::string& word) {
     IO_TRY(const NamedWord named, split_name(word, "--input"));
     if (named.name.empty() && ports_.size() != 1) {
-      return refuse("--input '" + word + "' names no input.",
-                    "Write --input NAME=FILE; the inputs are " + names_of(ports_) + ".");
+      return refuse_data("--input '" + word + "' names no input.",
+                         "Write --input NAME=FILE; the inputs are " + names_of(ports_) + ".");
     }
     const int index = named.name.empty() ? 0 : port_index(ports_, named.name);
     if (index < 0)
-      return refuse("--input names '" + named.name + "', which is no input.",
-                    "The inputs are " + names_of(ports_) + ".");
+      return refuse_data("--input names '" + named.name + "', which is no input.",
+                         "The inputs are " + names_of(ports_) + ".");
     const api::Port& port = ports_[static_cast<std::size_t>(index)];
     if (ends_with(named.rest, ".npy")) {
       IO_TRY(const api::Tensor tensor, io::read_npy_file(named.rest));
@@ -172,15 +172,16 @@ class InputReader {
       inputs_.sample_rate = sound.sample_rate;
       return set(index, sound.tensor, named.rest);
     }
-    return refuse("'" + named.rest + "' ends in none of .npy, .png, .wav.", "Give archives with --inputs FILE.npz.");
+    return refuse_data("'" + named.rest + "' ends in none of .npy, .png, .wav.",
+                       "Give archives with --inputs FILE.npz.");
   }
 
   Result<void> finish() const {
     for (std::size_t i = 0; i < ports_.size(); ++i) {
       if (given_[i]) continue;
-      return refuse("input '" + plain(ports_[i].name) + "' (" + std::string(name_of(ports_[i].dtype)) + " " +
-                        shape_text(ports_[i].sizes) + ") is not given.",
-                    "Add it to the archive of --inputs, or give --input " + plain(ports_[i].name) + "=FILE.npy.");
+      return refuse_data("input '" + plain(ports_[i].name) + "' (" + std::string(name_of(ports_[i].dtype)) + " " +
+                             shape_text(ports_[i].sizes) + ") is not given.",
+                         "Add it to the archive of --inputs, or give --input " + plain(ports_[i].name) + "=FILE.npy.");
     }
     return {};
   }
@@ -189,15 +190,16 @@ class InputReader {
   Result<void> set(int index, const api::Tensor& tensor, const std::string& path) {
     const auto i = static_cast<std::size_t>(index);
     const api::Port& port = ports_[i];
-    if (given_[i]) return refuse("input '" + plain(port.name) + "' is given twice.", "Give it once.");
+    if (given_[i]) return refuse_data("input '" + plain(port.name) + "' is given twice.", "Give it once.");
     given_[i] = true;
     if (std::find(inputs_.files.begin(), inputs_.files.end(), path) == inputs_.files.end())
       inputs_.files.push_back(path);
     IO_TRY(inputs_.tensors[i], as_dtype(tensor, port.dtype));
     if (inputs_.tensors[i].dtype() == port.dtype) return {};
-    return refuse("'" + path + "' gives input '" + plain(port.name) + "' as " + std::string(name_of(tensor.dtype())) +
-                      ", expected " + std::string(name_of(port.dtype)) + ".",
-                  "Convert it first: array.astype(" + numpy_name(port.dtype) + ").");
+    return refuse_data("'" + path + "' gives input '" + plain(port.name) + "' as " +
+                           std::string(name_of(tensor.dtype())) + ", expected " + std::string(name_of(port.dtype)) +
+                           ".",
+                       "Convert it first: array.astype(" + numpy_name(port.dtype) + ").");
   }
 
   const std::vector<api::Port>& ports_;
@@ -215,8 +217,8 @@ Result<OutputWord> output_word(const std::vector<api::Port>& ports, const std::s
   IO_TRY(NamedWord named, split_name(word, "--output"));
   const int index = named.name.empty() && ports.size() == 1 ? 0 : port_index(ports, named.name);
   if (index < 0) {
-    return refuse("--output '" + word + "' names no output.",
-                  "Write --output NAME=FILE; the outputs are " + names_of(ports) + ".");
+    return refuse_data("--output '" + word + "' names no output.",
+                       "Write --output NAME=FILE; the outputs are " + names_of(ports) + ".");
   }
   return OutputWord{static_cast<std::size_t>(index), std::move(named.rest)};
 }
@@ -249,11 +251,11 @@ Result<void> check_output_flags(const api::Engine& engine, const OutputFlags& fl
   for (const std::string& word : flags.files) {
     IO_TRY(const OutputWord output, output_word(engine.outputs(), word));
     if (!ends_with(output.path, ".npy") && !ends_with(output.path, ".png") && !ends_with(output.path, ".wav")) {
-      return refuse("'" + output.path + "' ends in none of .npy, .png, .wav.",
-                    "Write archives with --outputs FILE.npz.");
+      return refuse_data("'" + output.path + "' ends in none of .npy, .png, .wav.",
+                         "Write archives with --outputs FILE.npz.");
     }
     if (!paths.insert(output.path).second)
-      return refuse("'" + output.path + "' is written twice.", "Give each output a file of its own.");
+      return refuse_data("'" + output.path + "' is written twice.", "Give each output a file of its own.");
   }
   if (!flags.range.empty()) {
     io::ImageOptions ignored;

@@ -32,7 +32,7 @@ std::int64_t integer_value(const api::Tensor& tensor, std::size_t at) {
   return static_cast<std::int64_t>(bits);
 }
 
-double value_at(const api::Tensor& tensor, std::size_t at) {
+double element_value(const api::Tensor& tensor, std::size_t at) {
   switch (tensor.dtype()) {
     case DType::f32:
       return static_cast<double>(tensor.as<float>()[at]);
@@ -81,8 +81,8 @@ Difference compare_tensors(const api::Tensor& found, const api::Tensor& expected
   const auto by_excess = [](const Place& a, const Place& b) { return a.excess > b.excess; };
   for (std::int64_t i = 0; i < out.elements; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    const double a = value_at(found, at);
-    const double b = value_at(expected, at);
+    const double a = element_value(found, at);
+    const double b = element_value(expected, at);
     out.found_nan += std::isnan(a) ? 1 : 0;
     out.expected_nan += std::isnan(b) ? 1 : 0;
     double difference = std::abs(a - b);

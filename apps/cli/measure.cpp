@@ -2,22 +2,18 @@
 #include "cli/measure.h"
 
 #include <atomic>
-#include <chrono>
 #include <fstream>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "cli/clock.h"
 #include "cli/data.h"
 #include "io/try.h"
 
 namespace polyphase::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Runs one session into memory of its own, so that a run measures the network and not the allocator.
 class Runner {

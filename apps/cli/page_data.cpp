@@ -12,7 +12,7 @@
 namespace polyphase::cli {
 namespace {
 
-const api::ValueInfo& value_at(const api::EngineInfo& info, int index) {
+const api::ValueInfo& value_info(const api::EngineInfo& info, int index) {
   return info.values[static_cast<std::size_t>(index)];
 }
 
@@ -35,7 +35,7 @@ Json block_json(const api::EngineInfo& info, const api::PlacedValue& place) {
     const api::StepInfo& step = info.steps[static_cast<std::size_t>(place.first_step)];
     out = {{"name", shown_text("workspace of " + step.node)}, {"dtype", "bytes"}, {"workspace", true}};
   } else {
-    const api::ValueInfo& value = value_at(info, place.value);
+    const api::ValueInfo& value = value_info(info, place.value);
     out = {{"name", shown_text(value.name)}, {"dtype", name_of(value.dtype)}, {"workspace", false}};
   }
   out["sizes"] = place.sizes;
@@ -92,7 +92,7 @@ Json weight_json(const api::EngineInfo& info, const api::ConstantInfo& constant)
   const api::ValueInfo* shown = nullptr;
   std::uint64_t original = 0;
   for (const int index : constant.values) {
-    const api::ValueInfo& value = value_at(info, index);
+    const api::ValueInfo& value = value_info(info, index);
     if (shown == nullptr || bytes_of(value) > bytes_of(*shown)) shown = &value;
     original = constant.format.empty() ? std::max(original, bytes_of(value)) : original;
   }
@@ -159,7 +159,7 @@ Json page_steps(const Inspected& all) {
                 {"runs", timed ? all.times->runs[at] : 1}};
     std::string result;
     if (!info.outputs.empty() && info.outputs.front() >= 0) {
-      const api::ValueInfo& value = value_at(all.info, info.outputs.front());
+      const api::ValueInfo& value = value_info(all.info, info.outputs.front());
       result = std::string(name_of(value.dtype)) + " " + shape_text(value.sizes);
     }
     one["result"] = shown_text(result);

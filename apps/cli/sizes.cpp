@@ -10,7 +10,7 @@
 namespace polyphase::cli {
 namespace {
 
-Error refuse(std::string message, std::string hint) {
+Error refuse_sizes(std::string message, std::string hint) {
   return {ErrorCode::invalid_argument, std::move(message), std::move(hint)};
 }
 
@@ -37,15 +37,16 @@ class SymbolValues {
   Result<void> take(const std::string& name, std::int64_t value, const std::string& where) {
     const auto [found, added] = values_.emplace(name, value);
     if (!added && found->second != value) {
-      return refuse("size " + name + " is " + std::to_string(found->second) + " and also " + std::to_string(value) +
-                        " (" + where + ").",
-                    "The same name is the same size everywhere.");
+      return refuse_sizes("size " + name + " is " + std::to_string(found->second) + " and also " +
+                              std::to_string(value) + " (" + where + ").",
+                          "The same name is the same size everywhere.");
     }
     const auto range = info_.dims.find(name);
     if (range != info_.dims.end() && (value < range->second.low || value > range->second.high)) {
-      return refuse("size " + name + " is " + std::to_string(value) + " (" + where + "), the engine was compiled for " +
-                        std::to_string(range->second.low) + ".." + std::to_string(range->second.high) + ".",
-                    "Compile with another --dim " + name + "=LOW..HIGH.");
+      return refuse_sizes("size " + name + " is " + std::to_string(value) + " (" + where +
+                              "), the engine was compiled for " + std::to_string(range->second.low) + ".." +
+                              std::to_string(range->second.high) + ".",
+                          "Compile with another --dim " + name + "=LOW..HIGH.");
     }
     return {};
   }
@@ -97,16 +98,16 @@ std::optional<Sizes> given_numbers(const api::Port& port, const SizeFlags& flags
 Result<void> bind_given(const api::Port& port, const Sizes& sizes, SymbolValues& symbols) {
   const std::string where = "--shape " + port.name + "=" + shape_text(sizes);
   if (sizes.size() != port.sizes.size()) {
-    return refuse(
+    return refuse_sizes(
         where + " has " + std::to_string(sizes.size()) + " axes, the input is " + shape_text(port.sizes) + ".",
         "Give every axis.");
   }
   for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
     const auto fixed = number(port.sizes[axis]);
     if (fixed.has_value() && *fixed != sizes[axis]) {
-      return refuse(where + ": axis " + std::to_string(axis) + " is " + std::to_string(sizes[axis]) +
-                        ", the network fixes it to " + std::to_string(*fixed) + ".",
-                    "The input is " + shape_text(port.sizes) + ".");
+      return refuse_sizes(where + ": axis " + std::to_string(axis) + " is " + std::to_string(sizes[axis]) +
+                              ", the network fixes it to " + std::to_string(*fixed) + ".",
+                          "The input is " + shape_text(port.sizes) + ".");
     }
     if (is_name(port.sizes[axis])) IO_TRY_VOID(symbols.take(port.sizes[axis], sizes[axis], where));
   }
@@ -137,9 +138,9 @@ Result<RunSizes> grown_sizes(const api::Engine& engine, const SizeFlags& flags, 
         IO_TRY(const std::int64_t value, symbols.value_of(port.sizes[axis], axis, port.sizes.size()));
         sizes.push_back(value);
       } else {
-        return refuse("input '" + plain(port.name) + "' has the size " + port.sizes[axis] + " on axis " +
-                          std::to_string(axis) + ".",
-                      "Give its numbers: --shape " + plain(port.name) + "=…");
+        return refuse_sizes("input '" + plain(port.name) + "' has the size " + port.sizes[axis] + " on axis " +
+                                std::to_string(axis) + ".",
+                            "Give its numbers: --shape " + plain(port.name) + "=…");
       }
     }
     out.inputs.push_back(std::move(sizes));
@@ -151,7 +152,7 @@ Result<RunSizes> grown_sizes(const api::Engine& engine, const SizeFlags& flags, 
 Result<NamedWord> named_word(const std::string& word, const std::string& flag, const std::string& example) {
   IO_TRY(NamedWord named, split_name(word, flag));
   if (named.name.empty())
-    return refuse(flag + " is '" + word + "', expected NAME=SIZES.", "For example " + flag + " " + example + ".");
+    return refuse_sizes(flag + " is '" + word + "', expected NAME=SIZES.", "For example " + flag + " " + example + ".");
   return named;
 }
 
@@ -165,15 +166,19 @@ Result<NamedWord> split_name(const std::string& word, const std::string& flag) {
   const std::size_t at = word.find('=');
   if (at == std::string::npos && !word.empty()) return NamedWord{"", word};
   if (word.empty() || at == 0 || at + 1 == word.size()) {
-    return refuse(flag + " is '" + word + "', expected NAME=VALUE.", "Nothing may be empty.");
+    return refuse_sizes(flag + " is '" + word + "', expected NAME=VALUE.", "Nothing may be empty.");
   }
   return NamedWord{word.substr(0, at), word.substr(at + 1)};
 }
 
+std::string range_text(const api::SizeRange& range) {
+  return std::to_string(range.low) + ".." + (range.high == INT64_MAX ? "" : std::to_string(range.high));
+}
+
 Result<api::SizeRange> parse_range(const std::string& text, const std::string& flag) {
   const auto broken = [&] {
-    return refuse(flag + " has the range '" + text + "', expected a number or LOW..HIGH with LOW at most HIGH.",
-                  "For example 64..1024.");
+    return refuse_sizes(flag + " has the range '" + text + "', expected a number or LOW..HIGH with LOW at most HIGH.",
+                        "For example 64..1024.");
   };
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) {
@@ -206,15 +211,15 @@ Result<SizeFlags> parse_size_flags(const std::vector<std::string>& shapes, const
     IO_TRY(const NamedWord named, named_word(word, "--shape", "x=1x3xHxW"));
     IO_TRY(std::vector<std::string> sizes, api::parse_sizes(named.rest));
     if (!out.shapes.emplace(named.name, std::move(sizes)).second)
-      return refuse("--shape names '" + named.name + "' twice.", "Give each input once.");
+      return refuse_sizes("--shape names '" + named.name + "' twice.", "Give each input once.");
   }
   for (const std::string& word : dims) {
     IO_TRY(const NamedWord named, split_name(word, "--dim"));
     if (!is_name(named.name))
-      return refuse("--dim is '" + word + "', expected NAME=LOW..HIGH.", "For example --dim H=64..1024.");
+      return refuse_sizes("--dim is '" + word + "', expected NAME=LOW..HIGH.", "For example --dim H=64..1024.");
     IO_TRY(const api::SizeRange range, parse_range(named.rest, "--dim " + named.name));
     if (!out.dims.emplace(named.name, range).second)
-      return refuse("--dim names '" + named.name + "' twice.", "Give each size once.");
+      return refuse_sizes("--dim names '" + named.name + "' twice.", "Give each size once.");
   }
   for (const std::string& word : tune_for) {
     IO_TRY(const NamedWord named, named_word(word, "--tune-for", "x=1x3x512x512"));
@@ -223,12 +228,12 @@ Result<SizeFlags> parse_size_flags(const std::vector<std::string>& shapes, const
     for (const std::string& size : sizes) {
       const auto value = number(size);
       if (!value.has_value())
-        return refuse("--tune-for " + word + ": '" + size + "' is not a number.",
-                      "For example --tune-for x=1x3x512x512.");
+        return refuse_sizes("--tune-for " + word + ": '" + size + "' is not a number.",
+                            "For example --tune-for x=1x3x512x512.");
       numbers.push_back(*value);
     }
     if (!out.tune_for.emplace(named.name, std::move(numbers)).second)
-      return refuse("--tune-for names '" + named.name + "' twice.", "Give each input once.");
+      return refuse_sizes("--tune-for names '" + named.name + "' twice.", "Give each input once.");
   }
   return out;
 }
@@ -242,7 +247,8 @@ Result<RunSizes> run_sizes(const api::Session& session, const SizeFlags& flags) 
     if (known) continue;
     std::vector<std::string> names;
     for (const api::Port& port : ports) names.push_back("'" + plain(port.name) + "'");
-    return refuse("--shape names '" + name + "', which is no input.", "The inputs are " + join(names, ", ") + ".");
+    return refuse_sizes("--shape names '" + name + "', which is no input.",
+                        "The inputs are " + join(names, ", ") + ".");
   }
   IO_TRY(const RunSizes first, grown_sizes(engine, flags, 0));
   if (first.chosen.empty()) return first;

@@ -31,6 +31,8 @@ Result<SizeFlags> parse_size_flags(const std::vector<std::string>& shapes, const
 // "64..1024", "64..", "..1024", "512".
 Result<api::SizeRange> parse_range(const std::string& text, const std::string& flag);
 
+std::string range_text(const api::SizeRange& range);  // "64..1024", "64.."
+
 // Numbers for every input of an engine.
 struct RunSizes {
   std::vector<Sizes> inputs;

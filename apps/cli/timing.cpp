@@ -2,8 +2,8 @@
 #include "cli/timing.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "cli/clock.h"
 #include "cli/data.h"
 #include "cli/statistics.h"
 #include "cli/terminal.h"
@@ -18,10 +18,6 @@ constexpr double least_seconds = 1;
 // From what fits into a first-level cache to what fits into few last-level ones.
 constexpr std::uint64_t touched_bytes[] = {32U << 10, 128U << 10, 512U << 10, 2U << 20,
                                            8U << 20,  32U << 20,  128U << 20};
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 struct Samples {
   std::vector<std::vector<double>> by_step;

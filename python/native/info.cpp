@@ -8,40 +8,40 @@ namespace nb = nanobind;
 namespace polyphase::python {
 namespace {
 
-nb::dict plain(const api::WeightInfo& weight) {
+nb::dict plain_part(const api::WeightInfo& weight) {
   return Fields()("names", weight.names)("dtype", numpy_name(weight.dtype))("sizes", weight.sizes)("used", weight.used)(
       "fixed_because", weight.fixed_because);
 }
 
-nb::dict plain(const api::SizeRange& range) { return Fields()("low", range.low)("high", range.high); }
+nb::dict plain_part(const api::SizeRange& range) { return Fields()("low", range.low)("high", range.high); }
 
-nb::dict plain(const api::ValueInfo& value) {
+nb::dict plain_part(const api::ValueInfo& value) {
   return Fields()("name", value.name)("dtype", numpy_name(value.dtype))("shape", shape_of(value.sizes))(
       "layout", value.layout)("storage", value.storage)("alias_of", value.alias_of);
 }
 
-nb::dict plain(const api::StepInfo& step) {
+nb::dict plain_part(const api::StepInfo& step) {
   return Fields()("kind", step.kind)("node", step.node)("operation", step.operation)("rows", step.rows)(
       "reference", step.reference)("inputs", step.inputs)("outputs", step.outputs)("block", step.block)("blocks",
                                                                                                         step.blocks);
 }
 
-nb::dict plain(const api::ConstantInfo& constant) {
+nb::dict plain_part(const api::ConstantInfo& constant) {
   return Fields()("name", constant.name)("format", constant.format)("size_bytes", constant.size_bytes)(
       "values", constant.values)("steps", constant.steps);
 }
 
-nb::dict plain(const api::RowReport& row) {
+nb::dict plain_part(const api::RowReport& row) {
   return Fields()("row", row.row)("refusal", row.refusal)("cost_seconds", row.cost_seconds)("taken", row.taken);
 }
 
-nb::dict plain(const api::StepReport& step) {
+nb::dict plain_part(const api::StepReport& step) {
   return Fields()("step", step.step)("row", step.row)("reference", step.reference)("sizes_unknown", step.sizes_unknown)(
-      "rows", list_of(step.rows, [](const api::RowReport& row) { return plain(row); }))("flops", step.flops)(
+      "rows", list_of(step.rows, [](const api::RowReport& row) { return plain_part(row); }))("flops", step.flops)(
       "bytes", step.bytes);
 }
 
-nb::dict plain(const api::PlacedValue& placed) {
+nb::dict plain_part(const api::PlacedValue& placed) {
   return Fields()("value", placed.value)("sizes", placed.sizes)("size_bytes", placed.size_bytes)(
       "offset_bytes", placed.offset_bytes)("first_step", placed.first_step)("last_step", placed.last_step)(
       "arena", placed.arena);
@@ -49,7 +49,7 @@ nb::dict plain(const api::PlacedValue& placed) {
 
 template <typename T>
 nb::list all_of(const std::vector<T>& items) {
-  return list_of(items, [](const T& item) { return plain(item); });
+  return list_of(items, [](const T& item) { return plain_part(item); });
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ nb::dict plain(const api::Port& port) {
 
 nb::dict plain(const api::EngineInfo& info) {
   nb::dict dims;
-  for (const auto& [name, range] : info.dims) dims[nb::str(name.data(), name.size())] = plain(range);
+  for (const auto& [name, range] : info.dims) dims[nb::str(name.data(), name.size())] = plain_part(range);
   return Fields()("model_name", info.model_name)("producer", info.producer)("cluster", info.cluster)("dims", dims)(
       "values", all_of(info.values))("steps", all_of(info.steps))("constant_bytes", info.constant_bytes)(
       "constants", all_of(info.constants))("remarks", info.remarks)("refittable", info.refittable)(

@@ -27,10 +27,10 @@ Result<std::vector<Type>> infer_arg(const InferContext& context) {
 }
 
 // NaN beats everything, as in numpy and PyTorch.
-bool beats(double a, double b, bool maximum, bool) {
+bool arg_beats(double a, double b, bool maximum, bool) {
   return std::isnan(a) ? !std::isnan(b) : (maximum ? a > b : a < b);
 }
-bool beats(std::int64_t a, std::int64_t b, bool maximum, bool is_unsigned) {
+bool arg_beats(std::int64_t a, std::int64_t b, bool maximum, bool is_unsigned) {
   if (!is_unsigned) return maximum ? a > b : a < b;
   const auto left = static_cast<std::uint64_t>(a);
   const auto right = static_cast<std::uint64_t>(b);
@@ -41,7 +41,7 @@ bool ties(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)
 bool ties(std::int64_t a, std::int64_t b) { return a == b; }
 
 template <typename Number>
-void search(const ReferenceContext& context, bool maximum) {
+void search_arg(const ReferenceContext& context, bool maximum) {
   const TensorView& x = context.inputs[0];
   const TensorView& y = context.outputs[0];
   const auto axis = static_cast<std::size_t>(context.attributes.get<std::int64_t>("axis"));
@@ -58,7 +58,7 @@ void search(const ReferenceContext& context, bool maximum) {
         Number best{};
         std::int64_t place = 0;
         for_each_on_axis<Number>(x, axis, at[0], [&](std::int64_t here, Number next) {
-          if (here == 0 || beats(next, best, maximum, x.dtype == DType::u64) || (last && ties(next, best))) {
+          if (here == 0 || arg_beats(next, best, maximum, x.dtype == DType::u64) || (last && ties(next, best))) {
             best = next;
             place = here;
           }
@@ -70,14 +70,14 @@ void search(const ReferenceContext& context, bool maximum) {
 template <bool maximum>
 Result<void> reference_arg(const ReferenceContext& context) {
   if (is_float(context.inputs[0].dtype)) {
-    search<double>(context, maximum);
+    search_arg<double>(context, maximum);
   } else {
-    search<std::int64_t>(context, maximum);
+    search_arg<std::int64_t>(context, maximum);
   }
   return {};
 }
 
-OpDef line(const char* name, const char* doc, Result<void> (*reference)(const ReferenceContext&)) {
+OpDef arg_line(const char* name, const char* doc, Result<void> (*reference)(const ReferenceContext&)) {
   return {.name = name,
           .doc = doc,
           .inputs = {{"x", "any shape with at least one element along the axis"}},
@@ -95,10 +95,10 @@ OpDef line(const char* name, const char* doc, Result<void> (*reference)(const Re
 
 std::vector<OpDef> arg_operators() {
   return {
-      line("arg_max", "The index of the greatest element along an axis; NaN counts as greater than all.",
-           reference_arg<true>),
-      line("arg_min", "The index of the least element along an axis; NaN counts as less than all.",
-           reference_arg<false>),
+      arg_line("arg_max", "The index of the greatest element along an axis; NaN counts as greater than all.",
+               reference_arg<true>),
+      arg_line("arg_min", "The index of the least element along an axis; NaN counts as less than all.",
+               reference_arg<false>),
   };
 }
 

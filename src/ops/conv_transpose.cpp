@@ -40,7 +40,7 @@ Result<std::vector<Type>> infer_conv_transpose(const InferContext& context) {
 // One result plane at a time, filled with the bias; each tap adds a scaled row of the operand to every stride-th place
 // of a row.
 template <typename T>
-void scatter(const ReferenceContext& context) {
+void scatter_products(const ReferenceContext& context) {
   const TensorView& x = context.inputs[0];
   const TensorView& w = context.inputs[1];
   const TensorView& y = context.outputs[0];
@@ -75,7 +75,7 @@ void scatter(const ReferenceContext& context) {
 }
 
 Result<void> reference_conv_transpose(const ReferenceContext& context) {
-  with_accumulator(context.inputs[0].dtype, [&]<typename T>(T) { scatter<T>(context); });
+  with_accumulator(context.inputs[0].dtype, [&]<typename T>(T) { scatter_products<T>(context); });
   return {};
 }
 

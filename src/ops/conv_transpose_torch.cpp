@@ -7,7 +7,7 @@
 namespace polyphase {
 namespace {
 
-Error refuse(const std::string& words) {
+Error refuse_window(const std::string& words) {
   return {ErrorCode::invalid_model, words, "(PyTorch refuses the same: change the call of conv_transpose.)"};
 }
 
@@ -17,8 +17,8 @@ Result<std::vector<T>> expanded(const std::vector<T>& values, const std::string&
   const auto count = static_cast<std::size_t>(spatial);
   if (values.size() == count) return values;
   if (values.size() == 1) return std::vector<T>(count, values[0]);
-  return refuse("expected " + name + " to be a single integer value or a list of " + std::to_string(spatial) +
-                " values to match the convolution dimensions, but got " + name + "=" + print_attribute(values));
+  return refuse_window("expected " + name + " to be a single integer value or a list of " + std::to_string(spatial) +
+                       " values to match the convolution dimensions, but got " + name + "=" + print_attribute(values));
 }
 
 // "stride_height: 2 stride_width: 2"
@@ -47,17 +47,17 @@ struct TorchWindow {
   std::vector<Dim> output_padding;
 };
 
-Result<TorchWindow> read(const TorchConvTranspose& given) {
+Result<TorchWindow> read_window(const TorchConvTranspose& given) {
   TorchWindow out;
   const std::string n = std::to_string(given.spatial);
   if (given.input.shape.rank() != given.spatial + 1 && given.input.shape.rank() != given.spatial + 2) {
-    return refuse("Expected " + std::to_string(given.spatial + 1) + "D (unbatched) or " +
-                  std::to_string(given.spatial + 2) + "D (batched) input to conv_transpose" + n +
-                  "d, but got input of size: " + given.input.shape.text());
+    return refuse_window("Expected " + std::to_string(given.spatial + 1) + "D (unbatched) or " +
+                         std::to_string(given.spatial + 2) + "D (batched) input to conv_transpose" + n +
+                         "d, but got input of size: " + given.input.shape.text());
   }
   if (given.weight.shape.rank() != given.spatial + 2) {
-    return refuse("Expected a " + std::to_string(given.spatial + 2) + "D weight for conv_transpose" + n +
-                  "d, but got weight of size: " + given.weight.shape.text());
+    return refuse_window("Expected a " + std::to_string(given.spatial + 2) + "D weight for conv_transpose" + n +
+                         "d, but got weight of size: " + given.weight.shape.text());
   }
   out.unbatched = given.input.shape.rank() == given.spatial + 1;
   std::vector<Dim> dims = given.input.shape.dims();
@@ -73,10 +73,10 @@ Result<TorchWindow> read(const TorchConvTranspose& given) {
 Result<void> check_dtypes(const TorchConvTranspose& given) {
   const std::string input = "Input type (" + std::string(name_of(given.input.dtype)) + ") and ";
   if (given.weight.dtype != given.input.dtype) {
-    return refuse(input + "weight type (" + std::string(name_of(given.weight.dtype)) + ") should be the same");
+    return refuse_window(input + "weight type (" + std::string(name_of(given.weight.dtype)) + ") should be the same");
   }
   if (given.bias.has_value() && given.bias->dtype != given.input.dtype) {
-    return refuse(input + "bias type (" + std::string(name_of(given.bias->dtype)) + ") should be the same");
+    return refuse_window(input + "bias type (" + std::string(name_of(given.bias->dtype)) + ") should be the same");
   }
   return {};
 }
@@ -89,11 +89,12 @@ Result<void> check_settings(const TorchConvTranspose& given, const TorchWindow& 
     TRY_VOID(demand.require(0, at_most, p, "negative output_padding is not supported"));
   const auto below_one = [](std::int64_t value) { return value < 1; };
   if (std::any_of(window.stride.begin(), window.stride.end(), below_one))
-    return refuse("non-positive stride is not supported");
+    return refuse_window("non-positive stride is not supported");
   if (std::any_of(window.dilation.begin(), window.dilation.end(), below_one)) {
-    return refuse("dilation should be greater than zero, but got " + per_axis("dilation", window.dilation, ", "));
+    return refuse_window("dilation should be greater than zero, but got " +
+                         per_axis("dilation", window.dilation, ", "));
   }
-  if (given.groups < 1) return refuse("non-positive groups is not supported");
+  if (given.groups < 1) return refuse_window("non-positive groups is not supported");
   return {};
 }
 
@@ -117,7 +118,7 @@ Result<void> check_weight(const TorchConvTranspose& given, const TorchWindow& wi
     const Dim channels = w[1] * groups;
     const std::string words = transposed + "bias to be 1-dimensional with " + channels.text() +
                               " elements, but got bias of size " + given.bias->shape.text() + " instead";
-    if (given.bias->shape.rank() != 1) return refuse(words);
+    if (given.bias->shape.rank() != 1) return refuse_window(words);
     TRY_VOID(demand.require(given.bias->shape[0], equal, channels, words));
   }
   const std::vector<Dim> kernel(w.begin() + 2, w.end());
@@ -172,7 +173,7 @@ Result<void> check_sizes(const TorchConvTranspose& given, const TorchWindow& win
 Result<ConvTransposeForm> torch_conv_transpose(const TorchConvTranspose& given, std::vector<DimCheck>& checks) {
   const DimDemands demand(checks);
   CHECK(given.spatial >= 1 && given.spatial <= 3);
-  TRY(const TorchWindow window, read(given));
+  TRY(const TorchWindow window, read_window(given));
   TRY_VOID(check_dtypes(given));
   TRY_VOID(check_settings(given, window, demand));
   TRY_VOID(check_weight(given, window, demand));
@@ -187,14 +188,15 @@ Result<std::vector<Dim>> torch_output_size(const TorchConvTranspose& given, cons
                                            std::vector<DimCheck>& checks) {
   const DimDemands demand(checks);
   CHECK(given.spatial >= 1 && given.spatial <= 3);
-  TRY(const TorchWindow window, read(given));
+  TRY(const TorchWindow window, read_window(given));
   TRY_VOID(check_settings(given, window, demand));
   const auto spatial = static_cast<std::size_t>(given.spatial);
   const auto rank = static_cast<std::size_t>(given.input.shape.rank());
   if (output_size.size() != spatial && output_size.size() != rank) {
     const std::string n = std::to_string(given.spatial);
-    return refuse("ConvTranspose" + n + "D: for " + std::to_string(rank) + "D input, output_size must have " + n +
-                  " or " + std::to_string(rank) + " elements (got " + std::to_string(output_size.size()) + ")");
+    return refuse_window("ConvTranspose" + n + "D: for " + std::to_string(rank) + "D input, output_size must have " +
+                         n + " or " + std::to_string(rank) + " elements (got " + std::to_string(output_size.size()) +
+                         ")");
   }
   const std::vector<Dim> sizes(output_size.end() - given.spatial, output_size.end());
   const std::vector<Dim> low = smallest_sizes(given, window);

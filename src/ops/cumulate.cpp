@@ -40,7 +40,7 @@ T nothing() {
 }
 
 template <Fold fold, typename T>
-T joined(T before, T more) {
+T cumulated(T before, T more) {
   if constexpr (fold == Fold::log_sum_exp) return log_add_exp(before, more);
   return fold == Fold::product ? multiply_add(T{0}, before, more) : multiply_add(before, more, T{1});
 }
@@ -56,7 +56,7 @@ void cumulate(std::vector<T>& values, std::int64_t count, std::int64_t inner, bo
       T* row = values.data() + block + (reverse ? count - 1 - i : i) * inner;
       for (std::size_t j = 0; j < sums.size(); ++j) {
         const T before = sums[j];
-        sums[j] = joined<fold>(before, row[j]);
+        sums[j] = cumulated<fold>(before, row[j]);
         row[j] = exclusive ? before : sums[j];
       }
     }
@@ -85,7 +85,7 @@ Result<void> reference_cumulate(const ReferenceContext& context) {
 }
 
 template <Fold fold>
-OpDef line(const char* name, const char* doc) {
+OpDef cumulate_line(const char* name, const char* doc) {
   constexpr bool floats = fold == Fold::log_sum_exp;
   return {.name = name,
           .doc = doc,
@@ -103,11 +103,13 @@ OpDef line(const char* name, const char* doc) {
 
 std::vector<OpDef> cumulate_operators() {
   return {
-      line<Fold::sum>("cum_sum", "Running sums along an axis. Source: ONNX operator CumSum; torch.cumsum."),
-      line<Fold::product>("cum_prod", "Running products along an axis. Source: ONNX operator CumProd; torch.cumprod."),
-      line<Fold::log_sum_exp>("cum_log_sum_exp",
-                              "y[i] = log(exp(x[0]) + … + exp(x[i])) along an axis, without overflow on the way. "
-                              "Source: torch.logcumsumexp.")};
+      cumulate_line<Fold::sum>("cum_sum", "Running sums along an axis. Source: ONNX operator CumSum; torch.cumsum."),
+      cumulate_line<Fold::product>("cum_prod",
+                                   "Running products along an axis. Source: ONNX operator CumProd; torch.cumprod."),
+      cumulate_line<Fold::log_sum_exp>(
+          "cum_log_sum_exp",
+          "y[i] = log(exp(x[0]) + … + exp(x[i])) along an axis, without overflow on the way. "
+          "Source: torch.logcumsumexp.")};
 }
 
 }  // namespace polyphase

@@ -28,7 +28,7 @@ bool takes_over(std::int64_t next, std::int64_t best, bool maximum, bool is_unsi
 }
 
 template <typename Number>
-void search(const ReferenceContext& context, bool maximum) {
+void search_extremes(const ReferenceContext& context, bool maximum) {
   const TensorView& x = context.inputs[0];
   const TensorView& values = context.outputs[0];
   const TensorView& places = context.outputs[1];
@@ -55,14 +55,14 @@ void search(const ReferenceContext& context, bool maximum) {
 template <bool maximum>
 Result<void> reference_cumulate_extreme(const ReferenceContext& context) {
   if (is_float(context.inputs[0].dtype)) {
-    search<double>(context, maximum);
+    search_extremes<double>(context, maximum);
   } else {
-    search<std::int64_t>(context, maximum);
+    search_extremes<std::int64_t>(context, maximum);
   }
   return {};
 }
 
-OpDef line(const char* name, const char* doc, Result<void> (*reference)(const ReferenceContext&)) {
+OpDef extreme_line(const char* name, const char* doc, Result<void> (*reference)(const ReferenceContext&)) {
   return {.name = name,
           .doc = doc,
           .inputs = {{"x", "any number dtype, rank >= 1"}},
@@ -75,14 +75,16 @@ OpDef line(const char* name, const char* doc, Result<void> (*reference)(const Re
 }  // namespace
 
 std::vector<OpDef> cumulate_extreme_operators() {
-  return {line("cum_max",
-               "The greatest element so far along an axis, and its index: of equals the last. NaN counts as greater "
-               "than all. Source: torch.cummax.",
-               reference_cumulate_extreme<true>),
-          line("cum_min",
-               "The least element so far along an axis, and its index: of equals the last. NaN counts as less than "
-               "all. Source: torch.cummin.",
-               reference_cumulate_extreme<false>)};
+  return {
+      extreme_line(
+          "cum_max",
+          "The greatest element so far along an axis, and its index: of equals the last. NaN counts as greater "
+          "than all. Source: torch.cummax.",
+          reference_cumulate_extreme<true>),
+      extreme_line("cum_min",
+                   "The least element so far along an axis, and its index: of equals the last. NaN counts as less than "
+                   "all. Source: torch.cummin.",
+                   reference_cumulate_extreme<false>)};
 }
 
 }  // namespace polyphase

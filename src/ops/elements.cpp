@@ -145,7 +145,7 @@ void with_storage(DType dtype, F&& f) {
 }
 
 template <typename Number>
-void read(const std::byte* first, DType dtype, std::int64_t step, std::int64_t count, Number* out) {
+void read_line(const std::byte* first, DType dtype, std::int64_t step, std::int64_t count, Number* out) {
   with_storage(dtype, [=]<typename T>(T) {
     constexpr auto size = static_cast<std::int64_t>(sizeof(T));
     if (step == 1) {
@@ -177,11 +177,11 @@ void write(std::byte* first, DType dtype, std::int64_t step, std::int64_t count,
 }  // namespace
 
 void read_block(const std::byte* first, DType dtype, std::int64_t step, std::int64_t count, double* out) {
-  read(first, dtype, step, count, out);
+  read_line(first, dtype, step, count, out);
 }
 
 void read_block(const std::byte* first, DType dtype, std::int64_t step, std::int64_t count, std::int64_t* out) {
-  read(first, dtype, step, count, out);
+  read_line(first, dtype, step, count, out);
 }
 
 void write_block(std::byte* first, DType dtype, std::int64_t step, std::int64_t count, const double* values) {

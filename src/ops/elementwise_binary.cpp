@@ -10,13 +10,13 @@
 namespace polyphase {
 namespace {
 
-struct None {};  // stands where a line has no formula
+struct NoBinaryFormula {};  // stands where a line has no formula
 
 using OptionalDim = std::optional<Dim>;
 
 // Formulas take (x, y) or (x, y, fmod).
 template <typename Formula, typename T>
-auto apply(T x, T y, bool setting) {
+auto apply_binary(T x, T y, bool setting) {
   if constexpr (std::is_invocable_v<Formula, T, T, bool>) {
     return Formula{}(x, y, setting);
   } else {
@@ -26,25 +26,25 @@ auto apply(T x, T y, bool setting) {
 
 // As uint64 for u64, so that order, division and shifts see the true value.
 template <typename Formula, typename Number>
-void combine(Number* x, const Number* y, std::int64_t count, bool is_unsigned, bool setting) {
+void combine_all(Number* x, const Number* y, std::int64_t count, bool is_unsigned, bool setting) {
   if constexpr (std::is_integral_v<Number>) {
     if (is_unsigned) {
       for (std::int64_t i = 0; i < count; ++i) {
         const auto left = static_cast<std::uint64_t>(x[i]);
         const auto right = static_cast<std::uint64_t>(y[i]);
-        x[i] = static_cast<Number>(apply<Formula>(left, right, setting));
+        x[i] = static_cast<Number>(apply_binary<Formula>(left, right, setting));
       }
       return;
     }
   }
-  for (std::int64_t i = 0; i < count; ++i) x[i] = static_cast<Number>(apply<Formula>(x[i], y[i], setting));
+  for (std::int64_t i = 0; i < count; ++i) x[i] = static_cast<Number>(apply_binary<Formula>(x[i], y[i], setting));
 }
 
 template <typename Number>
-using Block = void (*)(Number* x, const Number* y, std::int64_t count, bool is_unsigned, bool setting);
+using BinaryBlock = void (*)(Number* x, const Number* y, std::int64_t count, bool is_unsigned, bool setting);
 
 template <typename Number>
-void run_blocks(const ReferenceContext& context, bool setting, Block<Number> compute) {
+void run_binary_blocks(const ReferenceContext& context, bool setting, BinaryBlock<Number> compute) {
   const TensorView& result = context.outputs[0];
   const TensorView x = broadcast_view(context.inputs[0], result.size_span());
   const TensorView y = broadcast_view(context.inputs[1], result.size_span());
@@ -59,7 +59,7 @@ void run_blocks(const ReferenceContext& context, bool setting, Block<Number> com
                     });
 }
 
-struct Product {
+struct ProductFormula {
   double operator()(double x, double y) const { return x * y; }
 };
 
@@ -92,7 +92,7 @@ bool scale_singles(const ReferenceContext& context) {
 }
 
 template <DTypeSet set, bool gives_bool>
-Result<std::vector<Type>> infer(const InferContext& context) {
+Result<std::vector<Type>> infer_binary(const InferContext& context) {
   TRY_VOID(expect_dtype(context, 0, set));
   TRY_VOID(expect_same_dtype(context, 0, 1));
   TRY(Shape shape, broadcast_operands(context, 0, 1));
@@ -108,7 +108,7 @@ bool fits(const Dim& value, DType dtype) {
 }
 
 template <typename Dims>
-Contents contents(const InferContext& context) {
+Contents binary_contents(const InferContext& context) {
   const DType dtype = context.input(0).dtype;
   if (dtype != DType::i64 && dtype != DType::i32 && dtype != DType::boolean) return std::nullopt;
   const std::vector<Dim>* x = context.contents(0);
@@ -127,7 +127,7 @@ Contents contents(const InferContext& context) {
   for_each_index<2>(sizes, {left.strides.data(), right.strides.data()}, [&](const auto& at) {
     if (!known) return;
     const OptionalDim value =
-        apply<Dims>((*x)[static_cast<std::size_t>(at[0])], (*y)[static_cast<std::size_t>(at[1])], setting);
+        apply_binary<Dims>((*x)[static_cast<std::size_t>(at[0])], (*y)[static_cast<std::size_t>(at[1])], setting);
     known = value.has_value() && !value->overflowed() && (dtype == DType::boolean || fits(*value, dtype));
     if (known) out.push_back(*value);
   });
@@ -136,7 +136,7 @@ Contents contents(const InferContext& context) {
 
 // One line of the table.
 template <typename Floats, typename Integers, typename Dims>
-OpDef line(const char* name, const char* doc, DTypeSet set, Floats, Integers, Dims, bool gives_bool = false) {
+OpDef binary_line(const char* name, const char* doc, DTypeSet set, Floats, Integers, Dims, bool gives_bool = false) {
   OpDef op{.name = name,
            .doc = doc,
            .inputs = {{"x", "any shape"}, {"y", "a shape that broadcasts with x"}},
@@ -145,40 +145,40 @@ OpDef line(const char* name, const char* doc, DTypeSet set, Floats, Integers, Di
   op.elementwise = true;
   switch (set) {
     case DTypeSet::numbers:
-      op.infer = gives_bool ? infer<DTypeSet::numbers, true> : infer<DTypeSet::numbers, false>;
+      op.infer = gives_bool ? infer_binary<DTypeSet::numbers, true> : infer_binary<DTypeSet::numbers, false>;
       break;
     case DTypeSet::integers:
-      op.infer = infer<DTypeSet::integers, false>;
+      op.infer = infer_binary<DTypeSet::integers, false>;
       break;
     case DTypeSet::booleans:
-      op.infer = infer<DTypeSet::booleans, false>;
+      op.infer = infer_binary<DTypeSet::booleans, false>;
       break;
     default:
-      op.infer = infer<DTypeSet::any, true>;
+      op.infer = infer_binary<DTypeSet::any, true>;
       break;
   }
   op.reference = [](const ReferenceContext& context) -> Result<void> {
-    if constexpr (std::is_same_v<Floats, Product>) {
+    if constexpr (std::is_same_v<Floats, ProductFormula>) {
       if (scale_singles(context)) return {};
     }
     const bool setting = setting_of(context.attributes);
-    if constexpr (!std::is_same_v<Floats, None>) {
-      if (is_float(context.inputs[0].dtype)) run_blocks<double>(context, setting, combine<Floats, double>);
+    if constexpr (!std::is_same_v<Floats, NoBinaryFormula>) {
+      if (is_float(context.inputs[0].dtype)) run_binary_blocks<double>(context, setting, combine_all<Floats, double>);
     }
-    if constexpr (!std::is_same_v<Integers, None>) {
+    if constexpr (!std::is_same_v<Integers, NoBinaryFormula>) {
       if (!is_float(context.inputs[0].dtype))
-        run_blocks<std::int64_t>(context, setting, combine<Integers, std::int64_t>);
+        run_binary_blocks<std::int64_t>(context, setting, combine_all<Integers, std::int64_t>);
     }
     return {};
   };
-  if constexpr (!std::is_same_v<Dims, None>) op.contents = contents<Dims>;
+  if constexpr (!std::is_same_v<Dims, NoBinaryFormula>) op.contents = binary_contents<Dims>;
   return op;
 }
 
 // One formula for floats and integers alike.
 template <typename Formula, typename Dims>
 OpDef comparison(const char* name, const char* doc, DTypeSet set, Formula formula, Dims dims) {
-  return line(name, doc, set, formula, formula, dims, true);
+  return binary_line(name, doc, set, formula, formula, dims, true);
 }
 
 double remainder_of(double x, double y, bool truncate) {
@@ -243,49 +243,50 @@ OptionalDim less_equal(const Dim& x, const Dim& y) {
   return truth(surely_less_equal(x, y), surely_less_equal(y + 1, x));
 }
 
-std::vector<OpDef> arithmetic_lines() {
+std::vector<OpDef> binary_arithmetic_lines() {
   constexpr DTypeSet numbers = DTypeSet::numbers;
-  OpDef mod = line(
+  OpDef mod = binary_line(
       "mod", "x modulo y with the sign of y; with the sign of x if fmod. An integer modulo 0 is 0.", numbers,
       [](double x, double y, bool fmod) { return remainder_of(x, y, fmod); },
       [](auto x, auto y, bool fmod) { return remainder_of(x, y, fmod); },
       [](const Dim& x, const Dim& y, bool fmod) { return modulo(x, y, fmod); });
   mod.attributes = {{"fmod", AttributeKind::boolean, "the sign of x, as C's fmod", Attribute(false)}};
   return {
-      line(
+      binary_line(
           "add", "x + y; integers wrap.", numbers, [](double x, double y) { return x + y; },
           [](auto x, auto y) { return wrapping_add(x, y); },
           [](const Dim& x, const Dim& y) { return OptionalDim(x + y); }),
-      line(
+      binary_line(
           "sub", "x - y; integers wrap.", numbers, [](double x, double y) { return x - y; },
           [](auto x, auto y) { return wrapping_subtract(x, y); },
           [](const Dim& x, const Dim& y) { return OptionalDim(x - y); }),
-      line(
-          "mul", "x * y; integers wrap.", numbers, Product{}, [](auto x, auto y) { return wrapping_multiply(x, y); },
+      binary_line(
+          "mul", "x * y; integers wrap.", numbers, ProductFormula{},
+          [](auto x, auto y) { return wrapping_multiply(x, y); },
           [](const Dim& x, const Dim& y) { return OptionalDim(x * y); }),
-      line(
+      binary_line(
           "div", "x / y; integers truncate towards zero, and an integer divided by 0 is 0.", numbers,
           [](double x, double y) { return x / y; }, [](auto x, auto y) { return total_divide(x, y); },
           [](const Dim& x, const Dim& y) { return divide(x, y); }),
       std::move(mod),
-      line(
+      binary_line(
           "min", "The lesser of x and y; NaN if either is.", numbers,
           [](double x, double y) { return x < y || std::isnan(x) ? x : y; },
           [](auto x, auto y) { return x < y ? x : y; },
           [](const Dim& x, const Dim& y) { return OptionalDim(min(x, y)); }),
-      line(
+      binary_line(
           "max", "The greater of x and y; NaN if either is.", numbers,
           [](double x, double y) { return x > y || std::isnan(x) ? x : y; },
           [](auto x, auto y) { return x > y ? x : y; },
           [](const Dim& x, const Dim& y) { return OptionalDim(max(x, y)); }),
-      line(
+      binary_line(
           "pow", "x to the power y; integers wrap, and negative exponents of integers truncate 1 / x^-y.", numbers,
           [](double x, double y) { return std::pow(x, y); }, [](auto x, auto y) { return integer_power(x, y); },
-          None{}),
-      line(
+          NoBinaryFormula{}),
+      binary_line(
           "prelu", "x where x >= 0, else y * x: y is the slope.", numbers,
           [](double x, double y) { return x < 0 ? y * x : x; },
-          [](auto x, auto y) { return x < 0 ? wrapping_multiply(y, x) : x; }, None{}),
+          [](auto x, auto y) { return x < 0 ? wrapping_multiply(y, x) : x; }, NoBinaryFormula{}),
   };
 }
 
@@ -314,27 +315,30 @@ std::vector<OpDef> logic_lines() {
   constexpr DTypeSet booleans = DTypeSet::booleans;
   constexpr DTypeSet integers = DTypeSet::integers;
   return {
-      line(
-          "and", "Logical and.", booleans, None{}, [](auto x, auto y) { return x & y; },
+      binary_line(
+          "and", "Logical and.", booleans, NoBinaryFormula{}, [](auto x, auto y) { return x & y; },
           [](const Dim& x, const Dim& y) { return OptionalDim(x * y); }),
-      line(
-          "or", "Logical or.", booleans, None{}, [](auto x, auto y) { return x | y; },
+      binary_line(
+          "or", "Logical or.", booleans, NoBinaryFormula{}, [](auto x, auto y) { return x | y; },
           [](const Dim& x, const Dim& y) { return OptionalDim(max(x, y)); }),
-      line(
-          "xor", "Logical exclusive or.", booleans, None{}, [](auto x, auto y) { return x ^ y; },
+      binary_line(
+          "xor", "Logical exclusive or.", booleans, NoBinaryFormula{}, [](auto x, auto y) { return x ^ y; },
           [](const Dim& x, const Dim& y) { return OptionalDim(x + y - Dim(2) * x * y); }),
-      line(
-          "bitwise_and", "And of every bit.", integers, None{}, [](auto x, auto y) { return x & y; }, None{}),
-      line(
-          "bitwise_or", "Or of every bit.", integers, None{}, [](auto x, auto y) { return x | y; }, None{}),
-      line(
-          "bitwise_xor", "Exclusive or of every bit.", integers, None{}, [](auto x, auto y) { return x ^ y; }, None{}),
-      line(
-          "shift_left", "x moved up by y bits; zeros come in.", integers, None{},
-          [](auto x, auto y) { return shifted(x, y, true); }, None{}),
-      line(
-          "shift_right", "x moved down by y bits; copies of the sign come in if the dtype has one.", integers, None{},
-          [](auto x, auto y) { return shifted(x, y, false); }, None{}),
+      binary_line(
+          "bitwise_and", "And of every bit.", integers, NoBinaryFormula{}, [](auto x, auto y) { return x & y; },
+          NoBinaryFormula{}),
+      binary_line(
+          "bitwise_or", "Or of every bit.", integers, NoBinaryFormula{}, [](auto x, auto y) { return x | y; },
+          NoBinaryFormula{}),
+      binary_line(
+          "bitwise_xor", "Exclusive or of every bit.", integers, NoBinaryFormula{},
+          [](auto x, auto y) { return x ^ y; }, NoBinaryFormula{}),
+      binary_line(
+          "shift_left", "x moved up by y bits; zeros come in.", integers, NoBinaryFormula{},
+          [](auto x, auto y) { return shifted(x, y, true); }, NoBinaryFormula{}),
+      binary_line(
+          "shift_right", "x moved down by y bits; copies of the sign come in if the dtype has one.", integers,
+          NoBinaryFormula{}, [](auto x, auto y) { return shifted(x, y, false); }, NoBinaryFormula{}),
   };
 }
 
@@ -342,7 +346,7 @@ std::vector<OpDef> logic_lines() {
 
 std::vector<OpDef> elementwise_binary_operators() {
   std::vector<OpDef> out;
-  for (const auto lines : {arithmetic_lines, comparison_lines, logic_lines}) {
+  for (const auto lines : {binary_arithmetic_lines, comparison_lines, logic_lines}) {
     for (OpDef& op : lines()) out.push_back(std::move(op));
   }
   return out;

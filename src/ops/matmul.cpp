@@ -53,7 +53,7 @@ std::array<std::int64_t, max_rank> batch_strides(const TensorView& view, std::si
 }
 
 template <typename T>
-void multiply(const TensorView& a, const TensorView& b, const TensorView& y) {
+void multiply_matrices(const TensorView& a, const TensorView& b, const TensorView& y) {
   const auto last = [](const TensorView& view, int back) {
     return view.sizes[static_cast<std::size_t>(view.rank - back)];
   };
@@ -81,8 +81,9 @@ void multiply(const TensorView& a, const TensorView& b, const TensorView& y) {
 }
 
 Result<void> reference_matmul(const ReferenceContext& context) {
-  with_accumulator(context.inputs[0].dtype,
-                   [&]<typename T>(T) { multiply<T>(context.inputs[0], context.inputs[1], context.outputs[0]); });
+  with_accumulator(context.inputs[0].dtype, [&]<typename T>(T) {
+    multiply_matrices<T>(context.inputs[0], context.inputs[1], context.outputs[0]);
+  });
   return {};
 }
 

@@ -34,9 +34,9 @@ std::int64_t count_of(const TensorView& x) {
   return count;
 }
 
-Result<std::vector<Type>> infer_count(const InferContext&) { return std::vector<Type>{{DType::i64, Shape{}}}; }
+Result<std::vector<Type>> infer_nonzero_count(const InferContext&) { return std::vector<Type>{{DType::i64, Shape{}}}; }
 
-Result<void> reference_count(const ReferenceContext& context) {
+Result<void> reference_nonzero_count(const ReferenceContext& context) {
   *context.outputs[0].as<std::int64_t>() = count_of(context.inputs[0]);
   return {};
 }
@@ -76,8 +76,8 @@ std::vector<OpDef> nonzero_operators() {
                 .doc = "How many elements are not 0 (or not false). NaN is not 0.",
                 .inputs = {{"x", "any dtype and shape"}},
                 .outputs = {{"count", "i64, a scalar"}},
-                .infer = infer_count,
-                .reference = reference_count},
+                .infer = infer_nonzero_count,
+                .reference = reference_nonzero_count},
           OpDef{.name = "nonzero",
                 .doc = "The indices of all elements that are not 0, in row-major order, one column each. Source: ONNX "
                        "operator NonZero; torch.nonzero transposed.",

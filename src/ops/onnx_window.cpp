@@ -8,7 +8,7 @@
 namespace polyphase {
 namespace {
 
-Error refuse(const OnnxWindowSettings& given, const std::string& rule) {
+Error refuse_auto_pad(const OnnxWindowSettings& given, const std::string& rule) {
   return {ErrorCode::invalid_model, given.op + ": " + rule};
 }
 
@@ -19,8 +19,8 @@ Result<std::vector<std::int64_t>> positive_list(const OnnxWindowSettings& given,
   if (!values.has_value()) return std::vector<std::int64_t>(spatial, 1);
   if (values->size() != spatial ||
       std::any_of(values->begin(), values->end(), [](std::int64_t value) { return value < 1; })) {
-    return refuse(given, "attribute " + name + " must have one positive value per spatial axis (" +
-                             std::to_string(spatial) + "), found " + print_attribute(*values) + ".");
+    return refuse_auto_pad(given, "attribute " + name + " must have one positive value per spatial axis (" +
+                                      std::to_string(spatial) + "), found " + print_attribute(*values) + ".");
   }
   return *values;
 }
@@ -49,14 +49,15 @@ Result<void> read_pads(const OnnxWindowSettings& given, const DimDemands& demand
   const std::vector<Dim>& pads = *given.pads;
   const std::string found = "found " + print_attribute(pads) + ".";
   if (pads.size() != 2 * spatial) {
-    return refuse(given, "attribute pads must have a begin for each spatial axis and then an end for each (" +
-                             std::to_string(2 * spatial) + " values), " + found);
+    return refuse_auto_pad(given, "attribute pads must have a begin for each spatial axis and then an end for each (" +
+                                      std::to_string(2 * spatial) + " values), " + found);
   }
   for (const Dim& pad : pads) {
     TRY_VOID(demand.require(0, DimCheck::Relation::less_equal, pad,
                             given.op + ": attribute pads must not hold negative values, " + found));
     if (given.auto_pad != "NOTSET" && !(pad == 0)) {
-      return refuse(given, "attribute pads cannot be used together with auto_pad " + given.auto_pad + ", " + found);
+      return refuse_auto_pad(given,
+                             "attribute pads cannot be used together with auto_pad " + given.auto_pad + ", " + found);
     }
   }
   for (std::size_t i = 0; i < spatial; ++i) {
@@ -78,14 +79,14 @@ Result<WindowForm> read_onnx_window(const OnnxWindowSettings& given, std::vector
                  "Join axes, so that at most three spatial ones are left."};
   }
   if (given.kernel.size() != static_cast<std::size_t>(spatial)) {
-    return refuse(given, "the kernel must have one size per spatial axis (" + std::to_string(spatial) + "), found " +
-                             print_attribute(given.kernel) + ".");
+    return refuse_auto_pad(given, "the kernel must have one size per spatial axis (" + std::to_string(spatial) +
+                                      "), found " + print_attribute(given.kernel) + ".");
   }
   for (const std::string_view known : {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", ""}) {
     if (given.auto_pad == known) break;
     if (known.empty()) {
-      return refuse(given, "attribute auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, found '" +
-                               given.auto_pad.substr(0, 60) + "'.");
+      return refuse_auto_pad(given, "attribute auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, found '" +
+                                        given.auto_pad.substr(0, 60) + "'.");
     }
   }
   WindowForm form;

@@ -122,8 +122,8 @@ std::int64_t column_major(const Window& window, std::int64_t place) {
 }
 
 // Of equals the first counts; NaN is greater than all.
-bool beats(double a, double b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
-bool beats(std::int64_t a, std::int64_t b) { return a > b; }
+bool wins_window(double a, double b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
+bool wins_window(std::int64_t a, std::int64_t b) { return a > b; }
 
 template <typename T>
 void find_max(const ReferenceContext& context) {
@@ -144,7 +144,7 @@ void find_max(const ReferenceContext& context) {
       for (std::int64_t i = 0; i < count; ++i) {
         std::int64_t& held = best[static_cast<std::size_t>(small + i)];
         const std::int64_t place = big + i * step;
-        if (held < 0 || beats(from[place], from[held])) held = place;
+        if (held < 0 || wins_window(from[place], from[held])) held = place;
       }
     });
     for (const std::int64_t place : best) {

@@ -324,7 +324,7 @@ Result<void> run_cell(std::string_view op_name, const ReferenceContext& context)
 
 // ---------------------------------------------------------------- definitions
 
-OpDef make(const std::string& name, const std::string& formula, decltype(OpDef::reference) reference) {
+OpDef recurrence_operator(const std::string& name, const std::string& formula, decltype(OpDef::reference) reference) {
   const Cell cell = cell_of(name);
   OpDef op{
       .name = name,
@@ -371,15 +371,17 @@ OpDef make(const std::string& name, const std::string& formula, decltype(OpDef::
 
 std::vector<OpDef> recurrence_operators() {
   return {
-      make("gru",
-           "z = f(X + h·R + Wb + Rb), r = f(X + h·R + Wb + Rb), n = g(X + (r⊙h)·R + Wb + Rb), h' = (1 - z)⊙n + z⊙h.",
-           [](const ReferenceContext& context) { return run_cell("gru", context); }),
-      make("lstm",
-           "i, f = f(X + h·R + P⊙c + Wb + Rb), c' = f⊙c + i⊙g(X + h·R + Wb + Rb), o = f(X + h·R + P⊙c' + Wb + Rb), h' "
-           "= o⊙h(c'); the gates' blocks stand in the order i, o, f, c.",
-           [](const ReferenceContext& context) { return run_cell("lstm", context); }),
-      make("rnn", "h' = f(X + h·R + Wb + Rb).",
-           [](const ReferenceContext& context) { return run_cell("rnn", context); }),
+      recurrence_operator(
+          "gru",
+          "z = f(X + h·R + Wb + Rb), r = f(X + h·R + Wb + Rb), n = g(X + (r⊙h)·R + Wb + Rb), h' = (1 - z)⊙n + z⊙h.",
+          [](const ReferenceContext& context) { return run_cell("gru", context); }),
+      recurrence_operator(
+          "lstm",
+          "i, f = f(X + h·R + P⊙c + Wb + Rb), c' = f⊙c + i⊙g(X + h·R + Wb + Rb), o = f(X + h·R + P⊙c' + Wb + Rb), h' "
+          "= o⊙h(c'); the gates' blocks stand in the order i, o, f, c.",
+          [](const ReferenceContext& context) { return run_cell("lstm", context); }),
+      recurrence_operator("rnn", "h' = f(X + h·R + Wb + Rb).",
+                          [](const ReferenceContext& context) { return run_cell("rnn", context); }),
   };
 }
 

@@ -24,7 +24,7 @@ Result<std::vector<bool>> reduced_axes(const InferContext& context) {
 }
 
 template <DTypeSet set>
-Result<std::vector<Type>> infer(const InferContext& context) {
+Result<std::vector<Type>> infer_reduce(const InferContext& context) {
   TRY_VOID(expect_dtype(context, 0, set));
   TRY(const std::vector<bool> reduced, reduced_axes(context));
   Type result{context.input(0).dtype, {}};
@@ -152,8 +152,8 @@ Number worst(DType dtype, bool greatest) {
 
 double add(double a, double b) { return a + b; }
 std::int64_t add(std::int64_t a, std::int64_t b) { return wrapping_add(a, b); }
-double multiply(double a, double b) { return a * b; }
-std::int64_t multiply(std::int64_t a, std::int64_t b) { return wrapping_multiply(a, b); }
+double times(double a, double b) { return a * b; }
+std::int64_t times(std::int64_t a, std::int64_t b) { return wrapping_multiply(a, b); }
 
 struct Unended {
   template <typename Number>
@@ -185,7 +185,7 @@ struct Product : Unended {
   }
   template <typename Number>
   static Number step(Number product, Number x, bool) {
-    return multiply(product, x);
+    return times(product, x);
   }
 };
 
@@ -221,7 +221,7 @@ struct AbsoluteSum : Unended {
 struct SquareSum : Unended {
   template <typename Number>
   static Number step(Number sum, Number x, bool) {
-    return add(sum, multiply(x, x));
+    return add(sum, times(x, x));
   }
 };
 
@@ -250,7 +250,7 @@ Result<void> reference_log_sum_exp(const ReferenceContext& context) {
 
 // Sums, products and extremes of sizes are sizes.
 template <Dim (*combine)(const Dim&, const Dim&), bool has_start, std::int64_t start>
-Contents contents(const InferContext& context) {
+Contents reduce_contents(const InferContext& context) {
   const std::vector<Dim>* x = context.contents(0);
   const DType dtype = context.input(0).dtype;
   const auto sizes = context.shape(0).evaluate({});
@@ -281,14 +281,15 @@ Dim multiply_sizes(const Dim& a, const Dim& b) { return a * b; }
 using Reference = Result<void> (*)(const ReferenceContext&);
 using ContentsRule = Contents (*)(const InferContext&);
 
-OpDef line(const char* name, const char* doc, DTypeSet set, Reference reference, ContentsRule contents_rule = nullptr) {
+OpDef reduce_line(const char* name, const char* doc, DTypeSet set, Reference reference,
+                  ContentsRule contents_rule = nullptr) {
   return {.name = name,
           .doc = doc,
           .inputs = {{"x", "any shape"}},
           .outputs = {{"y", "x with the axes of size 1, or without them"}},
           .attributes = {{"axes", AttributeKind::integers, "which axes, from 0; none: nothing is reduced"},
                          {"keep", AttributeKind::boolean, "the axes stay, with size 1", Attribute(true)}},
-          .infer = set == DTypeSet::any ? infer<DTypeSet::any> : infer<DTypeSet::numbers>,
+          .infer = set == DTypeSet::any ? infer_reduce<DTypeSet::any> : infer_reduce<DTypeSet::numbers>,
           .reference = reference,
           .layout = LayoutRule::per_axis,
           .contents = contents_rule};
@@ -299,24 +300,27 @@ OpDef line(const char* name, const char* doc, DTypeSet set, Reference reference,
 std::vector<OpDef> reduce_operators() {
   constexpr DTypeSet numbers = DTypeSet::numbers;
   return {
-      line("reduce_sum", "The sum; 0 of nothing.", numbers, reference_exact<Sum>, contents<add_sizes, true, 0>),
-      line("reduce_mean", "The sum divided by the number of elements; integers truncate; NaN (integers: 0) of nothing.",
-           numbers, reference_exact<Mean>),
-      line("reduce_max",
-           "The greatest element, of bool whether any; NaN if one is; the least value there is of nothing.",
-           DTypeSet::any, reference_exact<Maximum>, contents<max, false, 0>),
-      line("reduce_min",
-           "The least element, of bool whether all; NaN if one is; the greatest value there is of nothing.",
-           DTypeSet::any, reference_exact<Minimum>, contents<min, false, 0>),
-      line("reduce_prod", "The product; 1 of nothing.", numbers, reference_exact<Product>,
-           contents<multiply_sizes, true, 1>),
-      line("reduce_l1", "The sum of absolute values.", numbers, reference_exact<AbsoluteSum>),
-      line("reduce_l2", "The square root of the sum of squares; integers truncate.", numbers,
-           reference_real<EuclideanNorm>),
-      line("reduce_log_sum", "The logarithm of the sum; integers truncate.", numbers, reference_real<LogarithmOfSum>),
-      line("reduce_log_sum_exp", "log(sum(exp(x))), without overflow; integers truncate.", numbers,
-           reference_log_sum_exp),
-      line("reduce_sum_square", "The sum of squares.", numbers, reference_exact<SquareSum>),
+      reduce_line("reduce_sum", "The sum; 0 of nothing.", numbers, reference_exact<Sum>,
+                  reduce_contents<add_sizes, true, 0>),
+      reduce_line("reduce_mean",
+                  "The sum divided by the number of elements; integers truncate; NaN (integers: 0) of nothing.",
+                  numbers, reference_exact<Mean>),
+      reduce_line("reduce_max",
+                  "The greatest element, of bool whether any; NaN if one is; the least value there is of nothing.",
+                  DTypeSet::any, reference_exact<Maximum>, reduce_contents<max, false, 0>),
+      reduce_line("reduce_min",
+                  "The least element, of bool whether all; NaN if one is; the greatest value there is of nothing.",
+                  DTypeSet::any, reference_exact<Minimum>, reduce_contents<min, false, 0>),
+      reduce_line("reduce_prod", "The product; 1 of nothing.", numbers, reference_exact<Product>,
+                  reduce_contents<multiply_sizes, true, 1>),
+      reduce_line("reduce_l1", "The sum of absolute values.", numbers, reference_exact<AbsoluteSum>),
+      reduce_line("reduce_l2", "The square root of the sum of squares; integers truncate.", numbers,
+                  reference_real<EuclideanNorm>),
+      reduce_line("reduce_log_sum", "The logarithm of the sum; integers truncate.", numbers,
+                  reference_real<LogarithmOfSum>),
+      reduce_line("reduce_log_sum_exp", "log(sum(exp(x))), without overflow; integers truncate.", numbers,
+                  reference_log_sum_exp),
+      reduce_line("reduce_sum_square", "The sum of squares.", numbers, reference_exact<SquareSum>),
   };
 }
 

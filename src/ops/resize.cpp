@@ -53,7 +53,7 @@ Result<std::vector<Type>> infer_resize(const InferContext& context) {
   return std::vector<Type>{{x.dtype, Shape(sizes)}};
 }
 
-ResizeAxis axis_of(const ReferenceContext& context, std::size_t i) {
+ResizeAxis resized_axis(const ReferenceContext& context, std::size_t i) {
   return resize_axis(context.attributes, i, context.inputs[0].sizes[i], context.outputs[0].sizes[i]);
 }
 
@@ -61,7 +61,7 @@ void resize_nearest(const ReferenceContext& context) {
   const TensorView& y = context.outputs[0];
   PickTables source(static_cast<std::size_t>(y.rank));
   for (std::size_t i = 0; i < source.size(); ++i) {
-    const ResizeAxis axis = axis_of(context, i);
+    const ResizeAxis axis = resized_axis(context, i);
     for (std::int64_t place = 0; place < axis.out; ++place) {
       const auto places = resize_sources(context.attributes, axis, place);
       source[i].push_back(places.empty() ? picks_constant : places.front().place);
@@ -93,7 +93,7 @@ void extrapolate(std::vector<double>& values, const ReferenceContext& context) {
   const double value = context.attributes.get<double>("extrapolation");
   std::int64_t inner = y.element_count();
   for (std::size_t i = 0; i < static_cast<std::size_t>(y.rank) && inner > 0; ++i) {
-    const ResizeAxis axis = axis_of(context, i);
+    const ResizeAxis axis = resized_axis(context, i);
     inner /= axis.out;
     for (std::int64_t at = 0; at < static_cast<std::int64_t>(values.size()); at += inner) {
       if (resize_extrapolates(context.attributes, axis, at / inner % axis.out))
@@ -114,7 +114,7 @@ Result<void> reference_resize(const ReferenceContext& context) {
   std::vector<double> values = dense_values<double>(x);
   std::int64_t inner = 1;
   for (std::size_t i = static_cast<std::size_t>(x.rank); i-- > 0;) {
-    const ResizeAxis axis = axis_of(context, i);
+    const ResizeAxis axis = resized_axis(context, i);
     const bool same = axis.in == axis.out && (axis.given_scale == 0 || axis.given_scale == 1) && !crops;
     if (!same) values = resample(values, axis, inner, context.attributes);
     inner *= axis.out;

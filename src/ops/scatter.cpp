@@ -76,7 +76,7 @@ double lesser(double a, double b) { return b < a || std::isnan(b) ? b : a; }
 std::int64_t lesser(std::int64_t a, std::int64_t b) { return std::min(a, b); }
 
 template <typename T>
-T combine(Reduction reduction, T a, T b) {
+T combine_element(Reduction reduction, T a, T b) {
   switch (reduction) {
     case Reduction::add:
       return multiply_add(a, b, T{1});
@@ -106,9 +106,9 @@ struct Combined {
     T by = updates[static_cast<std::size_t>(j)];
     if constexpr (std::is_same_v<T, std::int64_t>) {
       const std::int64_t flip = flips ? INT64_MIN : 0;
-      to = combine(reduction, to ^ flip, by ^ flip) ^ flip;
+      to = combine_element(reduction, to ^ flip, by ^ flip) ^ flip;
     } else {
-      to = combine(reduction, to, by);
+      to = combine_element(reduction, to, by);
     }
   }
 
@@ -168,7 +168,7 @@ Result<void> walk_tuples(const ReferenceContext& context, F&& place) {
 }
 
 template <typename Walk>
-Result<void> scatter(const ReferenceContext& context, Walk&& walk) {
+Result<void> scatter_elements(const ReferenceContext& context, Walk&& walk) {
   return with_accumulator(context.inputs[0].dtype, [&]<typename T>(T) -> Result<void> {
     Combined<T> combined(context);
     TRY_VOID(walk(context, [&](std::int64_t i, std::int64_t j) { combined.place(i, j); }));
@@ -178,11 +178,11 @@ Result<void> scatter(const ReferenceContext& context, Walk&& walk) {
 }
 
 Result<void> reference_scatter_elements(const ReferenceContext& context) {
-  return scatter(context, [](const ReferenceContext& c, auto&& place) { return walk_elements(c, place); });
+  return scatter_elements(context, [](const ReferenceContext& c, auto&& place) { return walk_elements(c, place); });
 }
 
 Result<void> reference_scatter_nd(const ReferenceContext& context) {
-  return scatter(context, [](const ReferenceContext& c, auto&& place) { return walk_tuples(c, place); });
+  return scatter_elements(context, [](const ReferenceContext& c, auto&& place) { return walk_tuples(c, place); });
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ Result<void> along_axis(const ReferenceContext& context, bool logarithm) {
   return {};
 }
 
-OpDef make(const std::string& name, const std::string& formula, decltype(OpDef::infer) infer,
-           decltype(OpDef::reference) reference) {
+OpDef softmax_operator(const std::string& name, const std::string& formula, decltype(OpDef::infer) infer,
+                       decltype(OpDef::reference) reference) {
   return OpDef{.name = name,
                .doc = formula +
                       ", the sum over the elements along one axis.\nSource: ONNX operators Softmax-13 and "
@@ -64,11 +64,11 @@ OpDef make(const std::string& name, const std::string& formula, decltype(OpDef::
 }  // namespace
 
 std::vector<OpDef> softmax_operators() {
-  return {make(
+  return {softmax_operator(
               "softmax", "y = exp(x) / sum(exp(x))",
               [](const InferContext& context) { return infer_along_axis(context, "softmax"); },
               [](const ReferenceContext& context) { return along_axis(context, false); }),
-          make(
+          softmax_operator(
               "log_softmax", "y = x - log(sum(exp(x)))",
               [](const InferContext& context) { return infer_along_axis(context, "log_softmax"); },
               [](const ReferenceContext& context) { return along_axis(context, true); })};

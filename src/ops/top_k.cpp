@@ -42,7 +42,7 @@ struct Entry {
 };
 
 template <typename Number>
-void search(const ReferenceContext& context) {
+void search_top(const ReferenceContext& context) {
   const TensorView& x = context.inputs[0];
   const TensorView& values = context.outputs[0];
   const TensorView& places = context.outputs[1];
@@ -71,9 +71,9 @@ void search(const ReferenceContext& context) {
 
 Result<void> reference_top_k(const ReferenceContext& context) {
   if (is_float(context.inputs[0].dtype)) {
-    search<double>(context);
+    search_top<double>(context);
   } else {
-    search<std::int64_t>(context);
+    search_top<std::int64_t>(context);
   }
   return {};
 }

@@ -96,7 +96,7 @@ Kinds kinds_of(const ReferenceContext& context, bool sorted) {
   });
 }
 
-Result<std::int64_t> axis_of(const InferContext& context) {
+Result<std::int64_t> unique_axis(const InferContext& context) {
   const auto axis = context.attributes().get<std::int64_t>("axis");
   const int rank = context.shape(0).rank();
   if (axis == flat || (axis >= 0 && axis < rank)) return axis;
@@ -104,18 +104,18 @@ Result<std::int64_t> axis_of(const InferContext& context) {
                              ", or -1 for all of it, found " + std::to_string(axis) + ".");
 }
 
-Result<std::vector<Type>> infer_count(const InferContext& context) {
-  TRY_VOID(axis_of(context));
+Result<std::vector<Type>> infer_unique_count(const InferContext& context) {
+  TRY_VOID(unique_axis(context));
   return std::vector<Type>{{DType::i64, Shape{}}};
 }
 
-Result<void> reference_count(const ReferenceContext& context) {
+Result<void> reference_unique_count(const ReferenceContext& context) {
   *context.outputs[0].as<std::int64_t>() = static_cast<std::int64_t>(kinds_of(context, true).first.size());
   return {};
 }
 
 Result<std::vector<Type>> infer_unique(const InferContext& context) {
-  TRY(const std::int64_t axis, axis_of(context));
+  TRY(const std::int64_t axis, unique_axis(context));
   const Type& x = context.input(0);
   const Dim& count = context.attributes().get<Dim>("count");
   TRY_VOID(context.require(0, DimCheck::Relation::less_equal, count,
@@ -187,8 +187,8 @@ std::vector<OpDef> unique_operators() {
             .inputs = {x},
             .outputs = {{"count", "i64, a scalar"}},
             .attributes = {axis},
-            .infer = infer_count,
-            .reference = reference_count},
+            .infer = infer_unique_count,
+            .reference = reference_unique_count},
       OpDef{.name = "unique",
             .doc = "The different elements of x, or its different slices along an axis; where each is first, which "
                    "one each slice is, and how often it is there. Source: ONNX operator Unique; torch.unique.",

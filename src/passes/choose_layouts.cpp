@@ -23,12 +23,14 @@
 namespace polyphase {
 namespace {
 
-enum class Order : std::uint8_t { row_major, channels_last };
+enum class MemoryOrder : std::uint8_t { row_major, channels_last };
 
-Order other(Order order) { return order == Order::row_major ? Order::channels_last : Order::row_major; }
+MemoryOrder other(MemoryOrder order) {
+  return order == MemoryOrder::row_major ? MemoryOrder::channels_last : MemoryOrder::row_major;
+}
 
-Layout layout_of(Order order, int rank) {
-  return order == Order::row_major ? Layout::row_major(rank) : Layout::channels_last(rank);
+Layout layout_of(MemoryOrder order, int rank) {
+  return order == MemoryOrder::row_major ? Layout::row_major(rank) : Layout::channels_last(rank);
 }
 
 // Both orders lie the same way in memory: one channel, or one element per channel.
@@ -74,10 +76,10 @@ class Chooser {
   // Takes its operand as it lies and gives its result in its own order.
   static bool is_mover(const Node& node) { return node.op().layout == LayoutRule::permute || node.is("identity"); }
 
-  Order wanted(const Node& node) const {
+  MemoryOrder wanted(const Node& node) const {
     if (!node.outputs().empty() && node.output()->layout.is_set() && node.output()->type.shape.rank() >= 3)
-      return node.output()->layout.is_channels_last() ? Order::channels_last : Order::row_major;
-    return node.op().layout == LayoutRule::spatial ? Order::channels_last : Order::row_major;
+      return node.output()->layout.is_channels_last() ? MemoryOrder::channels_last : MemoryOrder::row_major;
+    return node.op().layout == LayoutRule::spatial ? MemoryOrder::channels_last : MemoryOrder::row_major;
   }
 
   // Whether operand i is a tensor in the node's own order (not a weight, a vector, a table).
@@ -98,34 +100,34 @@ class Chooser {
   }
 
   // The order in which a node needs operand i.
-  Order needed(const Node& node, std::size_t i) const {
-    if (on_weights_.count(&node) != 0) return Order::row_major;
+  MemoryOrder needed(const Node& node, std::size_t i) const {
+    if (on_weights_.count(&node) != 0) return MemoryOrder::row_major;
     if (is_mover(node)) return made(*node.input(i));
     if (reads_.count({&node, i}) != 0) return reads_.at({&node, i});
-    return follows(node, i) ? order_.at(&node) : Order::row_major;
+    return follows(node, i) ? order_.at(&node) : MemoryOrder::row_major;
   }
 
   // The order in which a value is made.
-  Order made(const Value& value) const {
+  MemoryOrder made(const Value& value) const {
     const Node* node = value.producer;
-    if (node == nullptr || value.type.shape.rank() < 3) return Order::row_major;
+    if (node == nullptr || value.type.shape.rank() < 3) return MemoryOrder::row_major;
     if (is_constant_node(*node)) return constant_order(value);
     if (writes_.count(node) != 0) return writes_.at(node);
-    if (node->op().layout == LayoutRule::row_major) return Order::row_major;
+    if (node->op().layout == LayoutRule::row_major) return MemoryOrder::row_major;
     if (node->op().layout == LayoutRule::per_axis && value.type.shape.rank() != node->input(0)->type.shape.rank())
-      return Order::row_major;
+      return MemoryOrder::row_major;
     return order_.at(node);
   }
 
   // A constant is written down in the order that all its readers want.
-  Order constant_order(const Value& value) const {
+  MemoryOrder constant_order(const Value& value) const {
     for (const Node* user : value.users) {
       for (std::size_t i = 0; i < user->inputs().size(); ++i) {
         if (user->input(i) != &value) continue;
-        if (is_mover(*user) || needed(*user, i) == Order::row_major) return Order::row_major;
+        if (is_mover(*user) || needed(*user, i) == MemoryOrder::row_major) return MemoryOrder::row_major;
       }
     }
-    return value.users.empty() || graph_.is_output(&value) ? Order::row_major : Order::channels_last;
+    return value.users.empty() || graph_.is_output(&value) ? MemoryOrder::row_major : MemoryOrder::channels_last;
   }
 
   // ---- costs, in bytes copied ----
@@ -135,19 +137,19 @@ class Chooser {
     return static_cast<double>(count.value_or(1 << 20)) * static_cast<double>(size_bytes(value.type.dtype));
   }
 
-  double cost_of(const Value& value, Order a, Order b) const {
+  double cost_of(const Value& value, MemoryOrder a, MemoryOrder b) const {
     return a == b || lies_the_same(value.type.shape) || value.type.shape.rank() < 3 ? 0 : bytes(value);
   }
 
   // Copies of this value: one for each order that is not the one it is made in.
   double copies_of(const Value& value) const {
-    const Order from = made(value);
+    const MemoryOrder from = made(value);
     for (const Node* user : value.users) {
       for (std::size_t i = 0; i < user->inputs().size(); ++i) {
         if (user->input(i) == &value && needed(*user, i) != from) return cost_of(value, from, other(from));
       }
     }
-    return graph_.is_output(&value) ? cost_of(value, from, Order::row_major) : 0;
+    return graph_.is_output(&value) ? cost_of(value, from, MemoryOrder::row_major) : 0;
   }
 
   // A transpose whose result lies as its operand does is only another name for it.
@@ -200,8 +202,8 @@ class Chooser {
       if (node->op().layout != LayoutRule::spatial || node->output()->layout.is_set() || is_constant_node(*node) ||
           cost_of_rows(*node).has_value())
         continue;
-      order_[node.get()] = Order::row_major;
-      if (!cost_of_rows(*node).has_value()) order_[node.get()] = Order::channels_last;
+      order_[node.get()] = MemoryOrder::row_major;
+      if (!cost_of_rows(*node).has_value()) order_[node.get()] = MemoryOrder::channels_last;
     }
   }
 
@@ -227,15 +229,15 @@ class Chooser {
     for (const Node* root : free_) {
       const auto found = components.find(root);
       if (found == components.end() || root->output()->layout.is_set()) continue;
-      const auto total = [&](Order order) {
+      const auto total = [&](MemoryOrder order) {
         double cost = 0;
         for (const Node* node : found->second) order_[node] = order;
         for (const Node* node : found->second) cost += cost_around(*node);
         return cost;
       };
-      const double row_major = total(Order::row_major);
-      const double channels_last = total(Order::channels_last);
-      if (row_major <= channels_last) total(Order::row_major);
+      const double row_major = total(MemoryOrder::row_major);
+      const double channels_last = total(MemoryOrder::channels_last);
+      if (row_major <= channels_last) total(MemoryOrder::row_major);
     }
   }
 
@@ -300,7 +302,7 @@ class Chooser {
 
   // ---- writing it down ----
 
-  bool set(Value& value, Order order) {
+  bool set(Value& value, MemoryOrder order) {
     const Layout layout = layout_of(order, value.type.shape.rank());
     if (value.layout == layout) return false;
     value.layout = layout;
@@ -309,8 +311,8 @@ class Chooser {
 
   bool assign() {
     bool changed = false;
-    std::vector<std::pair<Value*, Order>> made_so;
-    for (const auto& input : graph_.inputs()) made_so.emplace_back(input.get(), Order::row_major);
+    std::vector<std::pair<Value*, MemoryOrder>> made_so;
+    for (const auto& input : graph_.inputs()) made_so.emplace_back(input.get(), MemoryOrder::row_major);
     for (const auto& node : graph_.nodes()) {
       for (const auto& output : node->outputs()) made_so.emplace_back(output.get(), made(*output));
     }
@@ -339,7 +341,8 @@ class Chooser {
     return changed;
   }
 
-  void copy(Value* value, Order order, const std::vector<std::pair<Node*, std::size_t>>& misfits, bool for_caller) {
+  void copy(Value* value, MemoryOrder order, const std::vector<std::pair<Node*, std::size_t>>& misfits,
+            bool for_caller) {
     Node* place = value->producer == nullptr ? graph_.nodes().front().get() : after(value->producer);
     Value* copied = graph_.must_add("identity", {}, {value}, value->name + ".copy", place);
     set(*copied, order);
@@ -360,10 +363,10 @@ class Chooser {
   const std::unordered_set<const Node*> on_weights_;
   DimBindings likely_;
   std::vector<const Node*> free_;
-  std::unordered_map<const Node*, Order> order_;
-  std::map<std::pair<const Node*, std::size_t>, Order> reads_;  // operands that a row reads in the other order
-  std::map<std::pair<const Node*, Order>, double> detours_;
-  std::unordered_map<const Node*, Order> writes_;  // results that a row writes in the other order
+  std::unordered_map<const Node*, MemoryOrder> order_;
+  std::map<std::pair<const Node*, std::size_t>, MemoryOrder> reads_;  // operands that a row reads in the other order
+  std::map<std::pair<const Node*, MemoryOrder>, double> detours_;
+  std::unordered_map<const Node*, MemoryOrder> writes_;  // results that a row writes in the other order
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ bool has_narrow(const Node& node) {
                      [&](const auto& output) { return narrow(output.get()); });
 }
 
-StepDesc widened(StepDesc desc) {
+StepDesc widened_step(StepDesc desc) {
   const auto widen = [](OperandDesc& operand) {
     if (!operand.present || !is_narrow(operand.type.dtype)) return;
     operand.type.dtype = DType::f32;
@@ -80,8 +80,8 @@ class Widener {
     StepDesc bare = own;
     bare.parts = {own.anchor_part()};
     bare.anchor = 0;
-    const bool whole = cost_of_kernels(widened(own), target_).has_value();
-    if (!whole && (node.anchor() != 0 || !cost_of_kernels(widened(bare), target_).has_value())) return false;
+    const bool whole = cost_of_kernels(widened_step(own), target_).has_value();
+    if (!whole && (node.anchor() != 0 || !cost_of_kernels(widened_step(bare), target_).has_value())) return false;
     return !node.op().moves_elements && !cost_of_kernels(own, target_).has_value();
   }
 

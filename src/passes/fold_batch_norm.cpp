@@ -13,25 +13,25 @@
 namespace polyphase {
 namespace {
 
-struct Map {
+struct NormMap {
   Value* scale = nullptr;
   Value* shift = nullptr;
 };
 
-Map map_of(Rewrite& rewrite, const Node& norm) {
+NormMap map_of_norm(Rewrite& rewrite, const Node& norm) {
   Value* scale = rewrite.cast(norm.input(1), DType::f64);
   Value* bias = rewrite.cast(norm.input(2), DType::f64);
   Value* mean = rewrite.cast(norm.input(3), DType::f64);
   Value* variance = rewrite.cast(norm.input(4), DType::f64);
   Value* epsilon = rewrite.scalar(DType::f64, norm.attributes().get<double>("epsilon"));
   Value* deviation = rewrite.add("sqrt", {}, {rewrite.add("add", {}, {variance, epsilon})});
-  Map map;
+  NormMap map;
   map.scale = rewrite.add("div", {}, {scale, deviation});
   map.shift = rewrite.add("sub", {}, {bias, rewrite.add("mul", {}, {mean, map.scale})});
   return map;
 }
 
-bool fold(Graph& graph, Node* norm) {
+bool fold_norm(Graph& graph, Node* norm) {
   for (std::size_t i = 1; i < 5; ++i) {
     if (!is_constant(norm->input(i))) return false;
   }
@@ -39,7 +39,7 @@ bool fold(Graph& graph, Node* norm) {
   Value* result = norm->output();
   const Node* convolution = foldable_convolution(graph, data);
   Rewrite rewrite(graph, norm, convolution == nullptr ? norm->name() : convolution->name());
-  const Map map = map_of(rewrite, *norm);
+  const NormMap map = map_of_norm(rewrite, *norm);
   if (!rewrite.ok()) return false;
   if (convolution != nullptr)
     return rewrite.commit(result, convolve_scaled(rewrite, *convolution, map.scale, map.shift));
@@ -58,7 +58,7 @@ bool fold(Graph& graph, Node* norm) {
 bool fold_batch_norm(Graph& graph, const Target&) {
   return in_every_graph(graph, [](Graph& each) {
     bool changed = false;
-    for (Node* node : each.node_list()) changed = (node->is("batch_norm") && fold(each, node)) || changed;
+    for (Node* node : each.node_list()) changed = (node->is("batch_norm") && fold_norm(each, node)) || changed;
     return changed;
   });
 }

@@ -113,7 +113,7 @@ bool behind_transposed_convolution(Graph& graph, Node* pad) {
   return rewrite.commit(pad->output(), rewrite.add("conv_transpose", window.attributes(), node->inputs()));
 }
 
-bool fold(Graph& graph, Node* node) {
+bool fold_pad(Graph& graph, Node* node) {
   if (node->is("pad")) return behind_transposed_convolution(graph, node);
   const bool convolves = node->is("conv") || node->is("conv_transpose");
   if (!convolves && !node->is("max_pool") && !node->is("avg_pool")) return false;
@@ -127,7 +127,7 @@ bool fold(Graph& graph, Node* node) {
 bool fold_padding(Graph& graph, const Target&) {
   return in_every_graph(graph, [](Graph& each) {
     bool changed = false;
-    for (Node* node : each.node_list()) changed = fold(each, node) || changed;
+    for (Node* node : each.node_list()) changed = fold_pad(each, node) || changed;
     return changed;
   });
 }

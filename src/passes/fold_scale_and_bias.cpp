@@ -13,7 +13,7 @@ namespace polyphase {
 namespace {
 
 // The map of one elementwise node over its operand `side`; both null if it is none.
-struct Map {
+struct ChannelMap {
   Value* scale = nullptr;
   Value* shift = nullptr;
 };
@@ -22,7 +22,7 @@ Value* minus_one(Rewrite& rewrite, const Shape& image) {
   return rewrite.add("expand", Attributes({{"shape", std::vector<Dim>{image[1]}}}), {rewrite.scalar(DType::f64, -1)});
 }
 
-Map map_of(Rewrite& rewrite, const Node& node, std::size_t side) {
+ChannelMap map_of_node(Rewrite& rewrite, const Node& node, std::size_t side) {
   const Shape& image = node.input(side)->type.shape;
   const std::string& op = node.op().name;
   if (op == "neg") return {minus_one(rewrite, image), nullptr};
@@ -38,12 +38,12 @@ Map map_of(Rewrite& rewrite, const Node& node, std::size_t side) {
   return {};
 }
 
-bool fold(Graph& graph, Node* node) {
+bool fold_map(Graph& graph, Node* node) {
   for (std::size_t side = 0; side < node->inputs().size(); ++side) {
     const Node* convolution = foldable_convolution(graph, node->input(side));
     if (convolution == nullptr || !(node->input(side)->type == node->output()->type)) continue;
     Rewrite rewrite(graph, node, convolution->name());
-    const Map map = map_of(rewrite, *node, side);
+    const ChannelMap map = map_of_node(rewrite, *node, side);
     if (map.scale == nullptr && map.shift == nullptr) continue;
     if (rewrite.commit(node->output(), convolve_scaled(rewrite, *convolution, map.scale, map.shift))) return true;
   }
@@ -59,7 +59,7 @@ bool is_affine(const Node& node) {
 bool fold_scale_and_bias(Graph& graph, const Target&) {
   return in_every_graph(graph, [](Graph& each) {
     bool changed = false;
-    for (Node* node : each.node_list()) changed = (is_affine(*node) && fold(each, node)) || changed;
+    for (Node* node : each.node_list()) changed = (is_affine(*node) && fold_map(each, node)) || changed;
     return changed;
   });
 }

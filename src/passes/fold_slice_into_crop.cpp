@@ -37,15 +37,15 @@ bool same_along(const Value& operand, const std::vector<bool>& cut) {
   return true;
 }
 
-struct Link {
+struct CropLink {
   Node* node;
   std::size_t running;  // the operand through which the image comes
 };
 
 // From the node before the slice up to the transposed convolution (last); empty if there is no such chain.
-std::vector<Link> chain_above(const Graph& graph, Value* value, const std::vector<bool>& cut) {
+std::vector<CropLink> chain_above(const Graph& graph, Value* value, const std::vector<bool>& cut) {
   constexpr std::size_t longest = 16;
-  std::vector<Link> chain;
+  std::vector<CropLink> chain;
   while (chain.size() < longest) {
     Node* node = value->producer;
     if (node == nullptr || node->fused() || !graph.has_one_user(value)) return {};
@@ -72,10 +72,10 @@ std::vector<Link> chain_above(const Graph& graph, Value* value, const std::vecto
   return {};
 }
 
-bool fold(Graph& graph, Node* slice) {
+bool fold_slice(Graph& graph, Node* slice) {
   const auto cut = cut_axes(*slice);
   if (!cut.has_value() || cut->size() < 3) return false;
-  const std::vector<Link> chain = chain_above(graph, slice->input(0), *cut);
+  const std::vector<CropLink> chain = chain_above(graph, slice->input(0), *cut);
   if (chain.empty()) return false;
   const Node& convolution = *chain.back().node;
   ConvolutionWindow window(convolution);
@@ -100,7 +100,7 @@ bool fold(Graph& graph, Node* slice) {
 bool fold_slice_into_crop(Graph& graph, const Target&) {
   return in_every_graph(graph, [](Graph& each) {
     bool changed = false;
-    for (Node* node : each.node_list()) changed = (node->is("slice") && fold(each, node)) || changed;
+    for (Node* node : each.node_list()) changed = (node->is("slice") && fold_slice(each, node)) || changed;
     return changed;
   });
 }

@@ -148,7 +148,7 @@ Found gate_of(const Product& product, Value* x, Value* gate) {
   return {};
 }
 
-Found find_product(const Node& node) {
+Found find_gated_product(const Node& node) {
   const Product product = product_of(node.output());
   if (product.factors.size() == 2) {
     for (std::size_t i = 0; i < 2; ++i) {
@@ -215,12 +215,12 @@ Found find(const Node& node) {
   if (node.is("where") || node.is("max")) return find_rectifier(node);
   if (node.is("div")) {
     const Found found = find_exponential(node);
-    return found.op != nullptr ? found : find_product(node);
+    return found.op != nullptr ? found : find_gated_product(node);
   }
-  return node.is("mul") ? find_product(node) : Found{};
+  return node.is("mul") ? find_gated_product(node) : Found{};
 }
 
-bool recognise(Graph& graph, Node* node) {
+bool recognise_activation(Graph& graph, Node* node) {
   if (node->inputs().empty() || !is_float(node->output()->type.dtype)) return false;
   const Found found = find(*node);
   if (found.op == nullptr) return false;
@@ -235,7 +235,7 @@ bool recognise(Graph& graph, Node* node) {
 bool recognise_activations(Graph& graph, const Target&) {
   return in_every_graph(graph, [](Graph& each) {
     bool changed = false;
-    for (Node* node : each.node_list()) changed = recognise(each, node) || changed;
+    for (Node* node : each.node_list()) changed = recognise_activation(each, node) || changed;
     return changed;
   });
 }

@@ -106,7 +106,7 @@ const Node* find_softmax(const Graph& graph, Value* weights, Attention& found) {
   }
 }
 
-bool find_product(const Graph& graph, Value* scores, Attention& found);
+bool find_score_product(const Graph& graph, Value* scores, Attention& found);
 
 // The scores are operand `side`, and the other one is a bias.
 bool try_bias(const Graph& graph, const Node& node, std::size_t side, const Bias& bias, Attention& found) {
@@ -114,7 +114,7 @@ bool try_bias(const Graph& graph, const Node& node, std::size_t side, const Bias
   Attention next = found;
   next.biases.push_back(bias);
   next.scores = node.output()->type.shape;
-  if (!find_product(graph, node.input(side), next)) return false;
+  if (!find_score_product(graph, node.input(side), next)) return false;
   found = std::move(next);
   return true;
 }
@@ -137,7 +137,7 @@ bool find_behind_bias(const Graph& graph, const Node& node, Attention& found) {
 }
 
 // From the softmax back to the first product.
-bool find_product(const Graph& graph, Value* scores, Attention& found) {
+bool find_score_product(const Graph& graph, Value* scores, Attention& found) {
   constexpr int most_steps = 16;
   if (scores->producer == nullptr || !graph.has_one_user(scores) || ++found.steps > most_steps) return false;
   const Node& node = *scores->producer;
@@ -151,7 +151,7 @@ bool find_product(const Graph& graph, Value* scores, Attention& found) {
   Value* before = behind_factor(scores, found.scale);
   if (before == nullptr && node.is("reshape") && keeps_matrices(node)) before = node.input(0);
   if (before == nullptr && node.is("cast") && is_narrow(node.input(0)->type.dtype)) before = node.input(0);
-  return before != nullptr && find_product(graph, before, found);
+  return before != nullptr && find_score_product(graph, before, found);
 }
 
 // ---------------------------------------------------------------- the operands of the one operator
@@ -230,7 +230,7 @@ bool equal_batches(const Value& a, const Value& b) {
 }
 
 // `mirrored`: the product is v · transpose(weights), and with it v and the result are transposed.
-bool recognise(Graph& graph, Node* product, bool mirrored) {
+bool recognise_product(Graph& graph, Node* product, bool mirrored) {
   Attention found;
   Value* weights = product->input(mirrored ? 1 : 0);
   Value* v = product->input(mirrored ? 0 : 1);
@@ -243,7 +243,7 @@ bool recognise(Graph& graph, Node* product, bool mirrored) {
     weights = turn->input(0);
   }
   const Node* softmax = find_softmax(graph, weights, found);
-  if (softmax == nullptr || !find_product(graph, softmax->input(0), found)) return false;
+  if (softmax == nullptr || !find_score_product(graph, softmax->input(0), found)) return false;
   if (!equal_batches(*found.q, *found.transposed_k) || found.q->type.dtype != v->type.dtype) return false;
   // What is added in f32 is not rounded.
   DType dtype = v->type.dtype;
@@ -278,7 +278,9 @@ bool recognise_attention(Graph& graph, const Target&) {
   return in_every_graph(graph, [](Graph& each) {
     bool changed = false;
     for (Node* node : each.node_list())
-      changed = (may_be_attention(*node) && (recognise(each, node, false) || recognise(each, node, true))) || changed;
+      changed =
+          (may_be_attention(*node) && (recognise_product(each, node, false) || recognise_product(each, node, true))) ||
+          changed;
     return changed;
   });
 }

@@ -28,7 +28,7 @@ const Form forms[] = {
     {"space_to_depth", nullptr, {0, 3, 5, 1, 2, 4}, {3, 5}, {0, 1, 2, 4}},
 };
 
-bool recognise(Graph& graph, Node* last) {
+bool recognise_shuffle(Graph& graph, Node* last) {
   const Node* turn = produced_by(last->input(0), "transpose");
   const Node* first = turn == nullptr ? nullptr : produced_by(turn->input(0), "reshape");
   if (first == nullptr || first->output()->type.shape.rank() != 6) return false;
@@ -59,7 +59,7 @@ bool recognise(Graph& graph, Node* last) {
 bool recognise_depth_to_space(Graph& graph, const Target&) {
   return in_every_graph(graph, [](Graph& each) {
     bool changed = false;
-    for (Node* node : each.node_list()) changed = (node->is("reshape") && recognise(each, node)) || changed;
+    for (Node* node : each.node_list()) changed = (node->is("reshape") && recognise_shuffle(each, node)) || changed;
     return changed;
   });
 }

@@ -304,7 +304,7 @@ bool join_transform(Graph& graph, Node* conv) {
   return rewrite.commit(conv->output(), rewrite.add("conv_transpose", conv->attributes(), std::move(inputs)));
 }
 
-bool recognise(Graph& graph, Node* node) {
+bool recognise_overlap_add(Graph& graph, Node* node) {
   if (node->outputs().empty() || node->output()->type.dtype == DType::f64) return false;
   if (node->is("scatter_nd")) return turn_scatter(graph, node) || join_window_sums(graph, node);
   return node->is("conv_transpose") && join_transform(graph, node);
@@ -317,7 +317,7 @@ bool recognise_inverse_stft(Graph& graph, const Target&) {
     bool changed = false;
     // A scatter's convolution joins its transform in the second round.
     for (int round = 0; round < 2; ++round) {
-      for (Node* node : each.node_list()) changed = recognise(each, node) || changed;
+      for (Node* node : each.node_list()) changed = recognise_overlap_add(each, node) || changed;
     }
     return changed;
   });

@@ -24,7 +24,7 @@ namespace {
 
 using Axes = std::vector<std::int64_t>;
 
-bool put(Graph& graph, Node* node, Value* instead, Rewrite& rewrite) {
+bool put_rewritten(Graph& graph, Node* node, Value* instead, Rewrite& rewrite) {
   static_cast<void>(graph);
   return rewrite.ok() && rewrite.commit(node->output(), instead);
 }
@@ -120,7 +120,7 @@ bool recognise_uncentred(Graph& graph, Node* node) {
     const Axes axes = counting_axes(deviation.variance->attributes().get<Axes>("axes"), x->type.shape);
     Rewrite rewrite(graph, node);
     Value* norm = normalised(rewrite, x, axes, deviation.epsilon, false);
-    if (norm != nullptr && put(graph, node, norm, rewrite)) return true;
+    if (norm != nullptr && put_rewritten(graph, node, norm, rewrite)) return true;
   }
   return false;
 }
@@ -140,7 +140,7 @@ bool recognise_chain(Graph& graph, Node* node) {
     Value* x = mean->input(0);
     Rewrite rewrite(graph, node);
     Value* norm = normalised(rewrite, x, counting_axes(axes, x->type.shape), deviation.epsilon, true);
-    if (norm != nullptr && put(graph, node, norm, rewrite)) return true;
+    if (norm != nullptr && put_rewritten(graph, node, norm, rewrite)) return true;
   }
   return recognise_uncentred(graph, node);
 }
@@ -218,7 +218,7 @@ bool join_affine(Graph& graph, Node* node) {
     inputs[slot] = table;
     Value* joined = rewrite.add(op, attributes, std::move(inputs));
     if (back != nullptr) joined = rewrite.add("transpose", back->attributes(), {joined});
-    if (put(graph, node, joined, rewrite)) return true;
+    if (put_rewritten(graph, node, joined, rewrite)) return true;
   }
   return false;
 }
@@ -227,7 +227,7 @@ bool join_affine(Graph& graph, Node* node) {
 
 bool is_absent_or(const Value* value, double element) { return value == nullptr || is_filled_with(value, element); }
 
-bool join_reshapes(Graph& graph, Node* last) {
+bool join_norm_reshapes(Graph& graph, Node* last) {
   const Value* normed = last->input(0);
   const Node* norm = normed->producer;
   if (norm == nullptr || norm->fused() || !graph.has_one_user(normed)) return false;
@@ -245,17 +245,17 @@ bool join_reshapes(Graph& graph, Node* last) {
   Rewrite rewrite(graph, last, norm->name());
   if (inside[0] == 1 && inside.rank() == image.rank() && inside[1] == image[0] * image[1] &&
       std::equal(inside.begin() + 2, inside.end(), image.begin() + 2)) {
-    return put(graph, last, rewrite.add("instance_norm", attributes, {x}), rewrite);
+    return put_rewritten(graph, last, rewrite.add("instance_norm", attributes, {x}), rewrite);
   }
   if (!(inside[0] == image[0]) || !inside[1].is_constant() || !image[1].is_constant()) return false;
   const std::int64_t groups = inside[1].value();
   if (groups < 1 || image[1].value() % groups != 0) return false;
   attributes.set("groups", groups);
-  return put(graph, last, rewrite.add("group_norm", attributes, {x}), rewrite);
+  return put_rewritten(graph, last, rewrite.add("group_norm", attributes, {x}), rewrite);
 }
 
-bool recognise(Graph& graph, Node* node) {
-  if (node->is("reshape")) return join_reshapes(graph, node);
+bool recognise_normalisation(Graph& graph, Node* node) {
+  if (node->is("reshape")) return join_norm_reshapes(graph, node);
   if (node->is("div")) return recognise_chain(graph, node);
   if (node->is("add")) return join_affine(graph, node);
   return node->is("mul") && (recognise_chain(graph, node) || join_affine(graph, node));
@@ -267,9 +267,9 @@ bool recognise_normalisations(Graph& graph, const Target&) {
   return in_every_graph(graph, [](Graph& each) {
     bool changed = false;
     for (Node* node : each.node_list())
-      changed =
-          (is_float(node->outputs().empty() ? DType::i64 : node->output()->type.dtype) && recognise(each, node)) ||
-          changed;
+      changed = (is_float(node->outputs().empty() ? DType::i64 : node->output()->type.dtype) &&
+                 recognise_normalisation(each, node)) ||
+                changed;
     return changed;
   });
 }

@@ -23,7 +23,7 @@ const Node* reader_of(const Graph& graph, const Value* value) {
 }
 
 // The weights that a side of the product casts.
-const Tensor* widened(const Graph& graph, const Value* side) {
+const Tensor* widened_constant(const Graph& graph, const Value* side) {
   const Node* cast = produced_for_one(graph, before_reshape(graph, side), "cast");
   if (cast == nullptr || cast->output()->type.dtype != DType::f64) return nullptr;
   const Tensor* weights = constant_of(cast->input(0));
@@ -55,7 +55,7 @@ std::optional<Tensor> scaled_constant(const Graph& graph, const Node& cast) {
   if (!sizes.has_value() || !shape.has_value()) return std::nullopt;
   std::vector<TensorView> operands;
   for (const Value* side : product->inputs()) {
-    const Tensor* weights = widened(graph, side);
+    const Tensor* weights = widened_constant(graph, side);
     const Tensor* constant = weights != nullptr ? weights : constant_of(side);
     const auto own = side->type.shape.evaluate({});
     if (constant == nullptr || !own.has_value()) return std::nullopt;

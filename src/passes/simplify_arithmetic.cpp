@@ -8,8 +8,6 @@
 namespace polyphase {
 namespace {
 
-bool put(Graph& graph, Node* node, Value* instead) { return Rewrite(graph, node).commit(node->output(), instead); }
-
 // x + 0, x - 0, x * 1, x / 1, x ^ 1.
 bool drop_neutral_operand(Graph& graph, Node* node) {
   struct Neutral {

@@ -11,8 +11,6 @@ namespace {
 using Dims = std::vector<Dim>;
 using Integers = std::vector<std::int64_t>;
 
-bool put(Graph& graph, Node* node, Value* instead) { return Rewrite(graph, node).commit(node->output(), instead); }
-
 const Dims& dims_of(const Node& node, std::string_view name) { return node.attributes().get<Dims>(name); }
 const Integers& integers_of(const Node& node, std::string_view name) { return node.attributes().get<Integers>(name); }
 

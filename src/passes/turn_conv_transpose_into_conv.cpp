@@ -19,7 +19,7 @@ bool is_one_pixel(const Shape& shape) {
   return true;
 }
 
-bool turn(Graph& graph, Node* node) {
+bool turn_conv_transpose(Graph& graph, Node* node) {
   Value* weights = node->input(1);
   ConvolutionWindow window(*node);
   if (!window.has_stride_one() || !is_constant(weights) || is_one_pixel(node->input(0)->type.shape)) return false;
@@ -41,7 +41,8 @@ bool turn(Graph& graph, Node* node) {
 bool turn_conv_transpose_into_conv(Graph& graph, const Target&) {
   return in_every_graph(graph, [](Graph& each) {
     bool changed = false;
-    for (Node* node : each.node_list()) changed = (node->is("conv_transpose") && turn(each, node)) || changed;
+    for (Node* node : each.node_list())
+      changed = (node->is("conv_transpose") && turn_conv_transpose(each, node)) || changed;
     return changed;
   });
 }

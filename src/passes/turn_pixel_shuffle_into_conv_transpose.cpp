@@ -35,7 +35,7 @@ Value* bias_per_channel(Rewrite& rewrite, Value* bias, std::int64_t area, bool c
   return rewrite.add("slice", Attributes({{"start", start}, {"size", size}, {"step", step}}), {bias});
 }
 
-bool turn(Graph& graph, Node* shuffle) {
+bool turn_pixel_shuffle(Graph& graph, Node* shuffle) {
   const Node* convolution = produced_for_one(graph, shuffle->input(0), "conv");
   if (convolution == nullptr || !is_constant(convolution->input(1))) return false;
   ConvolutionWindow window(*convolution);
@@ -78,7 +78,8 @@ bool turn(Graph& graph, Node* shuffle) {
 bool turn_pixel_shuffle_into_conv_transpose(Graph& graph, const Target&) {
   return in_every_graph(graph, [](Graph& each) {
     bool changed = false;
-    for (Node* node : each.node_list()) changed = (node->is("depth_to_space") && turn(each, node)) || changed;
+    for (Node* node : each.node_list())
+      changed = (node->is("depth_to_space") && turn_pixel_shuffle(each, node)) || changed;
     return changed;
   });
 }

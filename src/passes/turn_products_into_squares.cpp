@@ -18,7 +18,7 @@ bool is_square(const Node& node) {
   return node.is("pow") && is_filled_with(node.input(1), 2) && node.input(1)->type.shape.element_count() == 1;
 }
 
-bool turn(Graph& graph, Node* node) {
+bool turn_product(Graph& graph, Node* node) {
   if (node->fused() || node->inputs().size() != 2 || !is_square(*node)) return false;
   if (node->output()->type.dtype != DType::f32 || !(node->output()->type == node->input(0)->type)) return false;
   Rewrite rewrite(graph, node);
@@ -30,7 +30,7 @@ bool turn(Graph& graph, Node* node) {
 bool turn_products_into_squares(Graph& graph, const Target&) {
   return in_every_graph(graph, [](Graph& each) {
     bool changed = false;
-    for (Node* node : each.node_list()) changed = turn(each, node) || changed;
+    for (Node* node : each.node_list()) changed = turn_product(each, node) || changed;
     return changed;
   });
 }

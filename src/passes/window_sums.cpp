@@ -43,7 +43,7 @@ std::optional<double> number_of(const Value* value, int depth) {
 }
 
 // One link: what it adds, at t · hop + offset for each t.
-struct Link {
+struct ChainLink {
   std::int64_t offset = 0;
   std::int64_t hop = 0;
   Dim frames;
@@ -52,7 +52,7 @@ struct Link {
 
 constexpr std::int64_t longest_window = 1 << 16;
 
-std::optional<Link> link_of(const Node& node) {
+std::optional<ChainLink> link_of(const Node& node) {
   if (!node.is("scatter_nd") || node.attributes().get<std::string>("reduction") != "add") return std::nullopt;
   if (node.output()->type.shape.rank() != 2 || !is_float(node.output()->type.dtype)) return std::nullopt;
   const auto places = places_of(node.input(1));
@@ -61,7 +61,7 @@ std::optional<Link> link_of(const Node& node) {
     return std::nullopt;
   const auto number = number_of(node.input(2), 8);
   if (!number.has_value()) return std::nullopt;
-  return Link{places->offset, places->axes[0].step, places->axes[0].size, *number};
+  return ChainLink{places->offset, places->axes[0].step, places->axes[0].size, *number};
 }
 
 bool goes_on(const Node& link) {
@@ -77,7 +77,7 @@ bool is_zero(const Value* value) { return number_of(value, 8) == 0; }
 bool join_window_sums(Graph& graph, Node* last) {
   if (goes_on(*last)) return false;
   std::vector<double> window;
-  std::optional<Link> first;
+  std::optional<ChainLink> first;
   int links = 0;
   for (const Node* node = last;; ++links) {
     const auto link = node == nullptr ? std::nullopt : link_of(*node);

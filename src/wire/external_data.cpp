@@ -29,7 +29,7 @@ Result<std::int64_t> number(const std::string& key, const std::string& text) {
   return value;
 }
 
-Result<Place> place_of(const onnx::TensorProto& tensor) {
+Result<Place> place_named(const onnx::TensorProto& tensor) {
   Place place;
   bool seen_location = false;
   bool seen_offset = false;
@@ -64,7 +64,7 @@ Result<ExternalData::OpenFile*> ExternalData::open(const std::string& location) 
 }
 
 Result<std::shared_ptr<Buffer>> ExternalData::read(const onnx::TensorProto& tensor, std::int64_t size_bytes) {
-  TRY(const Place place, place_of(tensor));
+  TRY(const Place place, place_named(tensor));
   if (!folder_.has_value()) {
     return Error{ErrorCode::unsupported,
                  "the weights lie in the file " + quoted_name(place.location) +

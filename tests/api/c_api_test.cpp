@@ -13,7 +13,7 @@
 namespace polyphase::api {
 namespace {
 
-constexpr std::string_view net = R"(symbol H = 1..99999
+constexpr std::string_view doubling_net = R"(symbol H = 1..99999
 graph "net" (%x: f32[2, H], %k: f32[1]) {
   %y = mul(%x, %k)
   %z = transpose(%y) order=[1, 0]
@@ -33,7 +33,7 @@ using Handle = std::unique_ptr<T, Free>;
 
 Engine compiled() {
   const auto workshop = built_in_workshop();
-  auto graph = parse_graph(net, workshop->registry());
+  auto graph = parse_graph(doubling_net, workshop->registry());
   EXPECT_TRUE(graph.ok()) << (graph.ok() ? "" : graph.error().text());
   auto engine = lower(**graph, workshop->native_target(), {.model_name = "net", .producer = "test", .likely = {}});
   EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().text());

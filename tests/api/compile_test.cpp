@@ -17,7 +17,7 @@ namespace {
 
 std::string demo() { return std::string(POLYPHASE_SOURCE_DIR) + "/models/fsrcnn_x3/fsrcnn_x3.onnx"; }
 
-std::string refusal(const CompileOptions& options, const std::string& path = demo()) {
+std::string compile_refusal(const CompileOptions& options, const std::string& path = demo()) {
   const auto engine = compile(path, options);
   return engine.ok() ? "it compiled" : engine.error().text();
 }
@@ -104,24 +104,26 @@ TEST(Compile, LeavesSizesOpenOrFixesThem) {
 TEST(Compile, RefusesOptionsInFullWords) {
   CompileOptions options;
   options.target = "sparc";
-  EXPECT_EQ(refusal(options), "there is no target 'sparc'. Targets are native, portable, scalar, avx2 and avx512.");
+  EXPECT_EQ(compile_refusal(options),
+            "there is no target 'sparc'. Targets are native, portable, scalar, avx2 and avx512.");
   options = {};
   options.dims["H"] = {9, 3};
-  EXPECT_EQ(refusal(options), "the range of size 'H', 9..3, holds no size. Give low and high with 0 <= low <= high.");
+  EXPECT_EQ(compile_refusal(options),
+            "the range of size 'H', 9..3, holds no size. Give low and high with 0 <= low <= high.");
   options = {};
   options.tune_for["nobody"] = {1};
-  EXPECT_EQ(refusal(options).rfind(
+  EXPECT_EQ(compile_refusal(options).rfind(
                 "sizes to tune for are given for input 'nobody', which is not there. The model's inputs are: ", 0),
             0U)
-      << refusal(options);
+      << compile_refusal(options);
   options = {};
   options.shapes["x"] = {"1", "-3"};
-  EXPECT_EQ(refusal(options),
+  EXPECT_EQ(compile_refusal(options),
             "the shape given for input 'x' has the size '-3'. A size is a number or a name, as in x=1x3xHxW.");
   options = {};
   options.without = {"make_it_fast"};
-  EXPECT_NE(refusal(options).find("make_it_fast"), std::string::npos);
-  EXPECT_NE(refusal({}, "/nowhere/model.onnx").find("/nowhere/model.onnx"), std::string::npos);
+  EXPECT_NE(compile_refusal(options).find("make_it_fast"), std::string::npos);
+  EXPECT_NE(compile_refusal({}, "/nowhere/model.onnx").find("/nowhere/model.onnx"), std::string::npos);
 }
 
 TEST(Compile, OpensModelsAndEngines) {

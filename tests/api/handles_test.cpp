@@ -32,7 +32,7 @@ graph "net" (%x: f32[1, 1, H], %k: f32[1]) {
 }
 )";
 
-std::string refusal(const Result<std::vector<Tensor>>& result) {
+std::string run_refusal(const Result<std::vector<Tensor>>& result) {
   return result.ok() ? "it ran" : result.error().text();
 }
 
@@ -55,10 +55,10 @@ TEST(Handles, RunTheSanityCaseByPositionAndByName) {
     const NamedView named[] = {{"k", view(k, {1})}, {"x", view(x, {1, 1, 3})}};
     EXPECT_TRUE(session->run_named(named).ok());
     const NamedView wrong[] = {{"z", view(k, {1})}};
-    EXPECT_EQ(refusal(session->run_named(wrong)), "there is no input 'z'. The model's inputs are: x, k.");
-    EXPECT_EQ(refusal(session->run_named(std::span(named, 1))),
+    EXPECT_EQ(run_refusal(session->run_named(wrong)), "there is no input 'z'. The model's inputs are: x, k.");
+    EXPECT_EQ(run_refusal(session->run_named(std::span(named, 1))),
               "input 'x' is missing. Give every input of the engine.");
-    EXPECT_EQ(refusal(session->run({view(x, {1, 1, 3}), view(static_cast<const float*>(nullptr), {1})})),
+    EXPECT_EQ(run_refusal(session->run({view(x, {1, 1, 3}), view(static_cast<const float*>(nullptr), {1})})),
               "input 'k' has no memory: its data is null. Set data to the first element.");
     EXPECT_EQ(session->output_sizes({{1, 1, 9}, {1}})->front(), (std::vector<std::int64_t>{1, 1, 17}));
     EXPECT_LE(session->counters().packs, portable ? 1U : 0U);

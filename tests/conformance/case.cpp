@@ -62,7 +62,7 @@ Result<CaseOperand> parse_operand(std::string_view text) {
 }
 
 // The operator's place for an operand name; a variadic one takes the next free place.
-std::optional<std::size_t> place_of(const CasePart& part, const std::string& name) {
+std::optional<std::size_t> place_in_part(const CasePart& part, const std::string& name) {
   const std::vector<OperandSpec>& specs = part.op->inputs;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].name != name) continue;
@@ -126,7 +126,7 @@ Result<Case> parse_case(const std::string& line, const Registry& registry) {
     TRY_VOID(scanner.expect("="));
     const std::string_view value = scanner.until(" \t");
     CasePart& part = out.parts.back();
-    if (const auto place = place_of(part, name); place.has_value()) {
+    if (const auto place = place_in_part(part, name); place.has_value()) {
       TRY(CaseOperand operand, parse_operand(value));
       if (part.operands.size() <= *place) part.operands.resize(*place + 1);
       part.operands[*place] = std::move(operand);

@@ -34,7 +34,7 @@ bool agree(double found, double expected, DType dtype, const Bound& bound, doubl
   return error <= bound.ulp * unit_of(expected, dtype) || error <= bound.tolerance * scale;
 }
 
-std::string place_of(std::int64_t number, const TensorView& view) {
+std::string place_of_element(std::int64_t number, const TensorView& view) {
   std::string out;
   for (std::size_t axis = static_cast<std::size_t>(view.rank); axis-- > 0;) {
     out = std::to_string(number % view.sizes[axis]) + (out.empty() ? "" : ", ") + out;
@@ -63,8 +63,8 @@ std::string compare(const TensorView& found, const TensorView& expected, const B
                                                        expected.dtype, bound, scale)
                                                : load_integer(x, expected.dtype) == load_integer(y, expected.dtype);
     if (!same && wrong++ == 0) {
-      first = "at " + place_of(number, expected) + " is " + shortest(load_double(x, expected.dtype)) + ", expected " +
-              shortest(load_double(y, expected.dtype));
+      first = "at " + place_of_element(number, expected) + " is " + shortest(load_double(x, expected.dtype)) +
+              ", expected " + shortest(load_double(y, expected.dtype));
     }
     ++number;
   });

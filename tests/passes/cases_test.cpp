@@ -84,11 +84,6 @@ void write_cases(const std::filesystem::path& path, const CaseFile& file) {
   }
 }
 
-const Registry& registry() {
-  static const Registry built_in = Registry::built_in();
-  return built_in;
-}
-
 PassFunction pass_named(std::string_view name) {
   for (const Pass& pass : pass_table()) {
     if (pass.name == name) return pass.run;

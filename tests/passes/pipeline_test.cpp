@@ -6,14 +6,10 @@
 #include <algorithm>
 
 #include "kernel/catalogue.h"
+#include "passes/plain_rows.h"
 
 namespace polyphase {
 namespace {
-
-const Registry& registry() {
-  static const Registry built_in = Registry::built_in();
-  return built_in;
-}
 
 constexpr std::string_view twins = R"(graph "g" () {
   %a = constant() value=i64[2]{1, -2} -> i64[2]

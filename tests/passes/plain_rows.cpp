@@ -29,6 +29,11 @@ Row plain_row(std::string_view op) {
 
 }  // namespace
 
+const Registry& registry() {
+  static const Registry built_in = Registry::built_in();
+  return built_in;
+}
+
 const Catalogue& plain_catalogue(const Registry& registry) {
   static const Row conv = plain_row("conv");
   static const Row conv_transpose = plain_row("conv_transpose");

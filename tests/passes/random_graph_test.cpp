@@ -12,11 +12,6 @@
 namespace polyphase {
 namespace {
 
-const Registry& registry() {
-  static const Registry built_in = Registry::built_in();
-  return built_in;
-}
-
 struct Run {
   std::vector<Tensor> inputs;
   std::vector<Tensor> expected;

@@ -31,7 +31,7 @@ struct Term {
   Labels labels;
 };
 
-Error broken(std::string message) {
+Error broken_sum(std::string message) {
   return Error{ErrorCode::invalid_model, std::move(message),
                "Write the sum as numpy.einsum takes it, and export again."};
 }
@@ -51,7 +51,7 @@ struct Equation {
 
 Result<Equation> read_equation(const std::string& text) {
   const auto wrong = [&](const std::string& what) {
-    return broken("equation is '" + text.substr(0, 80) + "': " + what);
+    return broken_sum("equation is '" + text.substr(0, 80) + "': " + what);
   };
   std::string plain;
   std::copy_if(text.begin(), text.end(), std::back_inserter(plain), [](char c) { return c != ' '; });
@@ -125,16 +125,16 @@ class Einsum {
  private:
   Result<void> read_terms(const Equation& equation) {
     if (equation.operands.size() != operands_.size()) {
-      return broken("the equation has " + std::to_string(equation.operands.size()) + " terms for " +
-                    std::to_string(operands_.size()) + " operands.");
+      return broken_sum("the equation has " + std::to_string(equation.operands.size()) + " terms for " +
+                        std::to_string(operands_.size()) + " operands.");
     }
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
       const std::string& term = equation.operands[i];
       const bool has_dots = term.find('.') != std::string::npos;
       const int dots = operands_[i]->type.shape.rank() - static_cast<int>(term.size()) + (has_dots ? 3 : 0);
       if (dots < 0 || (dots > 0 && !has_dots)) {
-        return broken("the term '" + term.substr(0, 40) + "' does not fit operand " + std::to_string(i) + ", " +
-                      operands_[i]->type.text() + ": it needs a letter per axis, or '...'.");
+        return broken_sum("the term '" + term.substr(0, 40) + "' does not fit operand " + std::to_string(i) + ", " +
+                          operands_[i]->type.text() + ": it needs a letter per axis, or '...'.");
       }
       if (has_dots) most_dots_ = std::max(most_dots_, dots);
       terms_.push_back({operands_[i], labels_of(term, dots)});
@@ -158,10 +158,10 @@ class Einsum {
     const Labels out = labels_of(*equation.result, most_dots_);
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (occurrences.count(out[i]) == 0)
-        return broken("the result has the label " + spelled(out[i]) + ", which no operand has.");
+        return broken_sum("the result has the label " + spelled(out[i]) + ", which no operand has.");
       if (std::find(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(i), out[i]) !=
           out.begin() + static_cast<std::ptrdiff_t>(i))
-        return broken("the result has the label " + spelled(out[i]) + " twice.");
+        return broken_sum("the result has the label " + spelled(out[i]) + " twice.");
     }
     return out;
   }

@@ -9,7 +9,7 @@
 namespace polyphase {
 namespace {
 
-Error broken(std::string message) {
+Error broken_region(std::string message) {
   return Error{ErrorCode::invalid_model, std::move(message), "Export the model again with a current exporter."};
 }
 
@@ -33,8 +33,8 @@ Result<Attributes> attributes_of_branches(const Graph& then_graph, const Graph& 
     const Type& a = then_graph.outputs()[i]->type;
     const Type& b = else_graph.outputs()[i]->type;
     if (a.dtype != b.dtype)
-      return broken("the branches give " + a.text() + " and " + b.text() + " as result " + std::to_string(i) +
-                    "; they must have one dtype.");
+      return broken_region("the branches give " + a.text() + " and " + b.text() + " as result " + std::to_string(i) +
+                           "; they must have one dtype.");
     if (a.shape.rank() != b.shape.rank()) {
       return lacking("the branches give " + a.text() + " and " + b.text() + " as result " + std::to_string(i) +
                          ": they differ in rank, and only a run would tell which.",
@@ -56,7 +56,7 @@ Result<bool> free_changing_sizes(const Graph& body, std::vector<Type>& types, st
     const Type& after = body.outputs()[i + 1]->type;
     const std::string who = "carried value " + std::to_string(i);
     if (after.dtype != types[i].dtype)
-      return broken(who + " is " + types[i].text() + " before a trip and " + after.text() + " after it.");
+      return broken_region(who + " is " + types[i].text() + " before a trip and " + after.text() + " after it.");
     if (after.shape.rank() != types[i].shape.rank()) {
       return lacking(who + " is " + types[i].text() + " before a trip and " + after.text() +
                          " after it: its rank changes from trip to trip.",

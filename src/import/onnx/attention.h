@@ -13,9 +13,6 @@ Value* split_heads(Composer& make, Value* value, std::int64_t heads);
 // (B, H, S, D) → (B, S, H·D)
 Value* join_heads(Composer& make, Value* value);
 
-// f16 and bf16 are computed in f32.
-inline DType computing_dtype(DType dtype) { return size_bytes(dtype) < 4 ? DType::f32 : dtype; }
-
 // 0 where key j may be seen by query i, minus infinity elsewhere, (queries, keys) or (B, 1, queries, keys): j <= i +
 // offset, and |j - i - offset| within the window. `offset` is rank 0 or (B, 1, 1, 1); a bound below 0 does not bind.
 struct VisibleKeys {

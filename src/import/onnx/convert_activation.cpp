@@ -7,11 +7,6 @@
 namespace polyphase {
 namespace {
 
-Result<Values> single(Result<Value*> value) {
-  if (!value.ok()) return std::move(value).error();
-  return Values{*value};
-}
-
 // Operators that are one IR operator without attributes.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 32> plain = {{
     {"Abs", "abs"},

@@ -7,11 +7,6 @@
 namespace polyphase {
 namespace {
 
-Result<Values> single(Result<Value*> value) {
-  if (!value.ok()) return std::move(value).error();
-  return Values{*value};
-}
-
 constexpr std::array<std::pair<std::string_view, std::string_view>, 19> binary = {{
     {"Add", "add"},
     {"Sub", "sub"},

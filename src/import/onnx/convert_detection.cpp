@@ -4,11 +4,6 @@
 namespace polyphase {
 namespace {
 
-Result<Values> single(Result<Value*> value) {
-  if (!value.ok()) return std::move(value).error();
-  return Values{*value};
-}
-
 Result<Values> convert_roi_align(NodeContext& node) {
   // Before opset 16 there was one transformation only.
   const std::string transformation =

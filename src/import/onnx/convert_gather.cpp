@@ -4,11 +4,6 @@
 namespace polyphase {
 namespace {
 
-Result<Values> single(Result<Value*> value) {
-  if (!value.ok()) return std::move(value).error();
-  return Values{*value};
-}
-
 Result<Values> convert_gather(NodeContext& node) {
   TRY(const std::int64_t axis, node.axis(node.integer("axis", 0), node.rank(0)));
   const char* op_name = node.op_type() == "Gather" ? "gather" : "gather_elements";

@@ -11,11 +11,6 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-Result<Values> single(Result<Value*> value) {
-  if (!value.ok()) return std::move(value).error();
-  return Values{*value};
-}
-
 // activation_params are those of the ONNX operator of that name.
 Result<Value*> activated(NodeContext& node, Value* value, const std::string& activation,
                          const std::vector<double>& parameters) {
@@ -50,7 +45,7 @@ Result<Value*> biased(NodeContext& node) {
   return node.emit("add", {}, {node.input(0), node.input(1)});
 }
 
-Result<Values> convert_gelu(NodeContext& node) {
+Result<Values> convert_microsoft_gelu(NodeContext& node) {
   TRY(Value * value, biased(node));
   const std::string approximate = node.op_type() == "FastGelu" ? "tanh" : "none";
   return single(node.emit("gelu", Attributes({{"approximate", approximate}}), {value}));
@@ -123,12 +118,9 @@ Result<Values> convert_fused_matmul(NodeContext& node) {
 std::vector<Converter> microsoft_converters() {
   constexpr std::string_view domain = "com.microsoft";
   return {
-      {"BiasGelu", {1}, 2, 2, convert_gelu, domain},
-      {"FastGelu", {1}, 1, 2, convert_gelu, domain},
-      {"FusedConv", {1}, 2, 4, convert_fused_conv, domain},
-      {"FusedGemm", {1}, 2, 3, convert_fused_gemm, domain},
-      {"FusedMatMul", {1}, 2, 2, convert_fused_matmul, domain},
-      {"Gelu", {1}, 1, 1, convert_gelu, domain},
+      {"BiasGelu", {1}, 2, 2, convert_microsoft_gelu, domain},  {"FastGelu", {1}, 1, 2, convert_microsoft_gelu, domain},
+      {"FusedConv", {1}, 2, 4, convert_fused_conv, domain},     {"FusedGemm", {1}, 2, 3, convert_fused_gemm, domain},
+      {"FusedMatMul", {1}, 2, 2, convert_fused_matmul, domain}, {"Gelu", {1}, 1, 1, convert_microsoft_gelu, domain},
       {"QuickGelu", {1}, 1, 1, convert_quick_gelu, domain},
   };
 }

@@ -39,7 +39,7 @@ Result<Values> convert_simplified_norm(NodeContext& node) {
 }
 
 // (N, spatial…, C) unless channels_last is 0; activation 1 is silu. SkipGroupNorm adds skip and bias in front.
-Result<Values> convert_group_norm(NodeContext& node) {
+Result<Values> convert_microsoft_group_norm(NodeContext& node) {
   const double epsilon = node.real("epsilon", static_cast<double>(1e-5F));
   const std::int64_t groups = node.integer("groups", 0);
   const std::int64_t activation = node.integer("activation", 0);
@@ -128,10 +128,10 @@ std::vector<Converter> microsoft_norm_converters() {
       {"BiasAdd", {1}, 3, 3, convert_bias_add, domain},
       {"BiasSplitGelu", {1}, 2, 2, convert_bias_split_gelu, domain},
       {"EmbedLayerNormalization", {1}, 7, 9, convert_embed_norm, domain},
-      {"GroupNorm", {1}, 3, 3, convert_group_norm, domain},
+      {"GroupNorm", {1}, 3, 3, convert_microsoft_group_norm, domain},
       // ONNX Runtime keeps this one among ONNX's own.
       {"SimplifiedLayerNormalization", {1}, 2, 2, convert_simplified_norm},
-      {"SkipGroupNorm", {1}, 4, 5, convert_group_norm, domain},
+      {"SkipGroupNorm", {1}, 4, 5, convert_microsoft_group_norm, domain},
       {"SkipLayerNormalization", {1}, 3, 5, convert_skip_norm, domain},
       {"SkipSimplifiedLayerNormalization", {1}, 3, 4, convert_skip_norm, domain},
   };

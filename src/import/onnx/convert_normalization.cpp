@@ -9,12 +9,7 @@ using Integers = std::vector<std::int64_t>;
 
 constexpr double default_epsilon = static_cast<double>(1e-5F);
 
-Result<Values> single(Result<Value*> value) {
-  if (!value.ok()) return std::move(value).error();
-  return Values{*value};
-}
-
-Result<Value*> cast(NodeContext& node, Value* value, DType to) {
+Result<Value*> cast_to(NodeContext& node, Value* value, DType to) {
   if (value == nullptr || value->type.dtype == to) return value;
   return node.emit("cast", Attributes({{"to", to}}), {value});
 }
@@ -36,11 +31,11 @@ Result<Values> convert_batch_norm(NodeContext& node) {
   }
   Values operands;
   for (std::size_t i = 0; i < 5; ++i) {
-    TRY(Value * operand, cast(node, node.input(i), widest));
+    TRY(Value * operand, cast_to(node, node.input(i), widest));
     operands.push_back(operand);
   }
   TRY(Value * value, node.emit("batch_norm", Attributes({{"epsilon", epsilon}}), std::move(operands)));
-  return single(cast(node, value, own));
+  return single(cast_to(node, value, own));
 }
 
 Result<Values> convert_instance_norm(NodeContext& node) {
@@ -55,7 +50,7 @@ Result<Values> layer_statistics(NodeContext& node, std::int64_t axis, double eps
   for (std::int64_t i = axis; i < node.rank(0); ++i) axes.push_back(i);
   const Attributes over({{"axes", axes}, {"keep", true}});
   const DType wide = node.type(0).dtype == DType::f64 ? DType::f64 : DType::f32;
-  TRY(Value * x, cast(node, node.input(0), wide));
+  TRY(Value * x, cast_to(node, node.input(0), wide));
   TRY(Value * mean, node.emit("reduce_mean", over, {x}));
   TRY(Value * centred, node.emit("sub", {}, {x, mean}));
   TRY(Value * squares, node.emit("mul", {}, {centred, centred}));
@@ -89,7 +84,7 @@ Result<Value*> per_channel(NodeContext& node, Value* value, std::int64_t groups,
 }
 
 // Version 18 has scale and bias per group, version 21 per channel.
-Result<Values> convert_group_norm(NodeContext& node) {
+Result<Values> convert_onnx_group_norm(NodeContext& node) {
   const double epsilon = node.real("epsilon", default_epsilon);
   node.ignore("stash_type");
   const std::int64_t groups = node.integer("num_groups", 0);
@@ -146,7 +141,7 @@ Result<Values> convert_mean_variance(NodeContext& node) {
 std::vector<Converter> normalization_converters() {
   return {
       {"BatchNormalization", {7, 9, 14, 15}, 5, 5, convert_batch_norm},
-      {"GroupNormalization", {18, 21}, 3, 3, convert_group_norm},
+      {"GroupNormalization", {18, 21}, 3, 3, convert_onnx_group_norm},
       {"InstanceNormalization", {6, 22}, 3, 3, convert_instance_norm},
       {"LayerNormalization", {17}, 2, 3, convert_layer_norm},
       {"MeanVarianceNormalization", {9, 13}, 1, 1, convert_mean_variance},

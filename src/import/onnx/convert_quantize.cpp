@@ -10,15 +10,6 @@
 namespace polyphase {
 namespace {
 
-Result<Values> single(Result<Value*> value) {
-  if (!value.ok()) return std::move(value).error();
-  return Values{*value};
-}
-
-Result<Value*> reshaped(NodeContext& node, Value* x, std::vector<Dim> shape) {
-  return node.emit("reshape", Attributes({{"shape", std::move(shape)}}), {x});
-}
-
 Result<Value*> as(NodeContext& node, Value* x, DType dtype) {
   return x->type.dtype == dtype ? Result<Value*>(x) : node.emit("cast", Attributes({{"to", dtype}}), {x});
 }
@@ -51,7 +42,7 @@ Result<Value*> repeated(NodeContext& node, Value* parameter, const Shape& x, std
 }
 
 // A scale or zero point as it broadcasts against x.
-Result<Value*> spread(NodeContext& node, Value* parameter, const Shape& x, const Granularity& granularity) {
+Result<Value*> spread_over(NodeContext& node, Value* parameter, const Shape& x, const Granularity& granularity) {
   if (is_single(parameter)) return reshaped(node, parameter, {});
   TRY(const std::int64_t axis, node.axis(granularity.axis, x.rank()));
   const auto at = static_cast<std::size_t>(axis);
@@ -153,10 +144,10 @@ Result<Values> convert_quantize(NodeContext& node) {
   }
   TRY(Value * x, as(node, node.input(0), computed));
   TRY(Value * scale, as(node, node.input(1), computed));
-  TRY(scale, spread(node, scale, node.shape(0), granularity));
+  TRY(scale, spread_over(node, scale, node.shape(0), granularity));
   Value* zero_point = nullptr;
   if (node.has(2)) {
-    TRY(zero_point, spread(node, node.input(2), node.shape(0), granularity));
+    TRY(zero_point, spread_over(node, node.input(2), node.shape(0), granularity));
   }
   TRY(Value * ratio, node.emit("div", {}, {x, scale}));
   return single(quantized(node, ratio, zero_point, to, saturate));
@@ -179,12 +170,12 @@ Result<Values> convert_dequantize(NodeContext& node) {
       return broken_rule("the zero point must have the operand's type " + std::string(name_of(from)) + ", found " +
                          node.type(2).text() + ".");
     TRY(Value * zero_point, as(node, node.input(2), difference));
-    TRY(zero_point, spread(node, zero_point, node.shape(0), granularity));
+    TRY(zero_point, spread_over(node, zero_point, node.shape(0), granularity));
     TRY(x, node.emit("sub", {}, {x, zero_point}));
   }
   TRY(x, as(node, x, DType::f32));
   TRY(Value * scale, as(node, node.input(1), DType::f32));
-  TRY(scale, spread(node, scale, node.shape(0), granularity));
+  TRY(scale, spread_over(node, scale, node.shape(0), granularity));
   TRY(x, node.emit("mul", {}, {x, scale}));
   return single(as(node, x, to));
 }

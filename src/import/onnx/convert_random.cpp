@@ -8,11 +8,6 @@
 namespace polyphase {
 namespace {
 
-Result<Values> single(Result<Value*> value) {
-  if (!value.ok()) return std::move(value).error();
-  return Values{*value};
-}
-
 // The bits of the model's seed; without one a hash (FNV-1a) of the node's name, so that no two nodes draw alike.
 std::int64_t seed_of(NodeContext& node) {
   if (node.has_attribute("seed"))

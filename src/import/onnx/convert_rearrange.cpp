@@ -11,15 +11,6 @@ namespace {
 using Sizes = std::vector<Dim>;
 using Integers = std::vector<std::int64_t>;
 
-Result<Values> single(Result<Value*> value) {
-  if (!value.ok()) return std::move(value).error();
-  return Values{*value};
-}
-
-Result<Value*> reshaped(NodeContext& node, Value* x, Sizes shape) {
-  return node.emit("reshape", Attributes({{"shape", std::move(shape)}}), {x});
-}
-
 Result<Value*> counted(NodeContext& node, const Dim& count) {
   return node.emit("range", Attributes({{"start", Dim(0)}, {"count", count}, {"step", std::int64_t{1}}}), {});
 }

@@ -12,12 +12,7 @@ namespace {
 using Sizes = std::vector<Dim>;
 using Integers = std::vector<std::int64_t>;
 
-Result<Values> single(Result<Value*> value) {
-  if (!value.ok()) return std::move(value).error();
-  return Values{*value};
-}
-
-Result<Values> reshaped(NodeContext& node, Sizes sizes) {
+Result<Values> input_reshaped(NodeContext& node, Sizes sizes) {
   return single(node.emit("reshape", Attributes({{"shape", std::move(sizes)}}), {node.input(0)}));
 }
 
@@ -49,7 +44,7 @@ Result<Values> convert_reshape(NodeContext& node) {
   if (!node.input(1)->contents.has_value() && !node.fixed(1).has_value() && is_integer(node.type(1).dtype)) {
     TRY(Value * shape, worked_out(node, allow_zero));
     TRY(Sizes found, node.sizes_of(shape, "operand 1"));
-    return reshaped(node, std::move(found));
+    return input_reshaped(node, std::move(found));
   }
   TRY(Sizes sizes, node.sizes(1));
   const Shape& shape = node.shape(0);
@@ -80,7 +75,7 @@ Result<Values> convert_reshape(NodeContext& node) {
     if (rest.overflowed()) return broken_rule("the size for -1 cannot be inferred: the other sizes multiply to 0.");
     sizes[*open] = rest;
   }
-  return reshaped(node, std::move(sizes));
+  return input_reshaped(node, std::move(sizes));
 }
 
 Result<Values> convert_flatten(NodeContext& node) {
@@ -93,7 +88,7 @@ Result<Values> convert_flatten(NodeContext& node) {
   Dim rows(1);
   Dim columns(1);
   for (int i = 0; i < node.rank(0); ++i) (i < axis ? rows : columns) *= node.shape(0)[i];
-  return reshaped(node, {rows, columns});
+  return input_reshaped(node, {rows, columns});
 }
 
 // The axes of Squeeze and Unsqueeze: an attribute, from opset 13 an operand. Nothing: not given.
@@ -130,7 +125,7 @@ Result<Values> convert_squeeze(NodeContext& node) {
       return broken_rule("axis " + std::to_string(i) + " has size " + shape[i].text() +
                          "; only axes of size 1 can be removed.");
   }
-  return reshaped(node, std::move(sizes));
+  return input_reshaped(node, std::move(sizes));
 }
 
 Result<Values> convert_unsqueeze(NodeContext& node) {
@@ -147,7 +142,7 @@ Result<Values> convert_unsqueeze(NodeContext& node) {
   int next = 0;
   for (std::int64_t i = 0; i < rank; ++i)
     sizes.push_back(std::find(axes.begin(), axes.end(), i) != axes.end() ? Dim(1) : shape[next++]);
-  return reshaped(node, std::move(sizes));
+  return input_reshaped(node, std::move(sizes));
 }
 
 Result<Values> convert_transpose(NodeContext& node) {

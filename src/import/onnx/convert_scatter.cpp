@@ -4,11 +4,6 @@
 namespace polyphase {
 namespace {
 
-Result<Values> single(Result<Value*> value) {
-  if (!value.ok()) return std::move(value).error();
-  return Values{*value};
-}
-
 // How updates meet elements: from opset 16 on none, add, mul; from 18 on max, min.
 Result<std::string> reduction_of(NodeContext& node) {
   if (node.version() < 16) return std::string("none");

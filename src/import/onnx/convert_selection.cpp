@@ -5,15 +5,6 @@
 namespace polyphase {
 namespace {
 
-Result<Values> single(Result<Value*> value) {
-  if (!value.ok()) return std::move(value).error();
-  return Values{*value};
-}
-
-Result<Value*> reshaped(NodeContext& node, Value* x, std::vector<Dim> shape) {
-  return node.emit("reshape", Attributes({{"shape", std::move(shape)}}), {x});
-}
-
 Result<Values> convert_top_k(NodeContext& node) {
   TRY(const std::int64_t axis, node.axis(node.integer("axis", -1), node.rank(0)));
   Dim k(node.version() < 10 ? node.integer("k", -1) : 0);

@@ -21,9 +21,6 @@ Result<Dim> one_size(NodeContext& node, std::size_t i, const std::string& role, 
 
 constexpr DimRange positive{.low = 1};
 
-// f16 and bf16 are computed in f32.
-DType computing_dtype(DType dtype) { return size_bytes(dtype) < 4 ? DType::f32 : dtype; }
-
 Result<Values> convert_dft(NodeContext& node) {
   const bool inverse = node.flag("inverse", false);
   const bool onesided = node.flag("onesided", false);

@@ -80,9 +80,9 @@ Result<ModelInput> model_input(const onnx::ValueInfoProto& info, std::vector<std
   return input;
 }
 
-class Sizes {
+class AskedSizes {
  public:
-  Sizes(const ImportOptions& options, std::set<std::string, std::less<>>& used)
+  AskedSizes(const ImportOptions& options, std::set<std::string, std::less<>>& used)
       : options_(options), used_(used), seen_(options.shape_names) {}
 
   // What the caller's --shape says about the model's named sizes.
@@ -230,7 +230,7 @@ Result<std::vector<Type>> input_types(const std::vector<const onnx::ValueInfoPro
                           "Its inputs are: " + names + ".");
     }
   }
-  Sizes sizes(options, used);
+  AskedSizes sizes(options, used);
   for (const ModelInput& model : models) TRY_VOID(sizes.adopt(model));
   sizes.name_parameters(models);
   std::vector<Type> types;

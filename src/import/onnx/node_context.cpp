@@ -253,4 +253,13 @@ Result<void> NodeContext::finish() const {
   return {};
 }
 
+Result<Values> single(Result<Value*> value) {
+  if (!value.ok()) return std::move(value).error();
+  return Values{*value};
+}
+
+Result<Value*> reshaped(NodeContext& node, Value* x, std::vector<Dim> shape) {
+  return node.emit("reshape", Attributes({{"shape", std::move(shape)}}), {x});
+}
+
 }  // namespace polyphase

@@ -99,6 +99,13 @@ class NodeContext : public Emitter {
   std::unique_ptr<Error> refusal_;
 };
 
+// f16 and bf16 are computed in f32.
+inline DType computing_dtype(DType dtype) { return size_bytes(dtype) < 4 ? DType::f32 : dtype; }
+// What a converter of one result returns.
+Result<Values> single(Result<Value*> value);
+
+Result<Value*> reshaped(NodeContext& node, Value* x, std::vector<Dim> shape);
+
 // A refusal in one line: a rule of ONNX is broken.
 inline constexpr const char* rule_broken_advice =
     "The model breaks ONNX's rules: check it with onnx.checker.check_model(model, full_check=True) and export it "

@@ -10,7 +10,7 @@
 namespace polyphase {
 namespace {
 
-constexpr const char* save_again =
+constexpr const char* save_by_current =
     "Load it with torch.export.load in the PyTorch that wrote it, then save it with torch.export.save of a current "
     "one.";
 
@@ -90,7 +90,7 @@ Result<ProgramArchive> ProgramArchive::open(wire::ZipArchive archive) {
   if (trimmed(version) != "0")
     return Error{ErrorCode::unsupported,
                  "the archive's version is " + wire::quoted_name(trimmed(version)) + "; Polyphase reads version 0.",
-                 save_again};
+                 save_by_current};
   if (archive.has(*root + "byteorder")) {
     TRY(const std::string order, archive.read_text(*root + "byteorder"));
     if (trimmed(order) != "little")

@@ -141,12 +141,12 @@ std::optional<DType> AtenNode::result_dtype(std::size_t i) const {
 namespace {
 
 // bool < integers < floats: an operand of a higher kind decides alone.
-int kind_of(DType dtype) { return is_float(dtype) ? 2 : is_integer(dtype) ? 1 : 0; }
+int promotion_kind(DType dtype) { return is_float(dtype) ? 2 : is_integer(dtype) ? 1 : 0; }
 
 // torch.promote_types for what we store. Source: the table of c10/core/ScalarType.
 DType promote(DType a, DType b) {
   if (a == b) return a;
-  if (kind_of(a) != kind_of(b)) return kind_of(a) > kind_of(b) ? a : b;
+  if (promotion_kind(a) != promotion_kind(b)) return promotion_kind(a) > promotion_kind(b) ? a : b;
   if (is_float(a)) {
     if (a == DType::f64 || b == DType::f64) return DType::f64;
     if (size_bytes(a) == size_bytes(b)) return DType::f32;  // f16 with bf16
@@ -166,7 +166,7 @@ DType promote(DType a, DType b) {
   }
 }
 
-DType dtype_of(AtenScalar::Kind kind) {
+DType dtype_of_number(AtenScalar::Kind kind) {
   return kind == AtenScalar::Kind::real ? DType::f32 : kind == AtenScalar::Kind::integer ? DType::i64 : DType::boolean;
 }
 
@@ -186,13 +186,13 @@ DType AtenNode::promoted(const std::vector<std::string_view>& parameters) const 
     for (const Value* value : given.tensors) {
       if (value != nullptr) join(value->type.shape.rank() == 0 ? of_rank_0 : of_tensors, value->type.dtype);
     }
-    for (const AtenScalar& number : given.scalars) join(of_numbers, dtype_of(number.kind));
+    for (const AtenScalar& number : given.scalars) join(of_numbers, dtype_of_number(number.kind));
   }
   // A later class counts only where it is of a higher kind.
   std::optional<DType> out = of_tensors;
   for (const auto& more : {of_rank_0, of_numbers}) {
     if (!more.has_value()) continue;
-    if (!out.has_value() || kind_of(*more) > kind_of(*out)) out = *more;
+    if (!out.has_value() || promotion_kind(*more) > promotion_kind(*out)) out = *more;
   }
   return out.value_or(DType::f32);
 }

@@ -3,6 +3,7 @@
 
 #include "import/compose/composer.h"
 #include "import/torch/aten_node.h"
+#include "import/torch/names.h"
 
 namespace polyphase {
 namespace {
@@ -238,38 +239,6 @@ Result<Values> convert_native_dropout(AtenNode& node) {
   Value* const x = node.tensor("input");
   return c.results({x, c.expand(node.Emitter::scalar(DType::boolean, 1), c.sizes(x))});
 }
-
-#define POLYPHASE_NAME(word) constexpr char name_##word[] = #word
-POLYPHASE_NAME(abs);
-POLYPHASE_NAME(acos);
-POLYPHASE_NAME(acosh);
-POLYPHASE_NAME(asin);
-POLYPHASE_NAME(asinh);
-POLYPHASE_NAME(atan);
-POLYPHASE_NAME(atanh);
-POLYPHASE_NAME(ceil);
-POLYPHASE_NAME(cos);
-POLYPHASE_NAME(cosh);
-POLYPHASE_NAME(erf);
-POLYPHASE_NAME(exp);
-POLYPHASE_NAME(floor);
-POLYPHASE_NAME(hard_swish);
-POLYPHASE_NAME(is_inf);
-POLYPHASE_NAME(is_nan);
-POLYPHASE_NAME(log);
-POLYPHASE_NAME(mish);
-POLYPHASE_NAME(neg);
-POLYPHASE_NAME(reciprocal);
-POLYPHASE_NAME(relu);
-POLYPHASE_NAME(round);
-POLYPHASE_NAME(sigmoid);
-POLYPHASE_NAME(silu);
-POLYPHASE_NAME(sin);
-POLYPHASE_NAME(sinh);
-POLYPHASE_NAME(sqrt);
-POLYPHASE_NAME(tan);
-POLYPHASE_NAME(tanh);
-#undef POLYPHASE_NAME
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // Functions of several operands, element by element, by PyTorch's type promotion.
 #include "import/compose/composer.h"
 #include "import/torch/aten_node.h"
+#include "import/torch/names.h"
 
 namespace polyphase {
 namespace {
@@ -167,26 +168,6 @@ Result<Values> convert_lerp(AtenNode& node) {
   Value* const end = node.tensor_as("end", dtype);
   return c.results({c.add(self, c.mul(c.sub(end, self), node.tensor_as("weight", dtype)))});
 }
-
-constexpr char name_add[] = "add";
-constexpr char name_and[] = "and";
-constexpr char name_bitwise_and[] = "bitwise_and";
-constexpr char name_bitwise_or[] = "bitwise_or";
-constexpr char name_bitwise_xor[] = "bitwise_xor";
-constexpr char name_div[] = "div";
-constexpr char name_equal[] = "equal";
-constexpr char name_greater[] = "greater";
-constexpr char name_greater_equal[] = "greater_equal";
-constexpr char name_less[] = "less";
-constexpr char name_less_equal[] = "less_equal";
-constexpr char name_max[] = "max";
-constexpr char name_min[] = "min";
-constexpr char name_mul[] = "mul";
-constexpr char name_or[] = "or";
-constexpr char name_shift_left[] = "shift_left";
-constexpr char name_shift_right[] = "shift_right";
-constexpr char name_sub[] = "sub";
-constexpr char name_xor[] = "xor";
 
 }  // namespace
 

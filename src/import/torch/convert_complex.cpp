@@ -3,6 +3,7 @@
 
 #include "import/compose/einsum.h"
 #include "import/torch/complex_parts.h"
+#include "import/torch/names.h"
 
 namespace polyphase {
 namespace {
@@ -54,7 +55,7 @@ Result<Values> convert_pairs_as_they_are(AtenNode& node) {
   return Values{node.tensor("self")};
 }
 
-Result<Values> convert_real(AtenNode& node) {
+Result<Values> convert_real_part(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
   return c.results({node.is_complex("self") ? parts_of(c, x).real : x});
@@ -79,10 +80,10 @@ Result<Values> convert_negative(AtenNode& node) {
   return c.results({c.op("neg", {node.tensor("self")})});
 }
 
-Result<Values> convert_same(AtenNode& node) { return Values{node.tensor("self")}; }
+Result<Values> convert_unchanged(AtenNode& node) { return Values{node.tensor("self")}; }
 
 // Between real and complex; what becomes real loses its imaginary parts.
-Result<Values> convert_to(AtenNode& node) {
+Result<Values> convert_complex_to(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
   const DType dtype = dtype_of_result(node);
@@ -134,7 +135,7 @@ Result<Values> convert_sign(AtenNode& node) {
 }
 
 // Whole powers that are products.
-Result<Values> convert_pow(AtenNode& node) {
+Result<Values> convert_complex_pow(AtenNode& node) {
   Composer c(node);
   const AtenScalar& exponent = node.scalar("exponent");
   Value* const z = as_pairs(node, c, "self", dtype_of_result(node));
@@ -146,7 +147,7 @@ Result<Values> convert_pow(AtenNode& node) {
   return lacking("a power of complex numbers other than 1, 2 and 3.", "Write it with abs(), angle() and polar().");
 }
 
-Result<Values> convert_square(AtenNode& node) {
+Result<Values> convert_complex_square(AtenNode& node) {
   Composer c(node);
   Value* const z = node.tensor("self");
   return c.results({product(c, z, z)});
@@ -156,14 +157,14 @@ Result<Values> convert_square(AtenNode& node) {
 
 // self ± alpha·other
 template <const char* name>
-Result<Values> convert_scaled(AtenNode& node) {
+Result<Values> convert_complex_scaled(AtenNode& node) {
   Composer c(node);
   const DType dtype = dtype_of_result(node);
   Value* const other = c.mul(as_pairs(node, c, "other", dtype), node.real("alpha"));
   return c.results({c.op(name, {as_pairs(node, c, "self", dtype), other})});
 }
 
-Result<Values> convert_rsub(AtenNode& node) {
+Result<Values> convert_complex_rsub(AtenNode& node) {
   Composer c(node);
   const DType dtype = dtype_of_result(node);
   Value* const self = c.mul(as_pairs(node, c, "self", dtype), node.real("alpha"));
@@ -204,7 +205,7 @@ Result<Values> convert_mul(AtenNode& node) {
 }
 
 // a / b = a · conj(b) / |b|², b first divided by its larger part, whose square may lie beyond all numbers.
-Value* quotient(Composer& c, Value* a, Value* b) {
+Value* complex_quotient(Composer& c, Value* a, Value* b) {
   const ComplexParts parts = parts_of(c, b);
   Value* const largest = c.op("max", {c.op("abs", {parts.real}), c.op("abs", {parts.imaginary})});
   Value* const real = c.div(parts.real, largest);
@@ -214,22 +215,22 @@ Value* quotient(Composer& c, Value* a, Value* b) {
   return c.div(above, c.unsqueeze(below, c.rank(below)));
 }
 
-Result<Values> convert_div(AtenNode& node) {
+Result<Values> convert_complex_div(AtenNode& node) {
   Composer c(node);
   const DType dtype = dtype_of_result(node);
   Value* const self = as_pairs(node, c, "self", dtype);
   if (is_real(node, "other")) return c.results({c.div(self, factors(node, c, "other", dtype))});
-  return c.results({quotient(c, self, as_pairs(node, c, "other", dtype))});
+  return c.results({complex_quotient(c, self, as_pairs(node, c, "other", dtype))});
 }
 
 Result<Values> convert_reciprocal(AtenNode& node) {
   Composer c(node);
   Value* const z = node.tensor("self");
   Value* const one = node.constant(Tensor::from_values(c.dtype(z), Integers{2}, std::vector<double>{1, 0}));
-  return c.results({quotient(c, one, z)});
+  return c.results({complex_quotient(c, one, z)});
 }
 
-Result<Values> convert_where(AtenNode& node) {
+Result<Values> convert_complex_where(AtenNode& node) {
   Composer c(node);
   const DType dtype = dtype_of_result(node);
   Value* const condition = c.cast(node.tensor("condition"), DType::boolean);
@@ -237,7 +238,7 @@ Result<Values> convert_where(AtenNode& node) {
                             as_pairs(node, c, "other", dtype))});
 }
 
-Result<Values> convert_masked_fill(AtenNode& node) {
+Result<Values> convert_complex_masked_fill(AtenNode& node) {
   Composer c(node);
   const DType dtype = dtype_of_result(node);
   Value* const mask = c.cast(node.tensor("mask"), DType::boolean);
@@ -266,7 +267,7 @@ Result<Values> convert_bilinear(AtenNode& node) {
   return c.results({joined(c, {c.sub(ac, bd), c.add(ad, bc)})});
 }
 
-Result<Values> convert_einsum(AtenNode& node) {
+Result<Values> convert_complex_einsum(AtenNode& node) {
   Composer c(node);
   const DType dtype = dtype_of_result(node);
   std::vector<ComplexParts> given;
@@ -290,13 +291,6 @@ Result<Values> convert_einsum(AtenNode& node) {
   return c.results({joined(c, {c.sub(ac, bd), c.add(ad, bc)})});
 }
 
-constexpr char name_add[] = "add";
-constexpr char name_mat2[] = "mat2";
-constexpr char name_other[] = "other";
-constexpr char name_self[] = "self";
-constexpr char name_sub[] = "sub";
-constexpr char name_vec[] = "vec";
-
 }  // namespace
 
 std::vector<AtenEntry> aten_complex_entries() {
@@ -310,9 +304,9 @@ std::vector<AtenEntry> aten_complex_entries() {
       {"conj_physical(Tensor self) -> Tensor", convert_conjugate, true, convert_conjugate},
       {"imag(Tensor(a) self) -> Tensor(a)", convert_imaginary, false, convert_imaginary},
       {"polar(Tensor abs, Tensor angle) -> Tensor", convert_polar, false, convert_polar},
-      {"real(Tensor(a) self) -> Tensor(a)", convert_real, false, convert_real},
-      {"resolve_conj(Tensor(a) self) -> Tensor(a)", convert_same, false, convert_same},
-      {"resolve_neg(Tensor(a) self) -> Tensor(a)", convert_same, false, convert_same},
+      {"real(Tensor(a) self) -> Tensor(a)", convert_real_part, false, convert_real_part},
+      {"resolve_conj(Tensor(a) self) -> Tensor(a)", convert_unchanged, false, convert_unchanged},
+      {"resolve_neg(Tensor(a) self) -> Tensor(a)", convert_unchanged, false, convert_unchanged},
       {"sgn(Tensor self) -> Tensor", convert_sign, true, convert_sign},
       {"view_as_complex(Tensor(a) self) -> Tensor(a)", convert_view_as_complex, false, convert_view_as_complex},
       {"view_as_real(Tensor(a) self) -> Tensor(a)", convert_pairs_as_they_are, false, convert_pairs_as_they_are},
@@ -321,38 +315,38 @@ std::vector<AtenEntry> aten_complex_entries() {
 
 std::vector<AtenComplexEntry> aten_complex_arithmetic() {
   return {
-      {"_to_copy", convert_to},
+      {"_to_copy", convert_complex_to},
       {"abs", convert_magnitude},
-      {"add.Scalar", convert_scaled<name_add>},
-      {"add.Tensor", convert_scaled<name_add>},
+      {"add.Scalar", convert_complex_scaled<name_add>},
+      {"add.Tensor", convert_complex_scaled<name_add>},
       {"bmm", convert_bilinear<name_self, name_mat2>},
-      {"div.Scalar", convert_div},
-      {"div.Tensor", convert_div},
-      {"einsum", convert_einsum},
+      {"div.Scalar", convert_complex_div},
+      {"div.Tensor", convert_complex_div},
+      {"einsum", convert_complex_einsum},
       {"exp", convert_exp},
-      {"masked_fill.Scalar", convert_masked_fill},
-      {"masked_fill.Tensor", convert_masked_fill},
+      {"masked_fill.Scalar", convert_complex_masked_fill},
+      {"masked_fill.Tensor", convert_complex_masked_fill},
       {"matmul", convert_bilinear<name_self, name_other>},
       {"mm", convert_bilinear<name_self, name_mat2>},
       {"mul.Scalar", convert_mul},
       {"mul.Tensor", convert_mul},
       {"mv", convert_bilinear<name_self, name_vec>},
       {"neg", convert_negative},
-      {"pow.Tensor_Scalar", convert_pow},
+      {"pow.Tensor_Scalar", convert_complex_pow},
       {"reciprocal", convert_reciprocal},
-      {"rsub.Scalar", convert_rsub},
-      {"rsub.Tensor", convert_rsub},
-      {"square", convert_square},
-      {"sub.Scalar", convert_scaled<name_sub>},
-      {"sub.Tensor", convert_scaled<name_sub>},
-      {"to.device", convert_to},
-      {"to.dtype", convert_to},
-      {"to.dtype_layout", convert_to},
-      {"to.other", convert_to},
-      {"type_as", convert_to},
-      {"where.ScalarOther", convert_where},
-      {"where.ScalarSelf", convert_where},
-      {"where.self", convert_where},
+      {"rsub.Scalar", convert_complex_rsub},
+      {"rsub.Tensor", convert_complex_rsub},
+      {"square", convert_complex_square},
+      {"sub.Scalar", convert_complex_scaled<name_sub>},
+      {"sub.Tensor", convert_complex_scaled<name_sub>},
+      {"to.device", convert_complex_to},
+      {"to.dtype", convert_complex_to},
+      {"to.dtype_layout", convert_complex_to},
+      {"to.other", convert_complex_to},
+      {"type_as", convert_complex_to},
+      {"where.ScalarOther", convert_complex_where},
+      {"where.ScalarSelf", convert_complex_where},
+      {"where.self", convert_complex_where},
   };
 }
 

@@ -3,16 +3,12 @@
 #include <algorithm>
 
 #include "import/torch/complex_parts.h"
+#include "import/torch/names.h"
 
 namespace polyphase {
 namespace {
 
 using Sizes = Composer::Sizes;
-
-constexpr char name_fill_value[] = "fill_value";
-constexpr char name_s[] = "s";
-constexpr char name_self[] = "self";
-constexpr char name_tensors[] = "tensors";
 
 // Axes counted from the end would count the pairs' axis as well: they become axes from the beginning.
 void count_from_begin(AtenNode& node, std::string_view parameter, int rank) {
@@ -89,7 +85,7 @@ Result<Values> convert_by_parts(AtenNode& node) {
 }
 
 // Pads pairs of sizes from the last axis on: none for the pairs themselves.
-Result<Values> convert_pad(AtenNode& node) {
+Result<Values> convert_complex_pad(AtenNode& node) {
   if (node.takes("mode") && node.word("mode") != "constant") return convert_by_parts<name_self>(node);
   const bool fills =
       node.has("value") && node.scalar("value").kind != AtenScalar::Kind::complex && node.real("value") != 0;
@@ -118,7 +114,7 @@ Result<Values> convert_zeros_like(AtenNode& node) {
 
 // One pair everywhere.
 template <const char* parameter>
-Result<Values> convert_filled(AtenNode& node) {
+Result<Values> convert_complex_filled(AtenNode& node) {
   Composer c(node);
   Value* const pair = as_pairs(node, c, parameter, node.result_dtype().value_or(DType::f32));
   if (!node.gives_complex()) return lacking("a complex number in a real tensor.", "Give it a real number.");
@@ -163,7 +159,7 @@ std::vector<AtenComplexEntry> aten_complex_shapes() {
       {"chunk", convert_lifted<&along_dim>},
       {"clone", convert_lifted<&same>},
       {"concat", convert_lifted<&list_along_dim>},
-      {"constant_pad_nd", convert_pad},
+      {"constant_pad_nd", convert_complex_pad},
       {"contiguous", convert_lifted<&same>},
       {"copy", convert_lifted<&with_source>},
       {"cumsum", convert_by_parts<name_self>},
@@ -172,8 +168,8 @@ std::vector<AtenComplexEntry> aten_complex_shapes() {
       {"expand", convert_lifted<&with_size>},
       {"flatten.using_ints", convert_lifted<&between>},
       {"flip", convert_lifted<&along_dims>},
-      {"full", convert_filled<name_fill_value>},
-      {"full_like", convert_filled<name_fill_value>},
+      {"full", convert_complex_filled<name_fill_value>},
+      {"full_like", convert_complex_filled<name_fill_value>},
       {"gather", convert_by_parts<name_self>},
       {"index.Tensor", convert_lifted<&same>},
       {"index_put", convert_lifted<&with_values>},
@@ -185,14 +181,14 @@ std::vector<AtenComplexEntry> aten_complex_shapes() {
       {"movedim.intlist", convert_lifted<&move>},
       {"narrow", convert_lifted<&along_dim>},
       {"new_zeros", convert_zeros},
-      {"pad", convert_pad},
+      {"pad", convert_complex_pad},
       {"permute", convert_lifted<&reorder>},
       {"repeat", convert_lifted<&with_repeats>},
       {"repeat_interleave.self_int", convert_by_parts<name_self>},
       {"reshape", convert_lifted<&with_shape>},
       {"roll", convert_by_parts<name_self>},
       {"rot90", convert_lifted<&along_dims>},
-      {"scalar_tensor", convert_filled<name_s>},
+      {"scalar_tensor", convert_complex_filled<name_s>},
       {"select.int", convert_lifted<&along_dim>},
       {"select_scatter", convert_lifted<&with_source_along_dim>},
       {"slice.Tensor", convert_lifted<&along_dim>},

@@ -6,6 +6,7 @@
 #include "import/compose/einsum.h"
 #include "import/torch/aten_node.h"
 #include "import/torch/complex_parts.h"
+#include "import/torch/names.h"
 
 namespace polyphase {
 namespace {
@@ -238,12 +239,6 @@ Result<Values> convert_searchsorted(AtenNode& node) {
   TRY(Value * places, places_among(node, c, node.tensor("sorted_sequence"), right));
   return Values{places};
 }
-
-constexpr char name_abs[] = "abs";
-constexpr char name_other[] = "other";
-constexpr char name_square[] = "square";
-constexpr char name_tensor[] = "tensor";
-constexpr char name_vec[] = "vec";
 
 }  // namespace
 

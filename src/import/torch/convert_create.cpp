@@ -10,7 +10,7 @@ namespace {
 using Sizes = Composer::Sizes;
 
 // The dtype argument, else what the program declares.
-DType dtype_of(AtenNode& node, DType otherwise) {
+DType dtype_created(AtenNode& node, DType otherwise) {
   return node.dtype("dtype").value_or(node.result_dtype().value_or(otherwise));
 }
 
@@ -24,25 +24,27 @@ Result<Values> filled(AtenNode& node, Value* element, Sizes sizes) {
 
 template <int value>
 Result<Values> convert_filled(AtenNode& node) {
-  return filled(node, node.Emitter::scalar(dtype_of(node, DType::f32), value), node.sizes("size"));
+  return filled(node, node.Emitter::scalar(dtype_created(node, DType::f32), value), node.sizes("size"));
 }
 
 template <int value>
 Result<Values> convert_filled_like(AtenNode& node) {
   Value* const self = node.tensor("self");
-  return filled(node, node.Emitter::scalar(dtype_of(node, self->type.dtype), value), self->type.shape.dims());
+  return filled(node, node.Emitter::scalar(dtype_created(node, self->type.dtype), value), self->type.shape.dims());
 }
 
 Result<Values> convert_full(AtenNode& node) {
-  return filled(node, node.tensor_as("fill_value", dtype_of(node, DType::f32)), node.sizes("size"));
+  return filled(node, node.tensor_as("fill_value", dtype_created(node, DType::f32)), node.sizes("size"));
 }
 
 Result<Values> convert_full_like(AtenNode& node) {
   Value* const self = node.tensor("self");
-  return filled(node, node.tensor_as("fill_value", dtype_of(node, self->type.dtype)), self->type.shape.dims());
+  return filled(node, node.tensor_as("fill_value", dtype_created(node, self->type.dtype)), self->type.shape.dims());
 }
 
-Result<Values> convert_scalar_tensor(AtenNode& node) { return Values{node.tensor_as("s", dtype_of(node, DType::f32))}; }
+Result<Values> convert_scalar_tensor(AtenNode& node) {
+  return Values{node.tensor_as("s", dtype_created(node, DType::f32))};
+}
 
 // start, start + step, …, below end.
 Result<Values> counted(AtenNode& node, bool has_start, bool has_step) {
@@ -50,7 +52,7 @@ Result<Values> counted(AtenNode& node, bool has_start, bool has_step) {
   using Kind = AtenScalar::Kind;
   const auto is_real = [&](const char* parameter) { return node.scalar(parameter).kind == Kind::real; };
   const bool real = is_real("end") || (has_start && is_real("start")) || (has_step && is_real("step"));
-  const DType dtype = dtype_of(node, real ? DType::f32 : DType::i64);
+  const DType dtype = dtype_created(node, real ? DType::f32 : DType::i64);
   if (!real) {
     const Dim start = has_start ? node.size("start") : Dim(0);
     const std::int64_t step = has_step ? node.integer("step") : 1;
@@ -79,7 +81,7 @@ Result<Values> convert_arange_step(AtenNode& node) { return counted(node, true, 
 
 // From both ends towards the middle, as PyTorch counts; the end is exact.
 Result<Values> convert_linspace(AtenNode& node) {
-  const DType dtype = dtype_of(node, DType::f32);
+  const DType dtype = dtype_created(node, DType::f32);
   const std::int64_t steps = node.integer("steps");
   const double start = node.real("start");
   const double end = node.real("end");
@@ -103,7 +105,7 @@ Result<Values> convert_eye(AtenNode& node) {
   const Dim rows = node.size("n");
   const Dim columns = node.takes("m") ? node.size("m") : rows;
   Value* const same = c.op("equal", {c.unsqueeze(c.counting(rows, DType::i64), 1), c.counting(columns, DType::i64)});
-  return c.results({c.cast(same, dtype_of(node, DType::f32))});
+  return c.results({c.cast(same, dtype_created(node, DType::f32))});
 }
 
 template <bool upper>

@@ -1,6 +1,7 @@
 // Numbers and sizes that data tell: item, nonzero, masks, repeats.
 #include "import/compose/composer.h"
 #include "import/torch/aten_node.h"
+#include "import/torch/names.h"
 #include "import/torch/places.h"
 
 namespace polyphase {
@@ -131,9 +132,6 @@ Result<Values> convert_one_hot(AtenNode& node) {
   Value* const same = c.op("equal", {c.unsqueeze(self, c.rank(self)), c.counting(classes, DType::i64)});
   return c.results({c.cast(same, DType::i64)});
 }
-
-constexpr char name_condition[] = "condition";
-constexpr char name_self[] = "self";
 
 }  // namespace
 

@@ -8,7 +8,7 @@ namespace polyphase {
 namespace {
 
 // The p-norm over the last axis; with p = 0 how many are not 0.
-Value* norm_of(Composer& c, Value* difference, double p) {
+Value* distance_norm(Composer& c, Value* difference, double p) {
   const std::int64_t last = c.rank(difference) - 1;
   if (p == 2) return c.reduce("reduce_l2", difference, {last}, false);
   if (p == 1) return c.reduce("reduce_l1", difference, {last}, false);
@@ -28,7 +28,7 @@ Result<Values> convert_cdist(AtenNode& node) {
   if (c.rank(a) < 2 || c.rank(b) < 2) return broken_program("cdist expects both operands to have two axes at least");
   const double p = node.real("p");
   if (p < 0) return broken_program("cdist only supports non-negative p values");
-  return c.results({norm_of(c, c.sub(c.unsqueeze(a, c.rank(a) - 1), c.unsqueeze(b, c.rank(b) - 2)), p)});
+  return c.results({distance_norm(c, c.sub(c.unsqueeze(a, c.rank(a) - 1), c.unsqueeze(b, c.rank(b) - 2)), p)});
 }
 
 // Of every pair of rows i < j, in the order (0, 1), (0, 2), …, (1, 2), …: pair k is of row
@@ -52,7 +52,7 @@ Result<Values> convert_pdist(AtenNode& node) {
   Value* const second = c.add(c.add(c.sub(pair, before), first), 1.0);
   Value* const from = c.gather(x, c.cast(first, DType::i64), 0);
   Value* const to = c.gather(x, c.cast(second, DType::i64), 0);
-  return c.results({norm_of(c, c.sub(from, to), p)});
+  return c.results({distance_norm(c, c.sub(from, to), p)});
 }
 
 }  // namespace

@@ -33,20 +33,20 @@ using Integers = Composer::Integers;
 using Sizes = Composer::Sizes;
 
 // "fft_irfftn": back from half a spectrum to real numbers.
-struct Kind {
+struct TransformKind {
   bool inverse = false;
   bool real = false;
 };
 
-Kind kind_of(std::string_view overload) {
+TransformKind transform_kind(std::string_view overload) {
   overload.remove_prefix(std::string_view("fft_").size());
-  Kind out;
+  TransformKind out;
   out.inverse = overload.front() == 'i';
   out.real = overload[out.inverse ? 1 : 0] == 'r';
   return out;
 }
 
-Result<FourierNorm> norm_of(AtenNode& node, bool inverse) {
+Result<FourierNorm> transform_norm(AtenNode& node, bool inverse) {
   const std::string word = node.has("norm") ? node.word("norm") : "backward";
   if (word == "ortho") return FourierNorm::by_root;
   if (word != "backward" && word != "forward") return broken_program("Invalid normalization mode: \"" + word + "\"");
@@ -59,7 +59,7 @@ struct Axes {
 };
 
 // Arguments `n` or `s`, and `dim`, which may be left out.
-Result<Axes> axes_of(AtenNode& node, int rank) {
+Result<Axes> transform_axes(AtenNode& node, int rank) {
   Axes out;
   const char* const lengths = node.takes("n") ? "n" : "s";
   if (node.has(lengths)) out.lengths = node.sizes(lengths);
@@ -127,9 +127,9 @@ class Transforms {
 };
 
 Result<Values> convert_fft(AtenNode& node) {
-  const Kind kind = kind_of(node.overload());
-  TRY(Axes axes, axes_of(node, program_rank(node, "self")));
-  TRY(const FourierNorm norm, norm_of(node, kind.inverse));
+  const TransformKind kind = transform_kind(node.overload());
+  TRY(Axes axes, transform_axes(node, program_rank(node, "self")));
+  TRY(const FourierNorm norm, transform_norm(node, kind.inverse));
   if (kind.real && !kind.inverse && node.is_complex("self"))
     return broken_program("rfft expects a real input tensor, but got a complex one");
   Transforms transforms(node, std::move(axes), norm);
@@ -138,7 +138,7 @@ Result<Values> convert_fft(AtenNode& node) {
 }
 
 // The forms that the functions above decompose to: `normalization` is an index of FourierNorm.
-Result<Values> convert_plain(AtenNode& node) {
+Result<Values> convert_spelled_out(AtenNode& node) {
   TRY(Integers axes, node.axes("dim", program_rank(node, "self")));
   const std::int64_t norm = node.integer("normalization");
   if (axes.empty() || norm < 0 || norm > 2) return broken_program("a transform needs axes and a known normalization.");
@@ -153,7 +153,7 @@ Result<Values> convert_plain(AtenNode& node) {
 
 // Half of each axis goes to its other end.
 template <bool back>
-Result<Values> convert_shift(AtenNode& node) {
+Result<Values> convert_half_shift(AtenNode& node) {
   Composer c(node);
   Value* x = node.tensor("self");
   const int rank = program_rank(node, "self");
@@ -195,20 +195,20 @@ std::vector<AtenEntry> aten_fourier_entries() {
     return AtenEntry{schema, convert, false, convert};
   };
   return {
-      both("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", convert_plain),
-      both("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", convert_plain),
-      both("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", convert_plain),
+      both("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", convert_spelled_out),
+      both("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", convert_spelled_out),
+      both("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", convert_spelled_out),
       both("fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", convert_fft),
       both("fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", convert_fft),
       {"fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
        "pin_memory=None) -> Tensor",
        convert_frequencies<false>},
       both("fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", convert_fft),
-      both("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", convert_shift<false>),
+      both("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", convert_half_shift<false>),
       both("fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", convert_fft),
       both("fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", convert_fft),
       both("fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", convert_fft),
-      both("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", convert_shift<true>),
+      both("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", convert_half_shift<true>),
       both("fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", convert_fft),
       both("fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", convert_fft),
       both("fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", convert_fft),

@@ -3,6 +3,7 @@
 
 #include "import/compose/composer.h"
 #include "import/torch/aten_node.h"
+#include "import/torch/names.h"
 
 namespace polyphase {
 namespace {
@@ -113,12 +114,6 @@ Result<Values> convert_attention(AtenNode& node) {
   sizes.push_back(c.size(node.tensor("value"), -1));
   return c.results({c.reshape(y, std::move(sizes))});
 }
-
-constexpr char name_batch1[] = "batch1";
-constexpr char name_batch2[] = "batch2";
-constexpr char name_mat1[] = "mat1";
-constexpr char name_mat2[] = "mat2";
-constexpr char name_other[] = "other";
 
 }  // namespace
 

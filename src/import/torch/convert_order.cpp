@@ -1,6 +1,7 @@
 // Orders along an axis: sorting, the greatest and least, the greatest and least so far.
 #include "import/compose/composer.h"
 #include "import/torch/aten_node.h"
+#include "import/torch/names.h"
 
 namespace polyphase {
 namespace {
@@ -49,9 +50,6 @@ Result<Values> convert_extreme_so_far(AtenNode& node) {
   TRY(Values found, node.emit_all(extreme, Attributes({{"axis", axis}}), {c.as_line(x)}));
   return c.results({c.reshape(c.cast(found[0], c.dtype(given)), c.sizes(x)), c.reshape(found[1], c.sizes(x))});
 }
-
-constexpr char name_cum_max[] = "cum_max";
-constexpr char name_cum_min[] = "cum_min";
 
 }  // namespace
 

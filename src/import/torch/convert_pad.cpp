@@ -3,6 +3,7 @@
 
 #include "import/compose/composer.h"
 #include "import/torch/aten_node.h"
+#include "import/torch/names.h"
 
 namespace polyphase {
 namespace {
@@ -63,9 +64,6 @@ Result<Values> convert_pad(AtenNode& node) {
   TRY(Value * y, padded(node, c, node.sizes("pad"), ours, node.has("value") ? node.real("value") : 0));
   return Values{y};
 }
-
-constexpr char name_edge[] = "edge";
-constexpr char name_reflect[] = "reflect";
 
 }  // namespace
 

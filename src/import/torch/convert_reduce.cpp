@@ -5,6 +5,7 @@
 
 #include "import/compose/composer.h"
 #include "import/torch/aten_node.h"
+#include "import/torch/names.h"
 
 namespace polyphase {
 namespace {
@@ -18,7 +19,7 @@ Integers all_axes(const Composer& c, const Value* x) {
 }
 
 // Argument `dim`: a number, a list, None or an empty list for all axes; nothing in the schema: all.
-Result<Integers> axes_of(AtenNode& node, Composer& c, Value* x) {
+Result<Integers> reduced_axes(AtenNode& node, Composer& c, Value* x) {
   if (!node.takes("dim") || !node.has("dim")) return all_axes(c, x);
   TRY(Integers axes, node.axes("dim", c.rank(x)));
   if (c.rank(x) == 0) return Integers{};
@@ -38,14 +39,14 @@ template <const char* name>
 Result<Values> convert_sum(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
-  TRY(Integers axes, axes_of(node, c, x));
+  TRY(Integers axes, reduced_axes(node, c, x));
   return c.results({c.reduce(name, summand(node, c, x), std::move(axes), keeps(node))});
 }
 
 Result<Values> convert_mean(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
-  TRY(Integers axes, axes_of(node, c, x));
+  TRY(Integers axes, reduced_axes(node, c, x));
   const auto asked = node.dtype("dtype");
   if (!asked.has_value() && !is_float(c.dtype(x)))
     return broken_program(
@@ -58,7 +59,7 @@ template <const char* name>
 Result<Values> convert_extreme(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
-  TRY(Integers axes, axes_of(node, c, x));
+  TRY(Integers axes, reduced_axes(node, c, x));
   const bool is_bool = c.dtype(x) == DType::boolean;
   Value* const y = c.reduce(name, is_bool ? c.cast(x, DType::u8) : x, std::move(axes), keeps(node));
   return c.results({is_bool ? c.cast(y, DType::boolean) : y});
@@ -69,7 +70,7 @@ template <const char* name>
 Result<Values> convert_quantifier(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
-  TRY(Integers axes, axes_of(node, c, x));
+  TRY(Integers axes, reduced_axes(node, c, x));
   Value* const found = c.reduce(name, c.cast(c.cast(x, DType::boolean), DType::u8), std::move(axes), keeps(node));
   return c.results({c.dtype(x) == DType::u8 ? found : c.cast(found, DType::boolean)});
 }
@@ -128,7 +129,7 @@ struct Moments {
 // The sum of squares from the mean over (n - correction), from the mean itself: no difference of large numbers.
 Result<Moments> moments(AtenNode& node, Composer& c) {
   Value* const x = c.cast(node.tensor("self"), wide(c.dtype(node.tensor("self"))));
-  TRY(const Integers axes, axes_of(node, c, x));
+  TRY(const Integers axes, reduced_axes(node, c, x));
   double correction = 1;
   if (node.takes("correction")) {
     correction = node.has("correction") ? node.real("correction") : 1;
@@ -186,7 +187,7 @@ Result<Values> convert_vector_norm(AtenNode& node) {
   if (asked.has_value()) x = c.cast(x, *asked);
   const DType own = c.dtype(x);
   x = c.cast(x, wide(own));
-  TRY(Integers axes, axes_of(node, c, x));
+  TRY(Integers axes, reduced_axes(node, c, x));
   const double order = node.has(parameter) ? node.real(parameter) : 2;
   const bool keep = keeps(node);
   TRY(Value * y, c.result(norm(c, x, std::move(axes), order, keep)));
@@ -213,14 +214,14 @@ Result<Values> convert_logsumexp(AtenNode& node) {
   Composer c(node);
   Value* const given = node.tensor("self");
   Value* const x = is_float(c.dtype(given)) ? given : c.cast(given, DType::f32);
-  TRY(Integers axes, axes_of(node, c, x));
+  TRY(Integers axes, reduced_axes(node, c, x));
   return c.results({c.reduce("reduce_log_sum_exp", x, std::move(axes), keeps(node))});
 }
 
 Result<Values> convert_count_nonzero(AtenNode& node) {
   Composer c(node);
   Value* const x = node.tensor("self");
-  TRY(Integers axes, axes_of(node, c, x));
+  TRY(Integers axes, reduced_axes(node, c, x));
   return c.results({c.reduce("reduce_sum", c.cast(c.cast(x, DType::boolean), DType::i64), std::move(axes), false)});
 }
 
@@ -245,19 +246,6 @@ Result<Values> convert_softmax(AtenNode& node) {
   TRY(const std::int64_t axis, node.axis("dim", c.rank(x)));
   return c.results({c.reshape(c.op(name, {c.as_line(x)}, Attributes({{"axis", axis}})), c.sizes(x))});
 }
-
-constexpr char name_arg_max[] = "arg_max";
-constexpr char name_arg_min[] = "arg_min";
-constexpr char name_cum_prod[] = "cum_prod";
-constexpr char name_cum_sum[] = "cum_sum";
-constexpr char name_log_softmax[] = "log_softmax";
-constexpr char name_ord[] = "ord";
-constexpr char name_p[] = "p";
-constexpr char name_reduce_max[] = "reduce_max";
-constexpr char name_reduce_min[] = "reduce_min";
-constexpr char name_reduce_prod[] = "reduce_prod";
-constexpr char name_reduce_sum[] = "reduce_sum";
-constexpr char name_softmax[] = "softmax";
 
 }  // namespace
 

@@ -18,7 +18,7 @@ Value* batched(Composer& c, Value* x, int spatial, bool& added) {
 
 Value* unbatched(Composer& c, Value* y, bool added) { return added ? c.squeeze(y, 0) : y; }
 
-Result<Attributes> window_of(AtenNode& node, int spatial) {
+Result<Attributes> pooling_window(AtenNode& node, int spatial) {
   const auto count = static_cast<std::size_t>(spatial);
   const Integers kernel = node.integers("kernel_size", count);
   Integers stride = node.integers("stride", count);
@@ -51,7 +51,7 @@ Result<Values> convert_max_pool(AtenNode& node) {
   Composer c(node);
   bool added = false;
   Value* const x = batched(c, node.tensor("self"), spatial, added);
-  TRY(Attributes window, window_of(node, spatial));
+  TRY(Attributes window, pooling_window(node, spatial));
   return c.results({unbatched(c, c.op("max_pool", {x}, std::move(window)), added)});
 }
 
@@ -61,7 +61,7 @@ Result<Values> convert_max_pool_indices(AtenNode& node) {
   Composer c(node);
   bool added = false;
   Value* const x = batched(c, node.tensor("self"), spatial, added);
-  TRY(const Attributes window, window_of(node, spatial));
+  TRY(const Attributes window, pooling_window(node, spatial));
   Value* const values = c.op("max_pool", {x}, window);
   Value* const places = c.op("max_pool_indices", {x}, window);
   Dim plane = 1;
@@ -95,7 +95,7 @@ Result<Values> convert_avg_pool(AtenNode& node) {
   Value* x = batched(c, node.tensor("self"), spatial, added);
   const DType dtype = c.dtype(x);
   if (!is_float(dtype)) x = c.cast(x, DType::f64);
-  TRY(Attributes window, window_of(node, spatial));
+  TRY(Attributes window, pooling_window(node, spatial));
   const bool divides = node.takes("divisor_override") && node.has("divisor_override");
   window.set("include_pad", divides || node.flag("count_include_pad"));
   double factor = 1;

@@ -5,6 +5,7 @@
 #include "import/compose/composer.h"
 #include "import/compose/remaining_size.h"
 #include "import/torch/aten_node.h"
+#include "import/torch/names.h"
 
 namespace polyphase {
 namespace {
@@ -298,18 +299,6 @@ Result<Values> convert_pixel_shuffle(AtenNode& node) { return shuffled(node, nod
 Result<Values> convert_pixel_unshuffle(AtenNode& node) {
   return shuffled(node, node.integer("downscale_factor"), false);
 }
-
-constexpr char name_axis0[] = "axis0";
-constexpr char name_axis1[] = "axis1";
-constexpr char name_dim0[] = "dim0";
-constexpr char name_dim1[] = "dim1";
-constexpr char name_destination[] = "destination";
-constexpr char name_dims[] = "dims";
-constexpr char name_repeats[] = "repeats";
-constexpr char name_self[] = "self";
-constexpr char name_shape[] = "shape";
-constexpr char name_size[] = "size";
-constexpr char name_source[] = "source";
 
 }  // namespace
 

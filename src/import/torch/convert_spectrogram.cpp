@@ -173,7 +173,7 @@ Result<Values> convert_istft(AtenNode& node) {
 }
 
 // alpha - beta·cos(2πi/N), N the length or, if not periodic, one less.
-Result<Values> window_of(AtenNode& node, double alpha, double beta) {
+Result<Values> cosine_window(AtenNode& node, double alpha, double beta) {
   const std::int64_t length = node.integer("window_length");
   const bool periodic = !node.takes("periodic") || node.flag("periodic");
   constexpr std::int64_t most = std::int64_t{1} << 24;
@@ -186,11 +186,11 @@ Result<Values> window_of(AtenNode& node, double alpha, double beta) {
   return Values{node.constant(Tensor::from_values(node.result_dtype().value_or(DType::f32), Integers{length}, values))};
 }
 
-Result<Values> convert_hann(AtenNode& node) { return window_of(node, 0.5, 0.5); }
+Result<Values> convert_hann(AtenNode& node) { return cosine_window(node, 0.5, 0.5); }
 
 Result<Values> convert_hamming(AtenNode& node) {
-  return window_of(node, node.takes("alpha") ? node.real("alpha") : 0.54,
-                   node.takes("beta") ? node.real("beta") : 0.46);
+  return cosine_window(node, node.takes("alpha") ? node.real("alpha") : 0.54,
+                       node.takes("beta") ? node.real("beta") : 0.46);
 }
 
 }  // namespace

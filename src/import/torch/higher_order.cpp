@@ -12,7 +12,7 @@
 namespace polyphase {
 namespace {
 
-constexpr int max_depth = 60;
+constexpr int max_nested_graphs = 60;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ Result<bool> ProgramImporter::translate_higher_order(const ProgramGraph& graph, 
   const bool sets_a_mode = kind == "wrap_with_set_grad_enabled" || kind == "wrap_with_autocast";
   const std::size_t graphs = kind == "cond" || kind == "while_loop" ? 2 : 1;
   if (!sets_a_mode && kind != "cond" && kind != "while_loop" && kind != "scan" && kind != "map_impl") return false;
-  if (depth_ >= max_depth) return lacking("graphs lie too deep in one another.", "Flatten the module.");
+  if (depth_ >= max_nested_graphs) return lacking("graphs lie too deep in one another.", "Flatten the module.");
   TRY(const ProgramCall call, call_of(graph, node, name));
   if (call.graphs.size() != graphs || call.lists.empty())
     return broken_program("it needs " + std::to_string(graphs) + " graphs and its operands.");

@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int max_depth = 60;
+constexpr int max_spec_depth = 60;
 
 std::vector<std::string> keys_of(const json& context) {
   if (!context.is_string()) return {};
@@ -20,7 +20,7 @@ std::vector<std::string> keys_of(const json& context) {
 }
 
 bool collect(const json& spec, const std::string& path, int depth, std::vector<std::string>& out) {
-  if (depth > max_depth || !spec.is_object()) return false;
+  if (depth > max_spec_depth || !spec.is_object()) return false;
   if (spec.at("type").is_null()) {
     out.push_back(path);
     return true;

@@ -22,7 +22,7 @@ std::pair<std::string, std::string> split_alias(std::string_view type) {
   return {plain, mark};
 }
 
-ProgramItem item_of(std::string_view text, std::string_view type) {
+ProgramItem default_item(std::string_view text, std::string_view type) {
   using Kind = ProgramItem::Kind;
   if (text == "None") return {};
   if (text == "True" || text == "False") return {.kind = Kind::boolean, .integer = text == "True" ? 1 : 0};
@@ -42,7 +42,7 @@ ProgramArgument default_of(std::string_view text, std::string_view type) {
   const bool is_list = type.find('[') != std::string_view::npos;
   if (text.front() != '[') {
     out.list = is_list && text != "None";  // one number counts for every entry
-    out.items.push_back(item_of(text, type));
+    out.items.push_back(default_item(text, type));
     return out;
   }
   out.list = true;
@@ -50,7 +50,7 @@ ProgramArgument default_of(std::string_view text, std::string_view type) {
   while (!rest.empty()) {
     const auto comma = std::min(rest.find(','), rest.size());
     const auto begin = rest.find_first_not_of(' ');
-    out.items.push_back(item_of(rest.substr(begin, comma - begin), type));
+    out.items.push_back(default_item(rest.substr(begin, comma - begin), type));
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   return out;

@@ -13,7 +13,7 @@
 namespace polyphase {
 namespace {
 
-constexpr int max_depth = 100;
+constexpr int max_expression_depth = 100;
 constexpr const char* advice =
     "Mark that size as static for torch.export, or compute it from the inputs' shapes with +, -, *, // and %.";
 
@@ -54,7 +54,7 @@ class TermReader {
   }
 
   Result<SymbolicTerm> term_at(int depth) {
-    if (depth > max_depth) return refuse();
+    if (depth > max_expression_depth) return refuse();
     SymbolicTerm out;
     out.word = word();
     if (out.word.empty()) return refuse();

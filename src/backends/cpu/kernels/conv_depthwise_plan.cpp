@@ -8,9 +8,9 @@
 namespace polyphase::cpu {
 namespace {
 
-constexpr int64_t line_floats = 16 * 1024;  // output of a tile's line: stays in the first levels of the cache
+constexpr int64_t tile_line_floats = 16 * 1024;  // output of a tile's line: stays in the first levels of the cache
 constexpr int64_t tile_floats = 32 * 1024;
-constexpr int64_t tiles_aimed = 16;
+constexpr int64_t depthwise_tiles_aimed = 16;
 
 }  // namespace
 
@@ -28,13 +28,13 @@ ConvDepthwisePlan plan_conv_depthwise(const ConvShape& shape, const ImageStrides
   plan.past_caches = is_past_caches(shape);
   plan.out_planar = out.channel != 1 && plan.channels != 1;
   const int64_t step = ConvAxis(shape, 2).phases();
-  const int64_t pixels = std::max<int64_t>(step * 16, line_floats / std::max<int64_t>(1, plan.channels));
+  const int64_t pixels = std::max<int64_t>(step * 16, tile_line_floats / std::max<int64_t>(1, plan.channels));
   plan.x_blocks = std::max<int64_t>(1, ceil_div(shape.out[2], pixels));
   plan.x_block = ceil_div(std::max<int64_t>(1, shape.out[2]), plan.x_blocks * 16) * 16;
   plan.x_blocks = ceil_div(shape.out[2], plan.x_block);
   const int64_t lines = shape.batch * shape.out[0] * shape.out[1];
   const int64_t tile_lines = tile_floats / std::max<int64_t>(1, std::min(plan.x_block, shape.out[2]) * plan.channels);
-  plan.lines_per_tile = std::max<int64_t>(1, std::min(tile_lines, lines * plan.x_blocks / tiles_aimed));
+  plan.lines_per_tile = std::max<int64_t>(1, std::min(tile_lines, lines * plan.x_blocks / depthwise_tiles_aimed));
   plan.line_blocks = ceil_div(lines, plan.lines_per_tile);
   plan.convert_points = 64;
   plan.max_taps = shape.kernel[0] * shape.kernel[1];

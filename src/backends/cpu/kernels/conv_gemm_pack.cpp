@@ -15,7 +15,7 @@ struct Phase {
 };
 
 // A point of the kernel, and which tap it is.
-struct Point {
+struct PackPoint {
   int64_t from;    // in the weights
   int64_t column;  // where its phase's columns begin: not 0 only where the phases of the last axis are stacked
   Phase phase;
@@ -33,7 +33,7 @@ class GemmPacker {
         for (int64_t r = 0; r < ConvAxis(shape, 2).phases(); ++r) add_points(rd, rh, r);
       }
     }
-    std::sort(points_.begin(), points_.end(), [](const Point& a, const Point& b) { return a.from < b.from; });
+    std::sort(points_.begin(), points_.end(), [](const PackPoint& a, const PackPoint& b) { return a.from < b.from; });
     taps_.resize(points_.size());
   }
 
@@ -93,7 +93,7 @@ class GemmPacker {
   void columns(int64_t group, int64_t first, int64_t lanes, const Run& run, float* to) {
     const int64_t lines = shape_.in_channels * lanes;
     int64_t count = 0;
-    for (const Point& point : points_) {
+    for (const PackPoint& point : points_) {
       if (point.column != run.phase) continue;
       const int64_t panel = point.phase.begin + point.phase.taps * shape_.in_channels * first;
       taps_[static_cast<std::size_t>(count++)] = {point.from, panel + point.tap * lines + run.begin - first};
@@ -120,7 +120,7 @@ class GemmPacker {
   const float* weights_;
   const WeightStrides strides_;
   std::vector<Phase> phases_;
-  std::vector<Point> points_;  // as they lie in the weights
+  std::vector<PackPoint> points_;  // as they lie in the weights
   std::vector<PanelTap> taps_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 // way out.
 constexpr int64_t rows_aimed = 288;
 constexpr int64_t rows_aimed_planar = 144;
-constexpr int64_t tiles_aimed = 24;          // below this, tiles get smaller so that every thread finds work
+constexpr int64_t gemm_tiles_aimed = 24;     // below this, tiles get smaller so that every thread finds work
 constexpr int64_t work_aimed = 400'000;      // multiply-adds below which a tile is not split further
 constexpr int64_t table_entries = 6 * 1024;  // row pointers of a tile
 constexpr int64_t gather_floats = 64 * 1024;
@@ -19,11 +19,11 @@ constexpr int64_t local_floats = 96 * 1024;
 constexpr int64_t staging_floats = 48 * 1024;
 constexpr int64_t summed_floats = 64 * 1024;  // partial sums of a tile
 constexpr int64_t collision_floats = 512;     // half of what one way of a first-level cache holds
-constexpr int64_t collide_above = 256;  // input channels below which a row's part is used up before it is pushed out
-constexpr int64_t copy_work = 256;      // multiply-adds of an input element that pay for its copy
-constexpr int64_t line_floats = 16;     // of a cache line
-constexpr int64_t gather_below = 12;    // input channels under which a tap is too short for an inner loop of its own
-constexpr int64_t join_below = 128;     // input channels from which changing segments costs nothing
+constexpr int64_t collide_above = 256;     // input channels below which a row's part is used up before it is pushed out
+constexpr int64_t copy_work = 256;         // multiply-adds of an input element that pay for its copy
+constexpr int64_t cache_line_floats = 16;  // of a cache line
+constexpr int64_t gather_below = 12;       // input channels under which a tap is too short for an inner loop of its own
+constexpr int64_t join_below = 128;        // input channels from which changing segments costs nothing
 
 // One vector alone leaves the multiply-adders waiting for the broadcasts.
 double vector_cost(int64_t vectors) { return vectors == 1 ? 1.25 : static_cast<double>(vectors); }
@@ -173,7 +173,7 @@ void choose_tiles(ConvGemmPlan& plan) {
   const int64_t groups_of_columns = plan.format.column_groups;
   const int64_t image = s.batch * s.in_points() * s.in_channels;
   const int64_t weights = s.kernel_points() * s.in_channels * s.out_channels;
-  while (tile_count(plan) < tiles_aimed) {
+  while (tile_count(plan) < gemm_tiles_aimed) {
     const int64_t rows = std::min(aim.rows, plan.lines_per_tile * ceil_div(s.out[2], step));
     if (rows * aim.n_block * groups_of_columns * depth < work_aimed) break;
     // Every block of columns reads the image again, every block of rows the weights.
@@ -295,7 +295,7 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   plan.scratch_bytes = scratch_bytes(plan);
   plan.in_copied = (plan.in_planar && !plan.local) || copying_pays(plan);
   const int64_t channels = shape.groups * shape.in_channels;
-  plan.copy_pitch = collides(shape, channels) ? channels + line_floats : channels;
+  plan.copy_pitch = collides(shape, channels) ? channels + cache_line_floats : channels;
   plan.shared_bytes = plan.in_copied ? shape.batch * shape.in_points() * plan.copy_pitch * 4 : 0;
   return plan;
 }

@@ -9,7 +9,7 @@ namespace polyphase::cpu {
 namespace {
 
 constexpr int64_t scratch_floats = 96 * 1024;
-constexpr int64_t tiles_aimed = 24;
+constexpr int64_t pixels_tiles_aimed = 24;
 
 AxisTaps last_axis_taps(const ConvShape& shape) {
   const ConvAxis w(shape, 2);
@@ -82,7 +82,7 @@ ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, 
   plan.lines_per_tile = 1;
   const int64_t others = plan.x_blocks * shape.batch * shape.groups * d.phases() * plan.d_lines;
   while (plan.lines_per_tile < plan.q_count[0] && floats(2 * plan.lines_per_tile, plan.x_block) <= scratch_floats &&
-         others * ceil_div(plan.q_count[0], 2 * plan.lines_per_tile) >= tiles_aimed) {
+         others * ceil_div(plan.q_count[0], 2 * plan.lines_per_tile) >= pixels_tiles_aimed) {
     plan.lines_per_tile *= 2;
   }
   plan.line_blocks = ceil_div(plan.q_count[0], plan.lines_per_tile);

@@ -17,7 +17,7 @@ struct Axis {
 };
 
 // Result-major order: large result strides outside. Axes that continue each other in both arrangements become one.
-std::vector<Axis> merged_axes(const CopyBox& box, int element_bytes) {
+std::vector<Axis> merged_copy_axes(const CopyBox& box, int element_bytes) {
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < box.sizes.size(); ++i) {
     if (box.sizes[i] == 1) continue;
@@ -55,7 +55,7 @@ std::vector<CopyRegion> plan_copy_regions(std::span<const CopyBox> boxes, int el
   tiles = 0;
   for (const CopyBox& box : boxes) {
     if (std::find(box.sizes.begin(), box.sizes.end(), 0) != box.sizes.end()) continue;
-    const std::vector<Axis> axes = merged_axes(box, element_bytes);
+    const std::vector<Axis> axes = merged_copy_axes(box, element_bytes);
     CHECK(axes.size() <= max_rank);
     CopyRegion region{};
     region.input = box.input;

@@ -7,7 +7,7 @@
 namespace polyphase::cpu {
 namespace {
 
-const AttentionPlan& plan_of(const Plan& plan) { return *reinterpret_cast<const AttentionPlan*>(plan.bytes()); }
+const AttentionPlan& attention_plan(const Plan& plan) { return *reinterpret_cast<const AttentionPlan*>(plan.bytes()); }
 
 std::string accepts_attention(const StepDesc& desc, const Target&) {
   if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
@@ -27,7 +27,7 @@ int64_t round_up(int64_t value, int64_t to) { return ceil_div(value, to) * to; }
 
 // Strides by (batch, head, place, element). Axes of one element do not move; but one of a head's only element is its
 // own neighbour.
-void strides_of(const TensorDesc& desc, int64_t* strides, int64_t last) {
+void copy_strides(const TensorDesc& desc, int64_t* strides, int64_t last) {
   for (int axis = 0; axis < desc.rank; ++axis) {
     const auto i = static_cast<std::size_t>(axis);
     strides[4 - desc.rank + axis] = desc.sizes[i] != 1 ? desc.strides[i] : axis + 1 == desc.rank ? last : 0;
@@ -84,12 +84,12 @@ Plan plan_attention(const PlanRequest& request, const Target& target) {
   p.keys = k.sizes[2];
   p.width = q.sizes[3];
   p.value_width = v.sizes[3];
-  strides_of(q, p.q, 1);
-  strides_of(k, p.k, 1);
-  strides_of(v, p.v, 1);
-  strides_of(request.outputs[0], p.y, 1);
+  copy_strides(q, p.q, 1);
+  copy_strides(k, p.k, 1);
+  copy_strides(v, p.v, 1);
+  copy_strides(request.outputs[0], p.y, 1);
   p.has_bias = request.inputs.size() > 3 && request.desc.inputs[3].present ? 1 : 0;
-  if (p.has_bias != 0) strides_of(request.inputs[3], p.bias, 0);
+  if (p.has_bias != 0) copy_strides(request.inputs[3], p.bias, 0);
   p.scale = static_cast<float>(attributes.get<double>("scale"));
   p.causal = attributes.get<bool>("causal") ? 1 : 0;
   p.guarded = attributes.get<bool>("guarded") ? 1 : 0;
@@ -111,9 +111,9 @@ void add_attention_rows(const ClusterKernels& kernels, RowList& rows) {
   row.cost = cost_attention;
   row.plan = plan_attention;
   row.workspace = [](const Plan& plan) {
-    return Workspace{0, static_cast<std::size_t>(plan_of(plan).scratch) * sizeof(float)};
+    return Workspace{0, static_cast<std::size_t>(attention_plan(plan).scratch) * sizeof(float)};
   };
-  row.tiles = [](const Plan& plan, int) { return plan_of(plan).tiles; };
+  row.tiles = [](const Plan& plan, int) { return attention_plan(plan).tiles; };
   row.run = kernels.attention;
   rows.push_back(row);
 }

@@ -33,7 +33,7 @@ struct Gemm {
 };
 
 // An image of one pixel: every output reads one tap, so any stride will do; with the kernel's, no tap reads a border.
-struct Point : Gemm {
+struct PointwiseGemm : Gemm {
   static std::string refuses(const ConvShape& s) {
     if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     for (const int64_t dilation : s.dilation) {
@@ -104,7 +104,7 @@ struct Pixels {
 
 // What a plan holds: the kernel's own plan, the entry of the cluster, and which of the step's operands are which.
 template <class K>
-struct Head {
+struct ConvPlanHead {
   typename K::KernelPlan plan;
   std::decay_t<decltype(std::declval<ClusterKernels>().*K::entry)> entry;
   int data;
@@ -114,15 +114,15 @@ struct Head {
 };
 
 template <class K>
-const Head<K>& head_of(const Plan& plan) {
-  return *reinterpret_cast<const Head<K>*>(plan.bytes());
+const ConvPlanHead<K>& conv_head(const Plan& plan) {
+  return *reinterpret_cast<const ConvPlanHead<K>*>(plan.bytes());
 }
 
 template <class K>
 struct ConvRow {
   static std::string accepts(const StepDesc& desc, const Target&) {
     std::string reason = refuse_conv(desc);
-    if (reason.empty() && std::is_same_v<K, Point> && !is_one_pixel(desc.data())) {
+    if (reason.empty() && std::is_same_v<K, PointwiseGemm> && !is_one_pixel(desc.data())) {
       reason = "the image has more than one pixel";
     }
     return reason.empty() ? K::refuses(conv_shape_of(desc)) : reason;
@@ -150,7 +150,7 @@ struct ConvRow {
     const ConvOperands at = conv_operands_of(desc);
     const TensorDesc& result = request.outputs[0];
     const TranslatedEndings endings = translate_endings(request);
-    Head<K> head = {};
+    ConvPlanHead<K> head = {};
     head.plan = K::make_plan(conv_shape_of(desc), image_strides_of(request.inputs[static_cast<std::size_t>(at.data)]),
                              image_strides_of(result), endings.program, at.bias >= 0, vector_width(target.cluster));
     head.entry = kernels_of(target.cluster).*K::entry;
@@ -162,15 +162,15 @@ struct ConvRow {
   }
 
   static Workspace workspace(const Plan& plan) {
-    const auto& p = head_of<K>(plan).plan;
+    const auto& p = conv_head<K>(plan).plan;
     return {static_cast<std::size_t>(p.shared_bytes), static_cast<std::size_t>(p.scratch_bytes)};
   }
 
-  static int phases(const Plan& plan) { return K::phases(head_of<K>(plan).plan); }
-  static std::int64_t tiles(const Plan& plan, int phase) { return K::tiles(head_of<K>(plan).plan, phase); }
+  static int phases(const Plan& plan) { return K::phases(conv_head<K>(plan).plan); }
+  static std::int64_t tiles(const Plan& plan, int phase) { return K::tiles(conv_head<K>(plan).plan, phase); }
 
   static Fault run(const Plan& plan, const Pointers& pointers, int phase, std::int64_t tile, std::byte* scratch) {
-    const Head<K>& head = head_of<K>(plan);
+    const ConvPlanHead<K>& head = conv_head<K>(plan);
     const auto floats = [&](int input) { return reinterpret_cast<const float*>(pointers.inputs[input]); };
     const float* operands[EndingProgram::max_steps];
     for (int i = 0; i < head.operand_count; ++i) {
@@ -213,8 +213,8 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
                                          "in place"));
   rows.push_back(ConvRow<Pixels>::row("conv_transpose_pixels", "conv_transpose", "conv_pixels/1",
                                       "few output channels: vectors along the pixels of one phase, weights broadcast"));
-  rows.push_back(ConvRow<Point>::row("conv_transpose_point", "conv_transpose", "conv_point/1",
-                                     "an image of one pixel: a product of its channels with all taps"));
+  rows.push_back(ConvRow<PointwiseGemm>::row("conv_transpose_point", "conv_transpose", "conv_point/1",
+                                             "an image of one pixel: a product of its channels with all taps"));
   rows.push_back(ConvRow<Gemm>::row("conv_transpose_gemm", "conv_transpose", "conv_gemm/1",
                                     "phases as GEMMs whose rows point into the input; stacked where the channels alone "
                                     "do not fill vectors"));

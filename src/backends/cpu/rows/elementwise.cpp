@@ -104,7 +104,7 @@ struct ChainAxis {
 
 // Axes sorted by the result's strides; neighbours that continue each other in the result and in every operand become
 // one.
-std::vector<ChainAxis> merged_axes(const PlanRequest& request) {
+std::vector<ChainAxis> merged_chain_axes(const PlanRequest& request) {
   const TensorDesc& y = request.outputs[0];
   std::vector<ChainAxis> axes;
   for (int i = 0; i < y.rank; ++i) {
@@ -143,7 +143,7 @@ void set_elementwise_axes(const PlanRequest& request, ElementwisePlan& plan) {
   plan.operand_count = static_cast<int32_t>(request.inputs.size());
   plan.to_dtype = request.outputs[0].dtype;
   for (std::size_t k = 0; k < request.inputs.size(); ++k) plan.from_dtypes[k] = request.inputs[k].dtype;
-  const std::vector<ChainAxis> axes = merged_axes(request);
+  const std::vector<ChainAxis> axes = merged_chain_axes(request);
   plan.rank = static_cast<int32_t>(axes.size());
   int64_t rows = 1;
   for (std::size_t i = 0; i < axes.size(); ++i) {

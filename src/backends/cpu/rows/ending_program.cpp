@@ -7,14 +7,14 @@
 namespace polyphase::cpu {
 namespace {
 
-struct Word {
+struct EndingWord {
   std::string_view op;
   EndingKind kind;
   std::string_view alpha = {};  // the attributes that become EndingStep::alpha and beta
   std::string_view beta = {};
 };
 
-constexpr Word unary_words[] = {
+constexpr EndingWord unary_words[] = {
     {"abs", EndingKind::abs},
     {"acos", EndingKind::acos},
     {"acosh", EndingKind::acosh},
@@ -98,7 +98,7 @@ std::optional<EndingStep> ending_step(const Part& part, bool running_is_second) 
       const bool exact = part.attributes.get<std::string>("approximate") == "none";
       return EndingStep{exact ? EndingKind::gelu_erf : EndingKind::gelu_tanh, -1, 0, 0};
     }
-    for (const Word& word : unary_words) {
+    for (const EndingWord& word : unary_words) {
       if (word.op == name) return EndingStep{word.kind, -1, setting(part, word.alpha), setting(part, word.beta)};
     }
     return std::nullopt;

@@ -53,9 +53,11 @@ Plan plan_lookup(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-const LookupPlan& plan_of(const Plan& plan) { return *reinterpret_cast<const LookupPlan*>(plan.bytes()); }
+const LookupPlan& lookup_plan(const Plan& plan) { return *reinterpret_cast<const LookupPlan*>(plan.bytes()); }
 
-int64_t tiles_of(const Plan& plan, int) { return ceil_div(plan_of(plan).rows, plan_of(plan).rows_per_tile); }
+int64_t lookup_tiles(const Plan& plan, int) {
+  return ceil_div(lookup_plan(plan).rows, lookup_plan(plan).rows_per_tile);
+}
 
 Fault look_up_row(const LookupPlan& p, const std::byte* x, const std::byte* indices, std::byte* y) {
   const int last = p.rank - 1;
@@ -71,7 +73,7 @@ Fault look_up_row(const LookupPlan& p, const std::byte* x, const std::byte* indi
 }
 
 Fault run_lookup(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const LookupPlan& p = plan_of(plan);
+  const LookupPlan& p = lookup_plan(plan);
   const int64_t index_bytes = p.index_dtype == DType::i64 ? 8 : 4;
   const int64_t end = std::min(p.rows, (tile + 1) * p.rows_per_tile);
   for (int64_t row = tile * p.rows_per_tile; row < end; ++row) {
@@ -105,7 +107,7 @@ void add_lookup_rows(const ClusterKernels&, RowList& rows) {
   row.accepts = accepts_lookup;
   row.cost = cost_lookup;
   row.plan = plan_lookup;
-  row.tiles = tiles_of;
+  row.tiles = lookup_tiles;
   row.run = run_lookup;
   rows.push_back(row);
 }

@@ -27,7 +27,7 @@ struct GatherPlan {
   int64_t per_tile;
 };
 
-int64_t product(const TensorDesc& desc, int first, int last) {
+int64_t product_of_axes(const TensorDesc& desc, int first, int last) {
   int64_t out = 1;
   for (int axis = first; axis < last; ++axis) out *= desc.sizes[static_cast<std::size_t>(axis)];
   return out;
@@ -42,37 +42,38 @@ Plan plan_gather(const PlanRequest& request, const Target&) {
   GatherPlan plan{};
   plan.depth = tuples ? indices.sizes[static_cast<std::size_t>(indices.rank - 1)] : 1;
   const int last = first + static_cast<int>(plan.depth);
-  const int64_t batches = product(x, 0, first);
-  plan.per_batch = tuples ? product(indices, first, indices.rank - 1) : product(indices, 0, indices.rank);
+  const int64_t batches = product_of_axes(x, 0, first);
+  plan.per_batch =
+      tuples ? product_of_axes(indices, first, indices.rank - 1) : product_of_axes(indices, 0, indices.rank);
   plan.lookups = batches * plan.per_batch;
   if (request.outputs[0].empty()) plan.lookups = 0;
   plan.period = std::max<int64_t>(1, tuples ? batches * plan.per_batch : plan.per_batch);
-  plan.batch_stride = product(x, first, x.rank);
+  plan.batch_stride = product_of_axes(x, first, x.rank);
   for (int axis = first; axis < last; ++axis) {
     plan.sizes[axis - first] = x.sizes[static_cast<std::size_t>(axis)];
-    plan.strides[axis - first] = product(x, axis + 1, x.rank);
+    plan.strides[axis - first] = product_of_axes(x, axis + 1, x.rank);
   }
   plan.element_bytes = static_cast<int64_t>(size_bytes(x.dtype));
-  plan.slab_bytes = product(x, last, x.rank) * plan.element_bytes;
+  plan.slab_bytes = product_of_axes(x, last, x.rank) * plan.element_bytes;
   plan.index_bytes = static_cast<int32_t>(size_bytes(indices.dtype));
   plan.per_tile = std::max<int64_t>(1, 32768 / std::max<int64_t>(8, plan.slab_bytes));
   return Plan::of(plan);
 }
 
-const GatherPlan& plan_of(const Plan& plan) { return *reinterpret_cast<const GatherPlan*>(plan.bytes()); }
+const GatherPlan& gather_plan(const Plan& plan) { return *reinterpret_cast<const GatherPlan*>(plan.bytes()); }
 
-int64_t index_at(const GatherPlan& p, const std::byte* indices, int64_t i) {
+int64_t gather_index(const GatherPlan& p, const std::byte* indices, int64_t i) {
   if (p.index_bytes == 8) return reinterpret_cast<const int64_t*>(indices)[i];
   return reinterpret_cast<const int32_t*>(indices)[i];
 }
 
 Fault run_gather(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const GatherPlan& p = plan_of(plan);
+  const GatherPlan& p = gather_plan(plan);
   const int64_t end = std::min(p.lookups, (tile + 1) * p.per_tile);
   for (int64_t lookup = tile * p.per_tile; lookup < end; ++lookup) {
     int64_t from = lookup / p.per_batch * p.batch_stride;
     for (int64_t i = 0; i < p.depth; ++i) {
-      int64_t index = index_at(p, pointers.inputs[1], lookup % p.period * p.depth + i);
+      int64_t index = gather_index(p, pointers.inputs[1], lookup % p.period * p.depth + i);
       if (index < 0) index += p.sizes[i];
       if (index < 0 || index >= p.sizes[i]) return "an index lies outside its axis";
       from += index * p.strides[i];
@@ -119,7 +120,7 @@ void add_gather_rows(const ClusterKernels&, RowList& rows) {
     row.accepts = [](const StepDesc& desc, const Target&) { return needs_plain(desc); };
     row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc); };
     row.plan = plan_gather;
-    row.tiles = [](const Plan& plan, int) { return ceil_div(plan_of(plan).lookups, plan_of(plan).per_tile); };
+    row.tiles = [](const Plan& plan, int) { return ceil_div(gather_plan(plan).lookups, gather_plan(plan).per_tile); };
     row.run = run_gather;
     rows.push_back(row);
   }

@@ -71,16 +71,16 @@ Plan plan_matmul(const PlanRequest& request, const Target& target) {
   return Plan::of(walk_matmul(request, 96, 2 * vector_width(target.cluster)));
 }
 
-const MatmulPlan& plan_of(const Plan& plan) { return *reinterpret_cast<const MatmulPlan*>(plan.bytes()); }
+const MatmulPlan& matmul_plan(const Plan& plan) { return *reinterpret_cast<const MatmulPlan*>(plan.bytes()); }
 
-Workspace workspace_of(const Plan& plan) {
-  const MatmulPlan& p = plan_of(plan);
+Workspace matmul_workspace(const Plan& plan) {
+  const MatmulPlan& p = matmul_plan(plan);
   const int64_t inner = std::min(p.inner, MatmulPlan::inner_block);
   return {0, static_cast<std::size_t>(inner * p.tile_columns) * sizeof(float)};
 }
 
-int64_t tiles_of(const Plan& plan, int) {
-  const MatmulPlan& p = plan_of(plan);
+int64_t matmul_tiles(const Plan& plan, int) {
+  const MatmulPlan& p = matmul_plan(plan);
   return p.batches * p.row_tiles * p.column_tiles;
 }
 
@@ -95,8 +95,8 @@ void add_matmul_rows(const ClusterKernels& kernels, RowList& rows) {
   row.accepts = accepts_matmul;
   row.cost = cost_matmul;
   row.plan = plan_matmul;
-  row.workspace = workspace_of;
-  row.tiles = tiles_of;
+  row.workspace = matmul_workspace;
+  row.tiles = matmul_tiles;
   row.run = kernels.matmul;
   rows.push_back(row);
 }

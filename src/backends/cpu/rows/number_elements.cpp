@@ -9,12 +9,12 @@
 namespace polyphase::cpu {
 namespace {
 
-struct Word {
+struct NumberWord {
   std::string_view op;
   NumberOp number_op;
 };
 
-constexpr Word words[] = {
+constexpr NumberWord number_words[] = {
     {"abs", NumberOp::absolute},
     {"add", NumberOp::add},
     {"and", NumberOp::bit_and},
@@ -45,7 +45,7 @@ constexpr Word words[] = {
 
 NumberOp op_of(const StepDesc& desc) {
   NumberOp op = NumberOp::cast;
-  for (const Word& word : words) {
+  for (const NumberWord& word : number_words) {
     if (word.op == desc.anchor_part().op->name) op = word.number_op;
   }
   return op == NumberOp::mod && desc.attributes().get<bool>("fmod") ? NumberOp::fmod : op;
@@ -85,7 +85,7 @@ Plan plan_number_elements(const PlanRequest& request, const Target&) {
 }  // namespace
 
 void add_number_element_rows(const ClusterKernels& kernels, RowList& rows) {
-  for (const Word& word : words) {
+  for (const NumberWord& word : number_words) {
     Row row;
     row.name = "number_elements";
     row.op = word.op;

@@ -42,7 +42,7 @@ Plan plan_number_matmul(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-int64_t matmul_tiles(const Plan& plan, int) {
+int64_t number_matmul_tiles(const Plan& plan, int) {
   const MatmulPlan& p = reinterpret_cast<const NumberMatmulPlan*>(plan.bytes())->walk;
   return p.batches * p.row_tiles * p.column_tiles;
 }
@@ -66,11 +66,11 @@ double cost_number_conv(const StepDesc& desc, const Target& target) {
   return moving_seconds(desc) + seconds_of(products, target);
 }
 
-std::vector<int> packed_inputs(const StepDesc& desc) { return {conv_operands_of(desc).weight}; }
+std::vector<int> packed_number_inputs(const StepDesc& desc) { return {conv_operands_of(desc).weight}; }
 
 int64_t column_blocks(const ConvShape& s) { return ceil_div(s.out_channels, product_columns); }
 
-std::size_t packed_bytes(const StepDesc& desc, const Target&) {
+std::size_t packed_number_bytes(const StepDesc& desc, const Target&) {
   const ConvShape s = conv_shape_of(desc);
   return static_cast<std::size_t>(s.groups * column_blocks(s) * s.kernel_points() * s.in_channels * product_columns) *
          8;
@@ -93,7 +93,7 @@ void pack_number_conv(const StepDesc& desc, const Target&, std::span<const Tenso
   const ConvShape s = conv_shape_of(desc);
   const TensorView& w = views[0];
   const ImageStrides strides = image_strides_of(w);
-  std::memset(out, 0, packed_bytes(desc, {}));
+  std::memset(out, 0, packed_number_bytes(desc, {}));
   for (int64_t block = 0; block < s.groups * column_blocks(s); ++block) {
     const int64_t group = block / column_blocks(s);
     const int64_t first = block % column_blocks(s) * product_columns;
@@ -145,7 +145,7 @@ void add_number_product_rows(const ClusterKernels& kernels, RowList& rows) {
   row.accepts = accepts_number_matmul;
   row.cost = cost_number_matmul;
   row.plan = plan_number_matmul;
-  row.tiles = matmul_tiles;
+  row.tiles = number_matmul_tiles;
   row.run = kernels.number_matmul;
   rows.push_back(row);
   for (const std::string_view op : {"conv", "conv_transpose"}) {
@@ -156,7 +156,7 @@ void add_number_product_rows(const ClusterKernels& kernels, RowList& rows) {
     conv.takes = Density::strided;
     conv.accepts = accepts_number_conv;
     conv.cost = cost_number_conv;
-    conv.packing = {"number_conv/1", packed_inputs, packed_bytes, pack_number_conv};
+    conv.packing = {"number_conv/1", packed_number_inputs, packed_number_bytes, pack_number_conv};
     conv.plan = plan_number_conv;
     conv.tiles = conv_tiles;
     conv.run = kernels.number_conv;

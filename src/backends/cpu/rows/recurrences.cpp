@@ -73,9 +73,9 @@ double cost_recurrence(const StepDesc& desc, const Target& target) {
   return moving_seconds(desc) + steps * ((products + cells) / 1.5e9 + 0.3e-6) * (width == 4 ? 1.5 : 1.0);
 }
 
-std::vector<int> packed_inputs(const StepDesc&) { return {1}; }
+std::vector<int> packed_recurrence_inputs(const StepDesc&) { return {1}; }
 
-std::size_t packed_bytes(const StepDesc& desc, const Target& target) {
+std::size_t packed_recurrence_bytes(const StepDesc& desc, const Target& target) {
   const CellSizes sizes(desc);
   const int64_t width = vector_width(target.cluster);
   return static_cast<std::size_t>(sizes.directions * ceil_div(sizes.hidden, width) * width * sizes.gates *
@@ -158,16 +158,18 @@ Plan plan_recurrence(const PlanRequest& request, const Target& target) {
   return Plan::of(plan);
 }
 
-const RecurrencePlan& plan_of(const Plan& plan) { return *reinterpret_cast<const RecurrencePlan*>(plan.bytes()); }
-
-Workspace workspace_of(const Plan& plan) {
-  return {static_cast<std::size_t>(RecurrenceMemory(plan_of(plan)).total) * sizeof(float), 0};
+const RecurrencePlan& recurrence_plan(const Plan& plan) {
+  return *reinterpret_cast<const RecurrencePlan*>(plan.bytes());
 }
 
-int phases_of(const Plan& plan) { return recurrence_phases(plan_of(plan)); }
+Workspace recurrence_workspace(const Plan& plan) {
+  return {static_cast<std::size_t>(RecurrenceMemory(recurrence_plan(plan)).total) * sizeof(float), 0};
+}
 
-int64_t tiles_of(const Plan& plan, int phase) {
-  const RecurrencePlan& p = plan_of(plan);
+int phases_of(const Plan& plan) { return recurrence_phases(recurrence_plan(plan)); }
+
+int64_t recurrence_tiles(const Plan& plan, int phase) {
+  const RecurrencePlan& p = recurrence_plan(plan);
   if (phase == 0 || phase == phases_of(plan) - 1) return 1;
   return p.unit_tiles * p.row_tiles * p.directions;
 }
@@ -183,11 +185,11 @@ void add_recurrence_rows(const ClusterKernels& kernels, RowList& rows) {
     row.takes = Density::dense;
     row.accepts = accepts_recurrence;
     row.cost = cost_recurrence;
-    row.packing = {"recurrent_panels/1", packed_inputs, packed_bytes, pack};
+    row.packing = {"recurrent_panels/1", packed_recurrence_inputs, packed_recurrence_bytes, pack};
     row.plan = plan_recurrence;
-    row.workspace = workspace_of;
+    row.workspace = recurrence_workspace;
     row.phases = phases_of;
-    row.tiles = tiles_of;
+    row.tiles = recurrence_tiles;
     row.run = kernels.recurrence;
     rows.push_back(row);
   }

@@ -8,12 +8,12 @@
 namespace polyphase::cpu {
 namespace {
 
-struct Word {
+struct ReduceWord {
   std::string_view op;
   ReduceKind kind;
 };
 
-constexpr Word words[] = {
+constexpr ReduceWord reduce_words[] = {
     {"reduce_l1", ReduceKind::l1},           {"reduce_l2", ReduceKind::l2},
     {"reduce_log_sum", ReduceKind::log_sum}, {"reduce_log_sum_exp", ReduceKind::log_sum_exp},
     {"reduce_max", ReduceKind::max},         {"reduce_mean", ReduceKind::mean},
@@ -28,7 +28,7 @@ std::string accepts_reduce(const StepDesc& desc, const Target&) {
 }
 
 ReduceKind kind_of(const StepDesc& desc) {
-  for (const Word& word : words) {
+  for (const ReduceWord& word : reduce_words) {
     if (word.op == desc.anchor_part().op->name) return word.kind;
   }
   return ReduceKind::sum;
@@ -134,7 +134,7 @@ Plan plan_reduce(const PlanRequest& request, const Target&) {
 }  // namespace
 
 void add_reduce_rows(const ClusterKernels& kernels, RowList& rows) {
-  for (const Word& word : words) {
+  for (const ReduceWord& word : reduce_words) {
     Row row;
     row.name = "strided_reduce";
     row.op = word.op;

@@ -9,7 +9,7 @@
 namespace polyphase::cpu {
 namespace {
 
-constexpr int64_t columns_at_once = 64;
+constexpr int64_t extreme_columns = 64;
 
 // A tile is one outer index and up to 64 columns of inner.
 struct ExtremesPlan {
@@ -35,7 +35,7 @@ Plan plan_extremes(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-const ExtremesPlan& plan_of(const Plan& plan) { return *reinterpret_cast<const ExtremesPlan*>(plan.bytes()); }
+const ExtremesPlan& extremes_plan(const Plan& plan) { return *reinterpret_cast<const ExtremesPlan*>(plan.bytes()); }
 
 template <typename T>
 bool is_nan(T x) {
@@ -47,8 +47,8 @@ bool is_nan(T x) {
 template <bool maximum, typename T>
 void walk(const ExtremesPlan& p, const T* __restrict x, T* __restrict values, int64_t* __restrict places,
           int64_t columns) {
-  T best[columns_at_once];
-  int64_t place[columns_at_once] = {};
+  T best[extreme_columns];
+  int64_t place[extreme_columns] = {};
   std::copy_n(x, columns, best);
   for (int64_t i = 0; i < p.x.count; ++i) {
     const int64_t row = i * p.x.inner;
@@ -65,11 +65,11 @@ void walk(const ExtremesPlan& p, const T* __restrict x, T* __restrict values, in
 }
 
 template <typename T>
-void run_columns(const ExtremesPlan& p, const Pointers& pointers, int64_t tile) {
-  const int64_t blocks = ceil_div(p.x.inner, columns_at_once);
-  const int64_t column = tile % blocks * columns_at_once;
+void run_extreme_columns(const ExtremesPlan& p, const Pointers& pointers, int64_t tile) {
+  const int64_t blocks = ceil_div(p.x.inner, extreme_columns);
+  const int64_t column = tile % blocks * extreme_columns;
   const int64_t at = tile / blocks * p.x.count * p.x.inner + column;
-  const int64_t columns = std::min(columns_at_once, p.x.inner - column);
+  const int64_t columns = std::min(extreme_columns, p.x.inner - column);
   const T* x = reinterpret_cast<const T*>(pointers.inputs[0]) + at;
   T* values = reinterpret_cast<T*>(pointers.outputs[0]) + at;
   auto* places = reinterpret_cast<int64_t*>(pointers.outputs[1]) + at;
@@ -81,17 +81,17 @@ void run_columns(const ExtremesPlan& p, const Pointers& pointers, int64_t tile) 
 }
 
 Fault run_extremes(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const ExtremesPlan& p = plan_of(plan);
-  if (p.dtype == DType::f32) run_columns<float>(p, pointers, tile);
-  if (p.dtype == DType::f64) run_columns<double>(p, pointers, tile);
-  if (p.dtype == DType::i8 || p.dtype == DType::i4) run_columns<int8_t>(p, pointers, tile);
-  if (p.dtype == DType::i16) run_columns<int16_t>(p, pointers, tile);
-  if (p.dtype == DType::i32) run_columns<int32_t>(p, pointers, tile);
-  if (p.dtype == DType::i64) run_columns<int64_t>(p, pointers, tile);
-  if (p.dtype == DType::u8 || p.dtype == DType::u4) run_columns<uint8_t>(p, pointers, tile);
-  if (p.dtype == DType::u16) run_columns<uint16_t>(p, pointers, tile);
-  if (p.dtype == DType::u32) run_columns<uint32_t>(p, pointers, tile);
-  if (p.dtype == DType::u64) run_columns<uint64_t>(p, pointers, tile);
+  const ExtremesPlan& p = extremes_plan(plan);
+  if (p.dtype == DType::f32) run_extreme_columns<float>(p, pointers, tile);
+  if (p.dtype == DType::f64) run_extreme_columns<double>(p, pointers, tile);
+  if (p.dtype == DType::i8 || p.dtype == DType::i4) run_extreme_columns<int8_t>(p, pointers, tile);
+  if (p.dtype == DType::i16) run_extreme_columns<int16_t>(p, pointers, tile);
+  if (p.dtype == DType::i32) run_extreme_columns<int32_t>(p, pointers, tile);
+  if (p.dtype == DType::i64) run_extreme_columns<int64_t>(p, pointers, tile);
+  if (p.dtype == DType::u8 || p.dtype == DType::u4) run_extreme_columns<uint8_t>(p, pointers, tile);
+  if (p.dtype == DType::u16) run_extreme_columns<uint16_t>(p, pointers, tile);
+  if (p.dtype == DType::u32) run_extreme_columns<uint32_t>(p, pointers, tile);
+  if (p.dtype == DType::u64) run_extreme_columns<uint64_t>(p, pointers, tile);
   return nullptr;
 }
 
@@ -107,7 +107,7 @@ void add_running_extreme_rows(const ClusterKernels&, RowList& rows) {
     row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc) + result_elements(desc) * 1e-9; };
     row.plan = plan_extremes;
     row.tiles = [](const Plan& plan, int) {
-      return plan_of(plan).x.outer * ceil_div(plan_of(plan).x.inner, columns_at_once);
+      return extremes_plan(plan).x.outer * ceil_div(extremes_plan(plan).x.inner, extreme_columns);
     };
     row.run = run_extremes;
     rows.push_back(row);

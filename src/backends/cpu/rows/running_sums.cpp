@@ -9,7 +9,7 @@
 namespace polyphase::cpu {
 namespace {
 
-constexpr int64_t columns_at_once = 64;
+constexpr int64_t sum_columns = 64;
 
 // ---------------------------------------------------------------- cum_sum, cum_prod, cum_log_sum_exp
 
@@ -84,12 +84,12 @@ inline void add_row(const T* __restrict x, T* __restrict y, Sum* __restrict sums
 
 template <Fold fold, bool exclusive, typename T, typename Sum>
 void accumulate(const SumsPlan& p, const T* __restrict x, T* __restrict y, int64_t columns) {
-  Sum sums[columns_at_once];
+  Sum sums[sum_columns];
   std::fill_n(sums, columns, nothing<fold, Sum>());
   for (int64_t i = 0; i < p.x.count; ++i) {
     const int64_t row = (p.reverse ? p.x.count - 1 - i : i) * p.x.inner;
-    if (columns == columns_at_once) {
-      add_row<fold, exclusive>(x + row, y + row, sums, columns_at_once);
+    if (columns == sum_columns) {
+      add_row<fold, exclusive>(x + row, y + row, sums, sum_columns);
     } else {
       add_row<fold, exclusive>(x + row, y + row, sums, columns);
     }
@@ -97,11 +97,11 @@ void accumulate(const SumsPlan& p, const T* __restrict x, T* __restrict y, int64
 }
 
 template <Fold fold, typename T, typename Sum>
-void run_columns(const SumsPlan& p, const Pointers& pointers, int64_t tile) {
-  const int64_t blocks = ceil_div(p.x.inner, columns_at_once);
-  const int64_t column = tile % blocks * columns_at_once;
+void run_sum_columns(const SumsPlan& p, const Pointers& pointers, int64_t tile) {
+  const int64_t blocks = ceil_div(p.x.inner, sum_columns);
+  const int64_t column = tile % blocks * sum_columns;
   const int64_t at = tile / blocks * p.x.count * p.x.inner + column;
-  const int64_t columns = std::min(columns_at_once, p.x.inner - column);
+  const int64_t columns = std::min(sum_columns, p.x.inner - column);
   const T* x = reinterpret_cast<const T*>(pointers.inputs[0]) + at;
   T* y = reinterpret_cast<T*>(pointers.outputs[0]) + at;
   if (p.exclusive) {
@@ -113,11 +113,11 @@ void run_columns(const SumsPlan& p, const Pointers& pointers, int64_t tile) {
 
 template <Fold fold>
 void run_fold(const SumsPlan& p, const Pointers& pointers, int64_t tile) {
-  if (p.dtype == DType::f32) run_columns<fold, float, double>(p, pointers, tile);
-  if (p.dtype == DType::f64) run_columns<fold, double, double>(p, pointers, tile);
+  if (p.dtype == DType::f32) run_sum_columns<fold, float, double>(p, pointers, tile);
+  if (p.dtype == DType::f64) run_sum_columns<fold, double, double>(p, pointers, tile);
   if constexpr (fold != Fold::log_sum_exp) {
-    if (p.dtype == DType::i32) run_columns<fold, uint32_t, uint32_t>(p, pointers, tile);
-    if (p.dtype == DType::i64) run_columns<fold, uint64_t, uint64_t>(p, pointers, tile);
+    if (p.dtype == DType::i32) run_sum_columns<fold, uint32_t, uint32_t>(p, pointers, tile);
+    if (p.dtype == DType::i64) run_sum_columns<fold, uint64_t, uint64_t>(p, pointers, tile);
   }
 }
 
@@ -193,7 +193,7 @@ void add_running_sum_rows(const ClusterKernels&, RowList& rows) {
     row.cost = cost_of_sums;
     row.plan = plan_sums;
     row.tiles = [](const Plan& plan, int) {
-      return sums_of(plan).x.outer * ceil_div(sums_of(plan).x.inner, columns_at_once);
+      return sums_of(plan).x.outer * ceil_div(sums_of(plan).x.inner, sum_columns);
     };
     row.run = run_sums;
     rows.push_back(row);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t copy_bytes = 1 << 16;
 constexpr int64_t lines_at_once = 64;
-constexpr int64_t columns_at_once = 1024;
+constexpr int64_t scatter_columns = 1024;
 
 enum class Meeting : int32_t { replace, add, mul, max, min };
 
@@ -90,7 +90,7 @@ Meeting meeting_of(const Attributes& attributes) {
   return static_cast<Meeting>(found - std::begin(words));
 }
 
-int64_t product(const int64_t* first, const int64_t* last) {
+int64_t product_of_sizes(const int64_t* first, const int64_t* last) {
   int64_t out = 1;
   for (; first != last; ++first) out *= *first;
   return out;
@@ -110,7 +110,7 @@ Plan plan_scatter(const PlanRequest& request, const Target&) {
   if (request.desc.anchor_part().op->name == "scatter_nd") {
     plan.rank = indices.sizes[static_cast<std::size_t>(indices.rank - 1)];
     plan.length = indices.element_count() / plan.rank;
-    plan.lines = product(x.sizes.data() + plan.rank, x.sizes.data() + x.rank);
+    plan.lines = product_of_sizes(x.sizes.data() + plan.rank, x.sizes.data() + x.rank);
     std::copy_n(x.sizes.begin(), max_rank, plan.sizes);
   } else {
     const auto axis = static_cast<std::size_t>(request.desc.attributes().get<int64_t>("axis"));
@@ -118,7 +118,7 @@ Plan plan_scatter(const PlanRequest& request, const Target&) {
     plan.length = indices.sizes[axis];
     std::copy_n(indices.sizes.begin(), max_rank, plan.sizes);
     plan.sizes[axis] = 1;
-    plan.lines = product(plan.sizes, plan.sizes + plan.rank);
+    plan.lines = product_of_sizes(plan.sizes, plan.sizes + plan.rank);
     plan.index_step = indices.strides[axis];
     plan.axis_size = x.sizes[axis];
     plan.axis_stride = x.strides[axis];
@@ -127,9 +127,9 @@ Plan plan_scatter(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-const ScatterPlan& plan_of(const Plan& plan) { return *reinterpret_cast<const ScatterPlan*>(plan.bytes()); }
+const ScatterPlan& scatter_plan(const Plan& plan) { return *reinterpret_cast<const ScatterPlan*>(plan.bytes()); }
 
-int64_t index_at(const ScatterPlan& p, const std::byte* indices, int64_t i) {
+int64_t scatter_index(const ScatterPlan& p, const std::byte* indices, int64_t i) {
   return p.wide_indices ? reinterpret_cast<const int64_t*>(indices)[i] : reinterpret_cast<const int32_t*>(indices)[i];
 }
 
@@ -161,7 +161,7 @@ Fault scatter_lines(const ScatterPlan& p, const Pointers& pointers, int64_t firs
   for (int64_t step = 0; step < p.length; ++step) {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = from[i] + step * p.index_step;
-      int64_t index = index_at(p, pointers.inputs[1], at);
+      int64_t index = scatter_index(p, pointers.inputs[1], at);
       if (index < 0) index += p.axis_size;
       if (index < 0 || index >= p.axis_size) return outside;
       T& element = y[to[i] + index * p.axis_stride];
@@ -177,7 +177,7 @@ Fault scatter_slabs(const ScatterPlan& p, const Pointers& pointers, int64_t firs
   for (int64_t tuple = 0; tuple < p.length; ++tuple) {
     int64_t to = first;
     for (int64_t i = 0; i < p.rank; ++i) {
-      int64_t index = index_at(p, pointers.inputs[1], tuple * p.rank + i);
+      int64_t index = scatter_index(p, pointers.inputs[1], tuple * p.rank + i);
       if (index < 0) index += p.sizes[i];
       if (index < 0 || index >= p.sizes[i]) return outside;
       to += index * p.strides[i];
@@ -190,17 +190,17 @@ Fault scatter_slabs(const ScatterPlan& p, const Pointers& pointers, int64_t firs
 }
 
 int64_t tiles_of_elements(const Plan& plan, int phase) {
-  const ScatterPlan& p = plan_of(plan);
+  const ScatterPlan& p = scatter_plan(plan);
   return phase == 0 ? ceil_div(p.bytes, copy_bytes) : ceil_div(p.lines, lines_at_once);
 }
 
 int64_t tiles_of_tuples(const Plan& plan, int phase) {
-  const ScatterPlan& p = plan_of(plan);
-  return phase == 0 ? ceil_div(p.bytes, copy_bytes) : ceil_div(p.lines, columns_at_once);
+  const ScatterPlan& p = scatter_plan(plan);
+  return phase == 0 ? ceil_div(p.bytes, copy_bytes) : ceil_div(p.lines, scatter_columns);
 }
 
 Fault run_elements(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte*) {
-  const ScatterPlan& p = plan_of(plan);
+  const ScatterPlan& p = scatter_plan(plan);
   if (phase == 0) {
     copy_tile(p, pointers, tile);
     return nullptr;
@@ -212,14 +212,14 @@ Fault run_elements(const Plan& plan, const Pointers& pointers, int phase, int64_
 }
 
 Fault run_tuples(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte*) {
-  const ScatterPlan& p = plan_of(plan);
+  const ScatterPlan& p = scatter_plan(plan);
   if (phase == 0) {
     copy_tile(p, pointers, tile);
     return nullptr;
   }
-  const int64_t first = tile * columns_at_once;
+  const int64_t first = tile * scatter_columns;
   return with_type(p.meeting, p.dtype, p.element_bytes, [&]<Meeting meeting, typename T>(T) {
-    return scatter_slabs<meeting, T>(p, pointers, first, std::min(columns_at_once, p.lines - first));
+    return scatter_slabs<meeting, T>(p, pointers, first, std::min(scatter_columns, p.lines - first));
   });
 }
 

@@ -1,0 +1,95 @@
+// Words that converters are made for, as arguments of templates: parameters of PyTorch's overloads, operators of the
+// IR.
+#pragma once
+
+namespace polyphase {
+
+inline constexpr char name_abs[] = "abs";
+inline constexpr char name_acos[] = "acos";
+inline constexpr char name_acosh[] = "acosh";
+inline constexpr char name_add[] = "add";
+inline constexpr char name_and[] = "and";
+inline constexpr char name_arg_max[] = "arg_max";
+inline constexpr char name_arg_min[] = "arg_min";
+inline constexpr char name_asin[] = "asin";
+inline constexpr char name_asinh[] = "asinh";
+inline constexpr char name_atan[] = "atan";
+inline constexpr char name_atanh[] = "atanh";
+inline constexpr char name_axis0[] = "axis0";
+inline constexpr char name_axis1[] = "axis1";
+inline constexpr char name_batch1[] = "batch1";
+inline constexpr char name_batch2[] = "batch2";
+inline constexpr char name_bitwise_and[] = "bitwise_and";
+inline constexpr char name_bitwise_or[] = "bitwise_or";
+inline constexpr char name_bitwise_xor[] = "bitwise_xor";
+inline constexpr char name_ceil[] = "ceil";
+inline constexpr char name_condition[] = "condition";
+inline constexpr char name_cos[] = "cos";
+inline constexpr char name_cosh[] = "cosh";
+inline constexpr char name_cum_max[] = "cum_max";
+inline constexpr char name_cum_min[] = "cum_min";
+inline constexpr char name_cum_prod[] = "cum_prod";
+inline constexpr char name_cum_sum[] = "cum_sum";
+inline constexpr char name_destination[] = "destination";
+inline constexpr char name_dim0[] = "dim0";
+inline constexpr char name_dim1[] = "dim1";
+inline constexpr char name_dims[] = "dims";
+inline constexpr char name_div[] = "div";
+inline constexpr char name_edge[] = "edge";
+inline constexpr char name_equal[] = "equal";
+inline constexpr char name_erf[] = "erf";
+inline constexpr char name_exp[] = "exp";
+inline constexpr char name_fill_value[] = "fill_value";
+inline constexpr char name_floor[] = "floor";
+inline constexpr char name_greater[] = "greater";
+inline constexpr char name_greater_equal[] = "greater_equal";
+inline constexpr char name_hard_swish[] = "hard_swish";
+inline constexpr char name_is_inf[] = "is_inf";
+inline constexpr char name_is_nan[] = "is_nan";
+inline constexpr char name_less[] = "less";
+inline constexpr char name_less_equal[] = "less_equal";
+inline constexpr char name_log[] = "log";
+inline constexpr char name_log_softmax[] = "log_softmax";
+inline constexpr char name_mat1[] = "mat1";
+inline constexpr char name_mat2[] = "mat2";
+inline constexpr char name_max[] = "max";
+inline constexpr char name_min[] = "min";
+inline constexpr char name_mish[] = "mish";
+inline constexpr char name_mul[] = "mul";
+inline constexpr char name_neg[] = "neg";
+inline constexpr char name_or[] = "or";
+inline constexpr char name_ord[] = "ord";
+inline constexpr char name_other[] = "other";
+inline constexpr char name_p[] = "p";
+inline constexpr char name_reciprocal[] = "reciprocal";
+inline constexpr char name_reduce_max[] = "reduce_max";
+inline constexpr char name_reduce_min[] = "reduce_min";
+inline constexpr char name_reduce_prod[] = "reduce_prod";
+inline constexpr char name_reduce_sum[] = "reduce_sum";
+inline constexpr char name_reflect[] = "reflect";
+inline constexpr char name_relu[] = "relu";
+inline constexpr char name_repeats[] = "repeats";
+inline constexpr char name_round[] = "round";
+inline constexpr char name_s[] = "s";
+inline constexpr char name_self[] = "self";
+inline constexpr char name_shape[] = "shape";
+inline constexpr char name_shift_left[] = "shift_left";
+inline constexpr char name_shift_right[] = "shift_right";
+inline constexpr char name_sigmoid[] = "sigmoid";
+inline constexpr char name_silu[] = "silu";
+inline constexpr char name_sin[] = "sin";
+inline constexpr char name_sinh[] = "sinh";
+inline constexpr char name_size[] = "size";
+inline constexpr char name_softmax[] = "softmax";
+inline constexpr char name_source[] = "source";
+inline constexpr char name_sqrt[] = "sqrt";
+inline constexpr char name_square[] = "square";
+inline constexpr char name_sub[] = "sub";
+inline constexpr char name_tan[] = "tan";
+inline constexpr char name_tanh[] = "tanh";
+inline constexpr char name_tensor[] = "tensor";
+inline constexpr char name_tensors[] = "tensors";
+inline constexpr char name_vec[] = "vec";
+inline constexpr char name_xor[] = "xor";
+
+}  // namespace polyphase
