@@ -5,6 +5,7 @@
 #include "backends/cpu/kernels/conv_depthwise_run.h"
 #include "backends/cpu/kernels/conv_gemm_run.h"
 #include "backends/cpu/kernels/conv_pixels_run.h"
+#include "backends/cpu/kernels/conv_winograd_run.h"
 #include "backends/cpu/kernels/elementwise_run.h"
 #include "backends/cpu/kernels/fourier_run.h"
 #include "backends/cpu/kernels/grid_sample_run.h"
@@ -171,6 +172,7 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .conv_gemm = POLYPHASE_ENTRY(run_conv_gemm),
     .conv_depthwise = POLYPHASE_ENTRY(run_conv_depthwise),
     .conv_pixels = POLYPHASE_ENTRY(run_conv_pixels),
+    .conv_winograd = POLYPHASE_ENTRY(run_conv_winograd),
     .panel_lines = POLYPHASE_ENTRY(run_panel_lines),
     .strided_copy = POLYPHASE_ENTRY(strided_copy),
     .elementwise = POLYPHASE_ENTRY(elementwise),

@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/conv_depthwise.h"
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_pixels.h"
+#include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/kernels/panel_lines.h"
 #include "kernel/row.h"
 
@@ -24,6 +25,8 @@ struct ClusterKernels {
                          std::byte* scratch);
   void (*conv_pixels)(const ConvPixelsPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                       std::byte* scratch);
+  void (*conv_winograd)(const ConvWinogradPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
+                        std::byte* scratch);
   PanelLinesFunction panel_lines;
   // These run a row's plan as it is: see the row of the same name in rows/.
   RunFunction strided_copy;

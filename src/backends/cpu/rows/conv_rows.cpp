@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels/conv_depthwise.h"
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_pixels.h"
+#include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/rows/conv_costs.h"
 #include "backends/cpu/rows/conv_desc.h"
 #include "backends/cpu/rows/ending_program.h"
@@ -102,6 +103,23 @@ struct Pixels {
   static constexpr auto seconds = conv_pixels_seconds;
 };
 
+struct Winograd {
+  using KernelPlan = ConvWinogradPlan;
+  static constexpr auto make_plan = plan_conv_winograd;
+  static constexpr auto packed_floats = conv_winograd_packed_floats;
+  static constexpr auto pack = pack_conv_winograd;
+  static constexpr auto phases = conv_winograd_phases;
+  static constexpr auto tiles = conv_winograd_tiles;
+  static constexpr auto entry = &ClusterKernels::conv_winograd;
+
+  static std::string refuses(const ConvShape& s) {
+    if (!conv_winograd_takes(s)) return "no axis whose taps filter two outputs with fewer products";
+    // With few terms a transform's own rounding counts beside the sum's.
+    return s.in_channels < 8 ? "fewer than eight input channels" : "";
+  }
+  static constexpr auto seconds = conv_winograd_seconds;
+};
+
 // What a plan holds: the kernel's own plan, the entry of the cluster, and which of the step's operands are which.
 template <class K>
 struct ConvPlanHead {
@@ -187,11 +205,12 @@ struct ConvRow {
     return nullptr;
   }
 
-  static Row row(std::string_view name, std::string_view op, std::string_view format, std::string_view doc) {
+  static Row row(std::string_view name, std::string_view op, std::string_view format, std::string_view doc,
+                 Exactness exactness = Exactness::exact) {
     return {.name = name,
             .op = op,
             .doc = doc,
-            .exactness = Exactness::exact,
+            .exactness = exactness,
             .takes = Density::pitched,
             .keeps_parts = true,
             .accepts = accepts,
@@ -218,12 +237,18 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<Gemm>::row("conv_transpose_gemm", "conv_transpose", "conv_gemm/1",
                                     "phases as GEMMs whose rows point into the input; stacked where the channels alone "
                                     "do not fill vectors"));
+  constexpr const char* winograd =
+      "minimal filtering F(2, 2) and F(2, 3): two outputs of two or three taps from three or four products; the error "
+      "stays below 2 gamma_K sum |x||w|";
+  rows.push_back(ConvRow<Winograd>::row("conv_transpose_winograd", "conv_transpose", "conv_winograd/1", winograd,
+                                        Exactness::bounded));
   rows.push_back(ConvRow<Depthwise>::row("conv_depthwise", "conv", "conv_depthwise/1",
                                          "one input channel per group: vectors along the channels, taps in place"));
   rows.push_back(ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/1",
                                       "few output channels: vectors along the pixels, weights broadcast"));
   rows.push_back(
       ConvRow<Gemm>::row("conv_gemm", "conv", "conv_gemm/1", "a GEMM whose rows point into the input, tap by tap"));
+  rows.push_back(ConvRow<Winograd>::row("conv_winograd", "conv", "conv_winograd/1", winograd, Exactness::bounded));
 }
 
 }  // namespace polyphase::cpu

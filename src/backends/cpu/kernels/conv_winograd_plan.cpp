@@ -1,0 +1,214 @@
+// Plans convolution by minimal filtering: which short filters, and which blocks.
+#include <algorithm>
+
+#include "backends/cpu/kernels/conv_winograd.h"
+
+namespace polyphase::cpu {
+namespace {
+
+constexpr int64_t blocks_aimed = 16;  // that keep several threads busy
+constexpr int64_t most_tiles = 96;    // of a block: more read the weights no less often where it matters
+constexpr double worth = 0.9;         // share of the products above which an axis stays as it is
+
+// Floats of transformed input that stay in the second-level cache of a CPU with such vectors.
+int64_t cached_floats(int width) { return width == 16 ? 160 * 1024 : 64 * 1024; }
+int64_t tile_rows(int width) { return width == 16 ? 12 : 6; }
+
+int64_t padded(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
+
+int64_t phase_count(const ConvShape& s) {
+  return ConvAxis(s, 0).phases() * ConvAxis(s, 1).phases() * ConvAxis(s, 2).phases();
+}
+
+// Lines of one axis: of all phases before `phase`.
+int64_t lines_before(const ConvShape& s, int axis, int64_t phase) {
+  int64_t lines = 0;
+  for (int64_t r = 0; r < phase; ++r) lines += FilterAxis(s, axis, r).lines();
+  return lines;
+}
+
+int64_t lines_of(const ConvShape& s, int axis) { return lines_before(s, axis, ConvAxis(s, axis).phases()); }
+
+// Outputs of one phase along an axis.
+int64_t outputs_of(const ConvAxis& axis, int64_t phase) {
+  return axis.first_q(phase, axis.out) - axis.first_q(phase, 0);
+}
+
+// The greatest extents that any phase has.
+struct Extents {
+  int64_t tiles = 1;
+  int64_t points = 1;
+  int64_t depth = 1;
+};
+
+Extents extents_of(const ConvShape& s) {
+  Extents all = {s.batch, 1, s.in_channels};
+  for (int a = 0; a < 3; ++a) {
+    const ConvAxis axis(s, a);
+    Extents most = {0, 1, 0};
+    for (int64_t r = 0; r < axis.phases(); ++r) {
+      const FilterAxis filters(s, a, r);
+      most.tiles = std::max(most.tiles, filters.tiles(std::max<int64_t>(0, outputs_of(axis, r))));
+      most.points = std::max<int64_t>(most.points, filters.points());
+      most.depth = std::max(most.depth, filters.filters());
+    }
+    all.tiles *= most.tiles;
+    all.points *= most.points;
+    all.depth *= most.depth;
+  }
+  return all;
+}
+
+}  // namespace
+
+FilterAxis::FilterAxis(const ConvShape& shape, int a, int64_t phase) {
+  const ConvAxis axis(shape, a);
+  all_ = axis.taps(phase);
+  step_ = axis.in_step();
+  choose(1);
+  const bool splits = a > 0 && (step_ == 1 || all_.shift_step == 1);
+  if (!splits || all_.count < 2) return;
+  const double direct = static_cast<double>(all_.count);
+  FilterAxis best = *this;
+  double least = worth * direct;
+  for (const int taps : {2, 3}) {
+    FilterAxis trial = *this;
+    trial.choose(taps);
+    const double products = static_cast<double>(trial.lines()) / 2;
+    if (products >= least) continue;
+    least = products;
+    best = trial;
+  }
+  *this = best;
+}
+
+void FilterAxis::choose(int taps) {
+  taps_ = taps;
+  if (taps == 1) {
+    filters_ = all_.count;
+    return;
+  }
+  residues_ = std::min(step_, all_.count);
+  filters_ = residues_ * ceil_div(ceil_div(all_.count, residues_), taps);
+  output_step_ = step_ == 1 ? all_.shift_step : 1;
+  point_step_ = step_ == 1 ? all_.shift_step : step_;
+}
+
+int64_t FilterAxis::shift(int64_t filter) const {
+  if (taps_ == 1) return all_.first_shift + filter * all_.shift_step;
+  return all_.first_shift + filter % residues_ + filter / residues_ * taps_ * point_step_;
+}
+
+int64_t FilterAxis::kernel_index(int64_t filter, int tap) const {
+  const int64_t j = taps_ == 1 ? filter : filter % residues_ + (filter / residues_ * taps_ + tap) * residues_;
+  return j < all_.count ? all_.first_index + j * all_.index_step : -1;
+}
+
+ConvWinogradFormat::ConvWinogradFormat(const ConvShape& shape, int vector_width)
+    : width(vector_width), columns(shape.out_channels) {
+  group_size = lines_of(shape, 0) * lines_of(shape, 1) * lines_of(shape, 2) * shape.in_channels *
+               ceil_div(columns, width) * width;
+}
+
+WinogradWork conv_winograd_work(const ConvShape& s) {
+  const auto images = static_cast<double>(s.batch * s.groups);
+  WinogradWork work = {images, images};
+  for (int a = 0; a < 3; ++a) {
+    const ConvAxis axis(s, a);
+    int64_t lines = 0;
+    int64_t points = 0;
+    for (int64_t r = 0; r < axis.phases(); ++r) {
+      const FilterAxis filters(s, a, r);
+      const int64_t tiles = filters.tiles(std::max<int64_t>(0, outputs_of(axis, r)));
+      lines += tiles * filters.lines();
+      points += tiles * filters.points();
+    }
+    work.lines *= static_cast<double>(lines);
+    work.points *= static_cast<double>(points);
+  }
+  return work;
+}
+
+bool conv_winograd_takes(const ConvShape& shape) {
+  for (int a = 1; a < 3; ++a) {
+    for (int64_t r = 0; r < ConvAxis(shape, a).phases(); ++r) {
+      if (FilterAxis(shape, a, r).taps() > 1) return true;
+    }
+  }
+  return false;
+}
+
+int64_t conv_winograd_line(const ConvShape& shape, int64_t phase_d, int64_t phase_h, int64_t phase_w) {
+  const int64_t all_w = lines_of(shape, 2);
+  const int64_t own_d = FilterAxis(shape, 0, phase_d).lines();
+  const int64_t own_h = FilterAxis(shape, 1, phase_h).lines();
+  const int64_t before = lines_before(shape, 0, phase_d) * lines_of(shape, 1) * all_w +
+                         own_d * (lines_before(shape, 1, phase_h) * all_w + own_h * lines_before(shape, 2, phase_w));
+  return before * shape.in_channels;
+}
+
+int64_t conv_winograd_packed_floats(const ConvShape& shape, int width) {
+  return ConvWinogradFormat(shape, width).group_size * shape.groups;
+}
+
+ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+                                    const EndingProgram& endings, bool has_bias, int width) {
+  ConvWinogradPlan plan = {};
+  plan.shape = shape;
+  plan.format = ConvWinogradFormat(shape, width);
+  plan.in = in;
+  plan.out = out;
+  plan.endings = endings;
+  plan.has_bias = has_bias;
+  plan.in_copied = in.channel != 1 && shape.groups * shape.in_channels > 1;
+  plan.out_planar = out.channel != 1 && shape.groups * shape.out_channels > 1;
+  plan.past_caches = is_past_caches(shape);
+  plan.fast_endings = endings.count == 0 || (endings.count == 1 && (endings.steps[0].kind == EndingKind::relu ||
+                                                                    endings.steps[0].kind == EndingKind::leaky_relu));
+  plan.phases = phase_count(shape);
+  const Extents most = extents_of(shape);
+  plan.max_points = most.points;
+  // Rows that lie a multiple of a page apart would fall into one set of the first-level cache.
+  const int64_t depth = ceil_div(std::max<int64_t>(most.depth, 1) + width, 16) * 16;
+  plan.pitch = depth % 64 == 0 ? depth + 16 : depth;
+  const int64_t rows = tile_rows(width);
+  const int64_t least = 4 * rows;  // fewer would wait for the weights, which every block reads
+  const int64_t tiles = std::max<int64_t>(1, most.tiles);
+  plan.block = std::clamp(cached_floats(width) / (plan.max_points * plan.pitch) / rows * rows, least, most_tiles);
+  plan.blocks = ceil_div(tiles, plan.block);
+  const int64_t panel = 2 * width;
+  const int64_t panels = PanelGrid(plan.format.columns, width).count();
+  plan.n_block = std::max<int64_t>(1, panels) * panel;
+  plan.n_blocks = 1;
+  const auto count = [&] { return shape.groups * plan.phases * plan.blocks * plan.n_blocks; };
+  while (count() < blocks_aimed && plan.block > least) {
+    plan.block = std::max(least, ceil_div(plan.block / 2, rows) * rows);
+    plan.blocks = ceil_div(tiles, plan.block);
+  }
+  // Every block of columns transforms its input again.
+  while (count() < blocks_aimed && plan.n_block > 8 * panel) {
+    plan.n_block = ceil_div(plan.n_block / panel, 2) * panel;
+    plan.n_blocks = ceil_div(panels * panel, plan.n_block);
+  }
+  plan.block = std::min(plan.block, ceil_div(ceil_div(tiles, plan.blocks), rows) * rows);
+  plan.blocks = ceil_div(tiles, plan.block);
+  plan.turn_points = 64;
+  plan.scratch_bytes = padded(plan.max_points * plan.block * plan.pitch * 4) +
+                       padded(plan.max_points * plan.block * 3 * width * 4) + padded((plan.n_block + 3 * width) * 4) +
+                       padded((shape.in_channels + width) * 4) + padded(plan.block * winograd_place_bytes);
+  plan.result_at =
+      plan.in_copied ? padded(shape.batch * shape.in_points() * shape.groups * shape.in_channels * 4) / 4 : 0;
+  plan.shared_bytes = plan.result_at * 4 +
+                      (plan.out_planar ? shape.batch * shape.out_points() * shape.groups * shape.out_channels * 4 : 0);
+  return plan;
+}
+
+int64_t conv_winograd_tiles(const ConvWinogradPlan& plan, int phase) {
+  const ConvShape& s = plan.shape;
+  if (s.batch * s.out_points() * s.groups * s.out_channels == 0) return 0;
+  if (plan.in_copied && phase-- == 0) return s.batch * ceil_div(s.in_points(), plan.turn_points);
+  if (phase == 1) return s.batch * ceil_div(s.out_points(), plan.turn_points);
+  return s.groups * plan.phases * plan.blocks * plan.n_blocks;
+}
+
+}  // namespace polyphase::cpu
