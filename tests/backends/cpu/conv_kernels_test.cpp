@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <random>
 
 #include "backends/cpu/conv_case.h"
 #include "backends/cpu/conv_run.h"
+#include "backends/cpu/kernels/conv_winograd.h"
 
 namespace polyphase::cpu::testing {
 namespace {
@@ -73,6 +75,48 @@ TEST(ConvKernels, RandomGeometriesAreExact) {
               << i << " seed " << seed << "\n"
               << c.text();
         }
+      }
+    }
+  }
+}
+
+// What a network's activations look like: as drawn, half of them 0 as behind a ReLU, of very different sizes.
+void reshape_values(std::vector<float>& values, int kind, std::mt19937_64& random) {
+  std::normal_distribution<float> normal;
+  for (float& x : values) {
+    if (kind == 1) x = std::max(0.0F, x);
+    if (kind == 2) x *= std::exp(2 * normal(random));
+  }
+}
+
+// |error| <= 2 gamma_K sum |x||w| on every element (Higham, Accuracy and Stability of Numerical Algorithms, 3.5), where
+// a transform rounds otherwise than direct sums do.
+TEST(ConvKernels, MinimalFilteringKeepsTheBoundOfDirectSums) {
+  int checked = 0;
+  for (uint64_t i = 0; checked < 120; ++i) {
+    std::mt19937_64 random(7'000'003 + i);
+    ConvCase c = random_case(random, 2'000'000);
+    const ConvShape& s = c.shape;
+    if (!conv_winograd_takes(s) || s.in_channels < winograd_channels) continue;
+    ++checked;
+    ConvData data = make_data(c, i, false);
+    reshape_values(data.in, static_cast<int>(i % 3), random);
+    ConvData sizes = data;
+    for (std::vector<float>* values : {&sizes.in, &sizes.weights, &sizes.bias}) {
+      for (float& x : *values) x = std::abs(x);
+    }
+    const std::vector<double> want = reference(c, data);
+    const std::vector<double> terms = reference(c, sizes);
+    double k = static_cast<double>(s.in_channels);
+    for (int a = 0; a < 3; ++a)
+      k *= static_cast<double>(s.transposed ? ceil_div(s.kernel[a], s.stride[a]) : s.kernel[a]);
+    const double rounding = std::ldexp(k + 1, -24);
+    for (const std::string& cluster : runnable_clusters()) {
+      const std::vector<float> got = run_kernel("winograd", c, data, {}, cluster);
+      for (std::size_t j = 0; j < got.size(); ++j) {
+        ASSERT_LE(std::abs(static_cast<double>(got[j]) - want[j]), 2 * rounding / (1 - rounding) * terms[j])
+            << "on " << cluster << ", element " << j << ", data " << i % 3 << "\n"
+            << c.text();
       }
     }
   }

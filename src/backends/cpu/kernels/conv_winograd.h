@@ -10,10 +10,11 @@
 //
 // where m = v * u becomes one matrix product over the channels per point. Each phase of a transposed convolution is
 // such a convolution with the taps it receives: k = 4, s = 2 needs 9 products where there were 16. Longer filters are
-// sums of short ones (k = 4 is two of r = 2), a forward stride splits the taps by residue, dilation pairs outputs that
-// lie `dilation` apart. An axis on which nothing is saved stays as it is: one output, one point per tap. The factors
-// are 1 and 1/2, so the rounding error stays of the direct sum's size, far inside 2 gamma_K sum |x||w| unless a few
-// taps stand out by orders of magnitude; an infinity may become a NaN, where direct sums keep its sign.
+// sums of short ones (five taps are three and two), a forward stride splits the taps by residue, dilation pairs outputs
+// that lie `dilation` apart. An axis on which nothing is saved stays as it is: one output, one point per tap. The
+// factors are 1 and 1/2, so the rounding error stays of the direct sum's size: with winograd_channels terms and more
+// below 2 gamma_K sum |x||w|, also of inputs whose sizes differ by orders of magnitude (of fewer terms, an input that
+// stands out may weigh more than the output's own). An infinity may become a NaN, where direct sums keep its sign.
 //
 // A tile here is the 1, 2 or 4 outputs that one transform yields; a block is what a worker computes at once:
 //
@@ -33,52 +34,74 @@ namespace polyphase::cpu {
 // One axis of one phase as a sum of short filters over a grid of outputs q.
 class FilterAxis {
  public:
+  static constexpr int most_taps = 3;  // of a short filter
+
   FilterAxis() = default;
   // `axis` 0 (depth) is never transformed.
   FilterAxis(const ConvShape& shape, int axis, int64_t phase);
 
-  int taps() const { return taps_; }  // of a short filter: 1 (no transform), 2 or 3
-  int64_t filters() const { return filters_; }
-  int points() const { return taps_ == 1 ? 1 : taps_ + 1; }
-  int outputs() const { return taps_ == 1 ? 1 : 2; }
+  bool transformed() const { return transformed_; }
+  int outputs() const { return transformed_ ? 2 : 1; }  // of a tile
+  int points(int taps) const { return outputs() + taps - 1; }
+  // Short filters of so many taps; those of one length are a family.
+  int64_t filters(int taps) const { return many_ * more_.of[taps] + (residues_ - many_) * less_.of[taps]; }
   int64_t output_step() const { return output_step_; }  // between the two outputs of a tile
   int64_t point_step() const { return point_step_; }    // between the inputs of a tile
-  int64_t lines() const { return filters_ * points(); }
+  // Points of all filters, and of all families.
+  int64_t lines() const;
+  int64_t family_points() const;
 
   int64_t tiles(int64_t count) const {
-    if (taps_ == 1) return count;
+    if (!transformed_) return count;
     const int64_t apart = spread(count);
     return apart == 0 ? 0 : apart * ceil_div(ceil_div(count, apart), 2);
   }
   // The first output of a tile, counted from the first of `count`.
   int64_t first_output(int64_t tile, int64_t count) const {
-    if (taps_ == 1) return tile;
+    if (!transformed_) return tile;
     const int64_t apart = spread(count);
     return tile % apart + tile / apart * 2 * output_step_;
   }
-  // Where the first input of a tile whose first output is q lies, for one of the filters.
-  int64_t first_input(int64_t q, int64_t filter) const { return step_ * q + shift(filter); }
-  // Kernel index of a filter's tap; -1 where the filter is longer than what is left of the kernel.
-  int64_t kernel_index(int64_t filter, int tap) const;
+  // Where the first input of a tile whose first output is q lies, for one filter of a family.
+  int64_t first_input(int64_t q, int taps, int64_t filter) const {
+    const Start start = start_of(taps, filter);
+    return step_ * q + all_.first_shift + start.residue + start.tap * point_step_;
+  }
+  // Kernel index of a filter's tap.
+  int64_t kernel_index(int taps, int64_t filter, int tap) const {
+    const Start start = start_of(taps, filter);
+    return all_.first_index + (start.residue + (start.tap + tap) * residues_) * all_.index_step;
+  }
 
  private:
+  // How many filters of each length the taps of one residue are.
+  struct Split {
+    int64_t of[most_taps + 1];
+  };
+  // The first tap of a filter among those of its residue.
+  struct Start {
+    int64_t residue;
+    int64_t tap;
+  };
+  static Split split(int64_t taps);
+  Start start_of(int taps, int64_t filter) const;
   int64_t spread(int64_t count) const { return output_step_ < count ? output_step_ : count; }
-  int64_t shift(int64_t filter) const;
-  void choose(int taps);
 
   AxisTaps all_ = {};
+  bool transformed_ = false;
   int64_t step_ = 1;      // input positions from output to output
   int64_t residues_ = 1;  // classes of taps `step_` apart
-  int taps_ = 1;
-  int64_t filters_ = 0;
+  int64_t many_ = 1;      // of them that have one tap more than the others
+  Split more_ = {};
+  Split less_ = {};
   int64_t output_step_ = 1;
   int64_t point_step_ = 1;
 };
 
 // What the packed weights look like; depends on the weights' shape, strides and dilations, and on the vector width
 // only.
-//   [group][phase d][phase h][phase w][panel][point h][point w][filter d][filter h][filter w][in channel][vectors *
-//   width]
+//   [group][phase d][phase h][phase w][family h][family w][panel][point h][point w]
+//                                                    [filter d][filter h][filter w][in channel][vectors * width]
 struct ConvWinogradFormat {
   int32_t width;
   int64_t columns;     // out_channels
@@ -104,14 +127,15 @@ struct ConvWinogradPlan {
   int64_t blocks;     // of one phase and group
   int64_t n_block;    // columns of a block, a multiple of a panel
   int64_t n_blocks;
-  int64_t max_points;
-  int64_t pitch;  // elements from tile to tile of the transformed input
+  int64_t input_floats;  // of the transformed input of a block
+  int64_t max_points;    // of two families
   int64_t turn_points;
   int64_t result_at;  // elements from the start of `shared` to the result of the compute phase
   int64_t scratch_bytes;
   int64_t shared_bytes;
 };
 
+inline constexpr int64_t winograd_channels = 32;     // input channels from which the error stays in its bound
 inline constexpr int64_t winograd_place_bytes = 64;  // of what a run knows of a tile
 
 // What the products of all phases are made of, for estimates.
@@ -126,6 +150,11 @@ bool conv_winograd_takes(const ConvShape& shape);
 ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                                     const EndingProgram& endings, bool has_bias, int width);
 int64_t conv_winograd_tiles(const ConvWinogradPlan& plan, int phase);
+// Elements from tile to tile of a family's transformed input, `depth` of which are used.
+inline int64_t winograd_pitch(int64_t depth, int width) {
+  const int64_t whole = ceil_div(depth + width, 16) * 16;  // whole vectors are written
+  return whole % 64 == 0 ? whole + 16 : whole;             // rows a multiple of a page apart would share cache sets
+}
 inline int conv_winograd_phases(const ConvWinogradPlan& plan) {
   return 1 + (plan.in_copied ? 1 : 0) + (plan.out_planar ? 1 : 0);
 }

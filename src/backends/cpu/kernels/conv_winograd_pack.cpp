@@ -13,7 +13,8 @@ constexpr int64_t channels_at_once = 32;  // whose gathered taps stay in the fir
 constexpr int64_t step = 4;               // lanes of one step; every line is some of them
 
 // The points of one axis from its taps, `count` floats each: from[tap * apart], to[point * to_apart].
-void transform_taps(int taps, const float* from, int64_t apart, float* to, int64_t to_apart, int64_t count) {
+void transform_taps(int taps, int points, const float* from, int64_t apart, float* to, int64_t to_apart,
+                    int64_t count) {
   for (int64_t first = 0; first < count; first += step) {
     const float* g = from + first;
     float* u = to + first;
@@ -25,8 +26,8 @@ void transform_taps(int taps, const float* from, int64_t apart, float* to, int64
         u[to_apart + i] = (ends + g[apart + i]) * 0.5F;
         u[2 * to_apart + i] = (ends - g[apart + i]) * 0.5F;
       }
-      u[0 + i] = g[i];
-      if (taps > 1) u[taps * to_apart + i] = last;
+      u[i] = g[i];
+      if (points > 1) u[(points - 1) * to_apart + i] = last;
     }
   }
 }
@@ -57,36 +58,53 @@ class WinogradPacker {
   }
 
  private:
+  // Filters of the same lengths: their products are one matrix product.
+  struct Family {
+    const FilterAxis (&axes)[3];
+    int taps[3];
+    int64_t depth;
+  };
+
   void pack_phase(const FilterAxis (&axes)[3], float* to) {
-    const int64_t filters = axes[0].filters() * axes[1].filters() * axes[2].filters();
-    const int64_t depth = filters * shape_.in_channels;
-    const int64_t points = axes[1].points() * axes[2].points();
-    float* const panel = to + points * depth * first_;
-    for (int64_t f = 0; f < filters; ++f) {
-      const int64_t at[3] = {f / (axes[1].filters() * axes[2].filters()), f / axes[2].filters() % axes[1].filters(),
-                             f % axes[2].filters()};
-      for (int64_t c = 0; c < shape_.in_channels; c += channels_at_once) {
-        const int64_t channels = std::min(channels_at_once, shape_.in_channels - c);
-        gather(axes, at, c, channels);
-        transform(axes, channels, panel + (f * shape_.in_channels + c) * lanes_, depth * lanes_);
+    const int64_t all_columns = ceil_div(format_.columns, format_.width) * format_.width;
+    for (int taps_h = 1; taps_h <= FilterAxis::most_taps; ++taps_h) {
+      for (int taps_w = 1; taps_w <= FilterAxis::most_taps; ++taps_w) {
+        const int64_t filters = axes[0].filters(1) * axes[1].filters(taps_h) * axes[2].filters(taps_w);
+        if (filters == 0) continue;
+        const Family family = {axes, {1, taps_h, taps_w}, filters * shape_.in_channels};
+        const int64_t floats = axes[1].points(taps_h) * axes[2].points(taps_w) * family.depth;
+        pack_family(family, to + floats * first_);
+        to += floats * all_columns;
+      }
+    }
+  }
+
+  void pack_family(const Family& family, float* panel) {
+    const int64_t filters_h = family.axes[1].filters(family.taps[1]);
+    const int64_t filters_w = family.axes[2].filters(family.taps[2]);
+    for (int64_t c = 0; c < shape_.in_channels; c += channels_at_once) {
+      const int64_t channels = std::min(channels_at_once, shape_.in_channels - c);
+      for (int64_t f = 0; f < family.depth / shape_.in_channels; ++f) {
+        const int64_t at[3] = {f / (filters_h * filters_w), f / filters_w % filters_h, f % filters_w};
+        gather(family, at, c, channels);
+        transform(family, channels, panel + (f * shape_.in_channels + c) * lanes_);
       }
     }
   }
 
   // taps_[tap h][tap w][channel][lane] of one filter.
-  void gather(const FilterAxis (&axes)[3], const int64_t (&filter)[3], int64_t channel, int64_t channels) {
+  void gather(const Family& family, const int64_t (&filter)[3], int64_t channel, int64_t channels) {
     const int64_t block = channels * lanes_;
-    taps_.assign(static_cast<std::size_t>(axes[1].taps() * axes[2].taps() * block), 0.0F);
-    std::array<PanelTap, 9> found;
+    const auto index = [&](int a, int tap) { return family.axes[a].kernel_index(family.taps[a], filter[a], tap); };
+    taps_.resize(static_cast<std::size_t>(family.taps[1] * family.taps[2] * block));
+    std::array<PanelTap, FilterAxis::most_taps * FilterAxis::most_taps> found;
     int64_t count = 0;
-    for (int i = 0; i < axes[1].taps(); ++i) {
-      const int64_t h = axes[1].kernel_index(filter[1], i);
-      for (int j = 0; j < axes[2].taps(); ++j) {
-        const int64_t w = axes[2].kernel_index(filter[2], j);
-        if (h < 0 || w < 0) continue;
+    for (int i = 0; i < family.taps[1]; ++i) {
+      for (int j = 0; j < family.taps[2]; ++j) {
         const int64_t from =
-            axes[0].kernel_index(filter[0], 0) * strides_.axis[0] + h * strides_.axis[1] + w * strides_.axis[2];
-        found[static_cast<std::size_t>(count++)] = {from, (i * axes[2].taps() + j) * block};
+            index(0, 0) * strides_.axis[0] + index(1, i) * strides_.axis[1] + index(2, j) * strides_.axis[2];
+        found[static_cast<std::size_t>(count)] = {from, count * block};
+        ++count;
       }
     }
     std::sort(found.begin(), found.begin() + count,
@@ -107,15 +125,18 @@ class WinogradPacker {
                        .tap_count = count});
   }
 
-  // Rows of taps become rows of points, then each row's taps become its points, which lie `apart` in the panel.
-  void transform(const FilterAxis (&axes)[3], int64_t channels, float* to, int64_t apart) {
+  // Rows of taps become rows of points, then each row's taps become its points, which lie a whole depth apart.
+  void transform(const Family& family, int64_t channels, float* to) {
     const int64_t block = channels * lanes_;
-    const int taps_w = axes[2].taps();
-    const int points_h = axes[1].points();
-    rows_.resize(static_cast<std::size_t>(points_h * taps_w * block));
-    transform_taps(axes[1].taps(), taps_.data(), taps_w * block, rows_.data(), taps_w * block, taps_w * block);
+    const int64_t apart = family.depth * lanes_;
+    const int taps_w = family.taps[2];
+    const int points_h = family.axes[1].points(family.taps[1]);
+    const int points_w = family.axes[2].points(taps_w);
+    const int64_t row = taps_w * block;
+    rows_.resize(static_cast<std::size_t>(points_h * row));
+    transform_taps(family.taps[1], points_h, taps_.data(), row, rows_.data(), row, row);
     for (int i = 0; i < points_h; ++i)
-      transform_taps(taps_w, rows_.data() + i * taps_w * block, block, to + i * axes[2].points() * apart, apart, block);
+      transform_taps(taps_w, points_w, rows_.data() + i * row, block, to + i * points_w * apart, apart, block);
   }
 
   const ConvShape& shape_;

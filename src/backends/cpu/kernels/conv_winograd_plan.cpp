@@ -12,7 +12,8 @@ constexpr double worth = 0.9;         // share of the products above which an ax
 
 // Floats of transformed input that stay in the second-level cache of a CPU with such vectors.
 int64_t cached_floats(int width) { return width == 16 ? 160 * 1024 : 64 * 1024; }
-int64_t tile_rows(int width) { return width == 16 ? 12 : 6; }
+// A block is whole register tiles of every width: those of three vectors have fewer rows.
+int64_t block_rows(int width) { return width == 16 ? 24 : 12; }
 
 int64_t padded(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
@@ -34,27 +35,46 @@ int64_t outputs_of(const ConvAxis& axis, int64_t phase) {
   return axis.first_q(phase, axis.out) - axis.first_q(phase, 0);
 }
 
-// The greatest extents that any phase has.
+// What a block needs at most, of all phases.
 struct Extents {
   int64_t tiles = 1;
-  int64_t points = 1;
-  int64_t depth = 1;
+  int64_t points = 1;        // of two families
+  int64_t input_floats = 0;  // of a transformed tile
 };
 
-Extents extents_of(const ConvShape& s) {
-  Extents all = {s.batch, 1, s.in_channels};
+int64_t input_floats(const ConvShape& s, const FilterAxis (&axes)[3], int width) {
+  int64_t floats = 0;
+  for (int i = 1; i <= FilterAxis::most_taps; ++i) {
+    for (int j = 1; j <= FilterAxis::most_taps; ++j) {
+      const int64_t depth = axes[0].filters(1) * axes[1].filters(i) * axes[2].filters(j) * s.in_channels;
+      if (depth > 0) floats += axes[1].points(i) * axes[2].points(j) * winograd_pitch(depth, width);
+    }
+  }
+  return floats;
+}
+
+// The first phase of an axis has the most taps where the kernel is not dilated; in between, all phases are looked at.
+Extents extents_of(const ConvShape& s, int width) {
+  Extents all = {s.batch, 1, 0};
   for (int a = 0; a < 3; ++a) {
     const ConvAxis axis(s, a);
-    Extents most = {0, 1, 0};
+    int64_t tiles = 0;
+    int64_t points = 1;
     for (int64_t r = 0; r < axis.phases(); ++r) {
       const FilterAxis filters(s, a, r);
-      most.tiles = std::max(most.tiles, filters.tiles(std::max<int64_t>(0, outputs_of(axis, r))));
-      most.points = std::max<int64_t>(most.points, filters.points());
-      most.depth = std::max(most.depth, filters.filters());
+      tiles = std::max(tiles, filters.tiles(std::max<int64_t>(0, outputs_of(axis, r))));
+      for (int taps = 1; taps <= FilterAxis::most_taps; ++taps) {
+        if (filters.filters(taps) > 0) points = std::max<int64_t>(points, filters.points(taps));
+      }
     }
-    all.tiles *= most.tiles;
-    all.points *= most.points;
-    all.depth *= most.depth;
+    all.tiles *= tiles;
+    all.points *= points;
+  }
+  for (int64_t phase = 0; phase < phase_count(s); ++phase) {
+    const int64_t w = ConvAxis(s, 2).phases();
+    const int64_t h = ConvAxis(s, 1).phases();
+    const FilterAxis axes[3] = {{s, 0, phase / (h * w)}, {s, 1, phase / w % h}, {s, 2, phase % w}};
+    all.input_floats = std::max(all.input_floats, input_floats(s, axes, width));
   }
   return all;
 }
@@ -65,43 +85,58 @@ FilterAxis::FilterAxis(const ConvShape& shape, int a, int64_t phase) {
   const ConvAxis axis(shape, a);
   all_ = axis.taps(phase);
   step_ = axis.in_step();
-  choose(1);
+  more_.of[1] = all_.count;
+  point_step_ = all_.shift_step;
   const bool splits = a > 0 && (step_ == 1 || all_.shift_step == 1);
   if (!splits || all_.count < 2) return;
-  const double direct = static_cast<double>(all_.count);
-  FilterAxis best = *this;
-  double least = worth * direct;
-  for (const int taps : {2, 3}) {
-    FilterAxis trial = *this;
-    trial.choose(taps);
-    const double products = static_cast<double>(trial.lines()) / 2;
-    if (products >= least) continue;
-    least = products;
-    best = trial;
+  FilterAxis trial = *this;
+  trial.transformed_ = true;
+  trial.residues_ = std::min(step_, all_.count);
+  trial.many_ = all_.count % trial.residues_ == 0 ? trial.residues_ : all_.count % trial.residues_;
+  trial.more_ = split(ceil_div(all_.count, trial.residues_));
+  trial.less_ = split(all_.count / trial.residues_);
+  trial.output_step_ = step_ == 1 ? all_.shift_step : 1;
+  trial.point_step_ = step_ == 1 ? all_.shift_step : step_;
+  if (static_cast<double>(trial.lines()) / 2 < worth * static_cast<double>(all_.count)) *this = trial;
+}
+
+// Three taps cost two products an output, two cost one and a half, one costs one: never a tap of zeros, which would
+// leave rounding errors where a window ends.
+FilterAxis::Split FilterAxis::split(int64_t taps) {
+  const int64_t rest = taps % 3;
+  if (rest == 0) return {{0, 0, 0, taps / 3}};
+  if (rest == 2) return {{0, 0, 1, taps / 3}};
+  if (taps == 1) return {{0, 1, 0, 0}};
+  return {{0, 0, 2, taps / 3 - 1}};
+}
+
+FilterAxis::Start FilterAxis::start_of(int taps, int64_t filter) const {
+  Start start = {};
+  const Split* part = &more_;
+  const int64_t first = many_ * more_.of[taps];
+  if (filter < first) {
+    start.residue = filter / more_.of[taps];
+    filter %= more_.of[taps];
+  } else {
+    part = &less_;
+    start.residue = many_ + (filter - first) / less_.of[taps];
+    filter = (filter - first) % less_.of[taps];
   }
-  *this = best;
+  for (int longer = most_taps; longer > taps; --longer) start.tap += longer * part->of[longer];
+  start.tap += filter * taps;
+  return start;
 }
 
-void FilterAxis::choose(int taps) {
-  taps_ = taps;
-  if (taps == 1) {
-    filters_ = all_.count;
-    return;
-  }
-  residues_ = std::min(step_, all_.count);
-  filters_ = residues_ * ceil_div(ceil_div(all_.count, residues_), taps);
-  output_step_ = step_ == 1 ? all_.shift_step : 1;
-  point_step_ = step_ == 1 ? all_.shift_step : step_;
+int64_t FilterAxis::lines() const {
+  int64_t count = 0;
+  for (int taps = 1; taps <= most_taps; ++taps) count += filters(taps) * points(taps);
+  return count;
 }
 
-int64_t FilterAxis::shift(int64_t filter) const {
-  if (taps_ == 1) return all_.first_shift + filter * all_.shift_step;
-  return all_.first_shift + filter % residues_ + filter / residues_ * taps_ * point_step_;
-}
-
-int64_t FilterAxis::kernel_index(int64_t filter, int tap) const {
-  const int64_t j = taps_ == 1 ? filter : filter % residues_ + (filter / residues_ * taps_ + tap) * residues_;
-  return j < all_.count ? all_.first_index + j * all_.index_step : -1;
+int64_t FilterAxis::family_points() const {
+  int64_t count = 0;
+  for (int taps = 1; taps <= most_taps; ++taps) count += filters(taps) > 0 ? points(taps) : 0;
+  return count;
 }
 
 ConvWinogradFormat::ConvWinogradFormat(const ConvShape& shape, int vector_width)
@@ -121,7 +156,7 @@ WinogradWork conv_winograd_work(const ConvShape& s) {
       const FilterAxis filters(s, a, r);
       const int64_t tiles = filters.tiles(std::max<int64_t>(0, outputs_of(axis, r)));
       lines += tiles * filters.lines();
-      points += tiles * filters.points();
+      points += tiles * filters.family_points();
     }
     work.lines *= static_cast<double>(lines);
     work.points *= static_cast<double>(points);
@@ -132,7 +167,7 @@ WinogradWork conv_winograd_work(const ConvShape& s) {
 bool conv_winograd_takes(const ConvShape& shape) {
   for (int a = 1; a < 3; ++a) {
     for (int64_t r = 0; r < ConvAxis(shape, a).phases(); ++r) {
-      if (FilterAxis(shape, a, r).taps() > 1) return true;
+      if (FilterAxis(shape, a, r).transformed()) return true;
     }
   }
   return false;
@@ -166,15 +201,13 @@ ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& 
   plan.fast_endings = endings.count == 0 || (endings.count == 1 && (endings.steps[0].kind == EndingKind::relu ||
                                                                     endings.steps[0].kind == EndingKind::leaky_relu));
   plan.phases = phase_count(shape);
-  const Extents most = extents_of(shape);
+  const Extents most = extents_of(shape, width);
   plan.max_points = most.points;
-  // Rows that lie a multiple of a page apart would fall into one set of the first-level cache.
-  const int64_t depth = ceil_div(std::max<int64_t>(most.depth, 1) + width, 16) * 16;
-  plan.pitch = depth % 64 == 0 ? depth + 16 : depth;
-  const int64_t rows = tile_rows(width);
-  const int64_t least = 4 * rows;  // fewer would wait for the weights, which every block reads
+  const int64_t rows = block_rows(width);
+  const int64_t least = 2 * rows;  // fewer would wait for the weights, which every block reads
   const int64_t tiles = std::max<int64_t>(1, most.tiles);
-  plan.block = std::clamp(cached_floats(width) / (plan.max_points * plan.pitch) / rows * rows, least, most_tiles);
+  const int64_t cached = cached_floats(width) / std::max<int64_t>(1, most.input_floats);
+  plan.block = std::clamp(cached / rows * rows, least, most_tiles);
   plan.blocks = ceil_div(tiles, plan.block);
   const int64_t panel = 2 * width;
   const int64_t panels = PanelGrid(plan.format.columns, width).count();
@@ -193,8 +226,10 @@ ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& 
   plan.block = std::min(plan.block, ceil_div(ceil_div(tiles, plan.blocks), rows) * rows);
   plan.blocks = ceil_div(tiles, plan.block);
   plan.turn_points = 64;
-  plan.scratch_bytes = padded(plan.max_points * plan.block * plan.pitch * 4) +
-                       padded(plan.max_points * plan.block * 3 * width * 4) + padded((plan.n_block + 3 * width) * 4) +
+  plan.input_floats = plan.block * most.input_floats;
+  constexpr int64_t most_outputs = 4;
+  plan.scratch_bytes = padded(plan.input_floats * 4) + padded(plan.max_points * plan.block * 3 * width * 4) +
+                       padded(most_outputs * plan.block * 3 * width * 4) + padded((plan.n_block + 3 * width) * 4) +
                        padded((shape.in_channels + width) * 4) + padded(plan.block * winograd_place_bytes);
   plan.result_at =
       plan.in_copied ? padded(shape.batch * shape.in_points() * shape.groups * shape.in_channels * 4) / 4 : 0;

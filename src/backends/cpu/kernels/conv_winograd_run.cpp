@@ -16,10 +16,12 @@ namespace {
 constexpr int vw = vec_width;
 constexpr int64_t panel_columns = 2 * vw;
 
-// out[i] = rows[i] * panel for MR rows `pitch` apart and a panel of `depth` lines of NV vectors.
-template <int MR, int NV>
+// out[i] = rows[i] * panel for a register tile of rows, `pitch` apart, and a panel of `depth` lines of NV vectors.
+// Leaner than run_gemm_tile, whose beginning and end would cost as much as the short products here.
+template <int NV>
 void multiply_rows(const float* rows, int64_t pitch, const float* panel, int64_t depth, float* out) {
-  for (int64_t first = 0; first == 0 || first < depth; first += sum_piece) {
+  constexpr int MR = tile_rows(NV);
+  for (int64_t first = 0; first < depth; first += sum_piece) {
     const int64_t end = std::min(depth, first + sum_piece);
     VecF acc[MR][NV];
     for (int i = 0; i < MR; ++i) {
@@ -43,20 +45,6 @@ void multiply_rows(const float* rows, int64_t pitch, const float* panel, int64_t
   }
 }
 
-using MultiplyRows = void (*)(const float*, int64_t, const float*, int64_t, float*);
-
-template <int NV, int... Rows>
-MultiplyRows pick_rows(int rows, std::integer_sequence<int, Rows...>) {
-  static constexpr MultiplyRows table[] = {multiply_rows<Rows + 1, NV>...};
-  return table[rows - 1];
-}
-
-MultiplyRows multiply_rows_of(int rows, int vectors) {
-  if (vectors == 1) return pick_rows<1>(rows, std::make_integer_sequence<int, tile_rows(1)>());
-  if (vectors == 2) return pick_rows<2>(rows, std::make_integer_sequence<int, tile_rows(2)>());
-  return pick_rows<3>(rows, std::make_integer_sequence<int, tile_rows(3)>());
-}
-
 // The first output of a tile: its image, its place in the phase's grid of outputs; and where each output goes, null
 // where the image ends before it.
 struct TilePlace {
@@ -75,8 +63,9 @@ class Block {
       scratch += ceil_div(bytes, 64) * 64;
       return taken;
     };
-    inputs_ = reinterpret_cast<float*>(take(plan.max_points * plan.block * plan.pitch * 4));
+    inputs_ = reinterpret_cast<float*>(take(plan.input_floats * 4));
     products_ = reinterpret_cast<float*>(take(plan.max_points * plan.block * max_vectors * vw * 4));
+    sums_ = reinterpret_cast<float*>(take(4 * plan.block * max_vectors * vw * 4));
     bias_ = reinterpret_cast<float*>(take((plan.n_block + max_vectors * vw) * 4));
     zeros_ = reinterpret_cast<float*>(take((s_.in_channels + vw) * 4));
     places_ = reinterpret_cast<TilePlace*>(take(plan.block * winograd_place_bytes));
@@ -107,18 +96,11 @@ class Block {
     if (n0_ >= n1_ || !place(block)) return;
     std::fill_n(zeros_, s_.in_channels + vw, 0.0F);
     fill_bias();
-    const int taps_h = axes_[1].taps();
-    const int taps_w = axes_[2].taps();
-    if (taps_h == 1) {
-      if (taps_w == 1) return run_taps<1, 1>();
-      return taps_w == 2 ? run_taps<1, 2>() : run_taps<1, 3>();
+    if (axes_[1].transformed()) {
+      axes_[2].transformed() ? run_outputs<2, 2>() : run_outputs<2, 1>();
+    } else {
+      axes_[2].transformed() ? run_outputs<1, 2>() : run_outputs<1, 1>();
     }
-    if (taps_h == 2) {
-      if (taps_w == 1) return run_taps<2, 1>();
-      return taps_w == 2 ? run_taps<2, 2>() : run_taps<2, 3>();
-    }
-    if (taps_w == 1) return run_taps<3, 1>();
-    return taps_w == 2 ? run_taps<3, 2>() : run_taps<3, 3>();
   }
 
  private:
@@ -167,22 +149,84 @@ class Block {
     if (plan_.has_bias) std::copy_n(p_.bias + group_ * s_.out_channels + n0_, n1_ - n0_, bias_);
   }
 
-  template <int RH, int RW>
-  void run_taps() {
-    for (int64_t i = 0; i < count_; ++i) transform_tile<RH, RW>(places_[i], inputs_ + i * plan_.pitch);
+  template <int OH, int OW>
+  void run_outputs() {
+    float* inputs = inputs_;
+    each_family<OH, OW>([&](auto h, auto w) {
+      const int64_t pitch = winograd_pitch(depth_of(h, w), vw);
+      for (int64_t i = 0; i < count_; ++i) transform_tile(h, w, places_[i], inputs + i * pitch, plan_.block * pitch);
+      inputs += h.points * w.points * plan_.block * pitch;
+    });
     const PanelGrid panels(plan_.format.columns, vw);
     const int64_t last = std::min(panels.count(), ceil_div(n1_, panel_columns));
     for (int64_t panel = n0_ / panel_columns; panel < last; ++panel) {
       column_ = panel * panel_columns;
       vectors_ = panels.vectors_of(panel);
-      multiply(filter_points(RH) * filter_points(RW));
-      for (int64_t i = 0; i < count_; ++i) {
-        const float* products = products_ + i * vectors_ * vw;
-        for (int j = 0; j < vectors_; ++j) finish_tile<RH, RW>(places_[i], products + j * vw, column_ + j * vw);
-      }
+      run_panel<OH, OW>();
     }
     if (plan_.fast_endings) return;
-    for (int64_t i = 0; i < count_; ++i) end_tile<RH, RW>(places_[i]);
+    for (int64_t i = 0; i < count_; ++i) end_tile(OH, OW, places_[i]);
+  }
+
+  // Products and outputs of the present panel; the outputs of several families are summed until the last is there.
+  template <int OH, int OW>
+  void run_panel() {
+    const int64_t all_columns = ceil_div(plan_.format.columns, vw) * vw;
+    const float* weights = p_.weights + group_ * plan_.format.group_size +
+                           conv_winograd_line(s_, phase_[0], phase_[1], phase_[2]) * all_columns;
+    const float* inputs = inputs_;
+    int families = 0;
+    each_family<OH, OW>([&](auto, auto) { ++families; });
+    if (families == 0) return finish_without_taps<OH, OW>();
+    for_family_ = {sums_, plan_.block * vectors_ * vw, true, families == 1};
+    each_family<OH, OW>([&](auto h, auto w) {
+      const int64_t depth = depth_of(h, w);
+      const int points = h.points * w.points;
+      multiply(points, depth, inputs, weights + points * depth * column_);
+      inputs += points * plan_.block * winograd_pitch(depth, vw);
+      weights += points * depth * all_columns;
+      for (int64_t i = 0; i < count_; ++i) {
+        for (int j = 0; j < vectors_; ++j) finish_tile(h, w, i, j);
+      }
+      for_family_.first = false;
+      for_family_.last = --families == 1;
+    });
+  }
+
+  // A phase that no tap reaches holds the bias.
+  template <int OH, int OW>
+  void finish_without_taps() {
+    for (int64_t i = 0; i < count_; ++i) {
+      for (int j = 0; j < vectors_; ++j) {
+        for (int h = 0; h < OH; ++h) {
+          for (int w = 0; w < OW; ++w) put(places_[i].out[h][w], column_ + j * vw, broadcast(0.0F));
+        }
+      }
+    }
+  }
+
+  // f(length h, length w) for the families that there are, in the order of the packed weights.
+  template <int OH, int OW, class F>
+  void each_family(F&& f) const {
+    each_family_w<OW>(FilterLength<OH, 1>{}, f);
+    if constexpr (OH == 2) {
+      each_family_w<OW>(FilterLength<2, 2>{}, f);
+      each_family_w<OW>(FilterLength<2, 3>{}, f);
+    }
+  }
+  template <int OW, class Length, class F>
+  void each_family_w(Length h, F&& f) const {
+    if (depth_of(h, FilterLength<OW, 1>{}) > 0) f(h, FilterLength<OW, 1>{});
+    if constexpr (OW == 2) {
+      if (depth_of(h, FilterLength<2, 2>{}) > 0) f(h, FilterLength<2, 2>{});
+      if (depth_of(h, FilterLength<2, 3>{}) > 0) f(h, FilterLength<2, 3>{});
+    }
+  }
+
+  // Terms of the products of a family.
+  template <class H, class W>
+  int64_t depth_of(H, W) const {
+    return axes_[0].filters(1) * axes_[1].filters(H::taps) * axes_[2].filters(W::taps) * s_.in_channels;
   }
 
   // Offset of an input line or pixel along an axis; -1 outside, where the input is zero.
@@ -191,29 +235,27 @@ class Block {
     return at < 0 || at >= s_.in[a] ? -1 : at * in_strides_.axis[a];
   }
 
-  // Row `to` of every point's matrix: the filters' transformed inputs one after the other.
-  template <int RH, int RW>
-  void transform_tile(const TilePlace& tile, float* to) {
-    constexpr int PH = filter_points(RH);
-    constexpr int PW = filter_points(RW);
+  // Row `to` of every point's matrix, `apart` from point to point: the filters' transformed inputs one after the other.
+  template <class H, class W>
+  void transform_tile(H, W, const TilePlace& tile, float* to, int64_t apart) const {
     const float* const image = in_ + tile.batch * in_strides_.batch + group_ * s_.in_channels * in_strides_.channel;
-    for (int64_t fd = 0; fd < axes_[0].filters(); ++fd) {
-      const int64_t plane = input_offset(0, axes_[0].first_input(tile.q[0], fd));
-      for (int64_t fh = 0; fh < axes_[1].filters(); ++fh) {
-        const int64_t h = axes_[1].first_input(tile.q[1], fh);
-        int64_t lines[PH];
-        for (int i = 0; i < PH; ++i) {
+    for (int64_t fd = 0; fd < axes_[0].filters(1); ++fd) {
+      const int64_t plane = input_offset(0, axes_[0].first_input(tile.q[0], 1, fd));
+      for (int64_t fh = 0; fh < axes_[1].filters(H::taps); ++fh) {
+        const int64_t h = axes_[1].first_input(tile.q[1], H::taps, fh);
+        int64_t lines[H::points];
+        for (int i = 0; i < H::points; ++i) {
           const int64_t line = plane < 0 ? -1 : input_offset(1, h + i * axes_[1].point_step());
           lines[i] = line < 0 ? -1 : plane + line;
         }
-        for (int64_t fw = 0; fw < axes_[2].filters(); ++fw) {
-          const int64_t w = axes_[2].first_input(tile.q[2], fw);
-          const float* from[PH][PW];
-          for (int j = 0; j < PW; ++j) {
+        for (int64_t fw = 0; fw < axes_[2].filters(W::taps); ++fw) {
+          const int64_t w = axes_[2].first_input(tile.q[2], W::taps, fw);
+          const float* from[H::points][W::points];
+          for (int j = 0; j < W::points; ++j) {
             const int64_t pixel = input_offset(2, w + j * axes_[2].point_step());
-            for (int i = 0; i < PH; ++i) from[i][j] = (lines[i] | pixel) < 0 ? zeros_ : image + lines[i] + pixel;
+            for (int i = 0; i < H::points; ++i) from[i][j] = (lines[i] | pixel) < 0 ? zeros_ : image + lines[i] + pixel;
           }
-          transform_channels<RH, RW>(from, to);
+          transform_channels<H, W>(from, to, apart);
           to += s_.in_channels;
         }
       }
@@ -221,80 +263,78 @@ class Block {
   }
 
   // Whole vectors are written: what is too much is the next filter's, or the room at the end of the row.
-  template <int RH, int RW>
-  POLYPHASE_INLINE void transform_channels(const float* const (&from)[filter_points(RH)][filter_points(RW)],
-                                           float* to) const {
-    constexpr int PH = filter_points(RH);
-    constexpr int PW = filter_points(RW);
-    const int64_t apart = plan_.block * plan_.pitch;
+  template <class H, class W>
+  POLYPHASE_INLINE void transform_channels(const float* const (&from)[H::points][W::points], float* to,
+                                           int64_t apart) const {
     for (int64_t c = 0; c < s_.in_channels; c += vw) {
       const int lanes = static_cast<int>(std::min<int64_t>(vw, s_.in_channels - c));
-      VecF v[PW][PH];
-      for (int j = 0; j < PW; ++j) {
-        for (int i = 0; i < PH; ++i) v[j][i] = lanes == vw ? load(from[i][j] + c) : load_first(from[i][j] + c, lanes);
-        transform_inputs<RH>(v[j]);
+      VecF v[W::points][H::points];
+      for (int j = 0; j < W::points; ++j) {
+        for (int i = 0; i < H::points; ++i)
+          v[j][i] = lanes == vw ? load(from[i][j] + c) : load_first(from[i][j] + c, lanes);
+        transform_inputs<H>(v[j]);
       }
-      for (int i = 0; i < PH; ++i) {
-        VecF row[PW];
-        for (int j = 0; j < PW; ++j) row[j] = v[j][i];
-        transform_inputs<RW>(row);
-        for (int j = 0; j < PW; ++j) store(to + (i * PW + j) * apart + c, row[j]);
+      for (int i = 0; i < H::points; ++i) {
+        VecF row[W::points];
+        for (int j = 0; j < W::points; ++j) row[j] = v[j][i];
+        transform_inputs<W>(row);
+        for (int j = 0; j < W::points; ++j) store(to + (i * W::points + j) * apart + c, row[j]);
       }
     }
   }
 
-  // products_[point][tile][vectors * vw] of the present panel.
-  void multiply(int points) {
-    const int64_t depth = axes_[0].filters() * axes_[1].filters() * axes_[2].filters() * s_.in_channels;
-    const int64_t all_columns = ceil_div(plan_.format.columns, vw) * vw;
-    const float* panel = p_.weights + group_ * plan_.format.group_size +
-                         conv_winograd_line(s_, phase_[0], phase_[1], phase_[2]) * all_columns +
-                         points * depth * column_;
+  // products_[point][tile][vectors * vw] of the present panel, in whole register tiles: what lies behind the last tile
+  // of the block is multiplied too, and never looked at.
+  void multiply(int points, int64_t depth, const float* inputs, const float* panel) const {
+    const auto multiply_tile = vectors_ == 1 ? multiply_rows<1> : vectors_ == 2 ? multiply_rows<2> : multiply_rows<3>;
+    const int64_t pitch = winograd_pitch(depth, vw);
     const int64_t lanes = vectors_ * vw;
-    const int64_t tiles = ceil_div(count_, tile_rows(vectors_));
+    const int64_t rows = tile_rows(vectors_);
     for (int point = 0; point < points; ++point, panel += depth * lanes) {
-      const float* rows = inputs_ + point * plan_.block * plan_.pitch;
-      float* out = products_ + point * plan_.block * lanes;
-      for (int64_t i = 0, row = 0; i < tiles; ++i) {
-        const int count = static_cast<int>(count_ / tiles + (i < count_ % tiles ? 1 : 0));
-        multiply_rows_of(count, vectors_)(rows + row * plan_.pitch, plan_.pitch, panel, depth, out + row * lanes);
-        row += count;
+      for (int64_t row = 0; row < count_; row += rows) {
+        const int64_t at = point * plan_.block + row;
+        multiply_tile(inputs + at * pitch, pitch, panel, depth, products_ + at * lanes);
       }
     }
   }
 
-  // One vector of columns of a tile's outputs.
-  template <int RH, int RW>
-  POLYPHASE_INLINE void finish_tile(const TilePlace& tile, const float* products, int64_t column) const {
-    constexpr int PH = filter_points(RH);
-    constexpr int PW = filter_points(RW);
-    constexpr int OH = filter_outputs(RH);
-    constexpr int OW = filter_outputs(RW);
-    const int64_t lanes = std::min<int64_t>(vw, n1_ - column);
-    if (lanes <= 0) return;
-    const int64_t apart = plan_.block * vectors_ * vw;
-    VecF rows[PH][OW];
-    for (int i = 0; i < PH; ++i) {
-      VecF m[PW];
-      for (int j = 0; j < PW; ++j) m[j] = load(products + (i * PW + j) * apart);
-      transform_products<RW>(m, rows[i]);
+  // One vector of columns of a tile: the outputs of one family and those of the families before it.
+  template <class H, class W>
+  POLYPHASE_INLINE void finish_tile(H, W, int64_t tile, int vector) const {
+    const int64_t apart = for_family_.apart;
+    const int64_t at = (tile * vectors_ + vector) * vw;
+    VecF rows[H::points][W::outputs];
+    for (int i = 0; i < H::points; ++i) {
+      VecF m[W::points];
+      for (int j = 0; j < W::points; ++j) m[j] = load(products_ + at + (i * W::points + j) * apart);
+      transform_products<W>(m, rows[i]);
     }
-    const VecF bias = load(bias_ + column - n0_);
-    for (int j = 0; j < OW; ++j) {
-      VecF m[PH];
-      VecF y[OH];
-      for (int i = 0; i < PH; ++i) m[i] = rows[i][j];
-      transform_products<RH>(m, y);
-      for (int i = 0; i < OH; ++i) {
-        if (tile.out[i][j] == nullptr) continue;
-        float* const to = tile.out[i][j] + column;
-        const VecF value = activate(y[i] + bias);
-        if (lanes == vw) {
-          store(to, value);
+    for (int j = 0; j < W::outputs; ++j) {
+      VecF m[H::points];
+      VecF y[H::outputs];
+      for (int i = 0; i < H::points; ++i) m[i] = rows[i][j];
+      transform_products<H>(m, y);
+      for (int i = 0; i < H::outputs; ++i) {
+        float* const sums = for_family_.sums + at + (i * W::outputs + j) * apart;
+        const VecF sum = for_family_.first ? y[i] : y[i] + load(sums);
+        if (for_family_.last) {
+          put(places_[tile].out[i][j], column_ + vector * vw, sum);
         } else {
-          store_first(to, value, static_cast<int>(lanes));
+          store(sums, sum);
         }
       }
+    }
+  }
+
+  // Bias, ReLU and the way out for one vector of columns of one output.
+  POLYPHASE_INLINE void put(float* out, int64_t column, VecF sum) const {
+    const int64_t lanes = n1_ - column;
+    if (out == nullptr || lanes <= 0) return;
+    const VecF value = activate(sum + load(bias_ + column - n0_));
+    if (lanes >= vw) {
+      store(out + column, value);
+    } else {
+      store_first(out + column, value, static_cast<int>(lanes));
     }
   }
 
@@ -307,10 +347,9 @@ class Block {
   }
 
   // Other endings, while the results are in the caches.
-  template <int RH, int RW>
-  void end_tile(const TilePlace& tile) const {
-    for (int i = 0; i < filter_outputs(RH); ++i) {
-      for (int j = 0; j < filter_outputs(RW); ++j) {
+  void end_tile(int outputs_h, int outputs_w, const TilePlace& tile) const {
+    for (int i = 0; i < outputs_h; ++i) {
+      for (int j = 0; j < outputs_w; ++j) {
         if (tile.out[i][j] == nullptr) continue;
         const int64_t q[3] = {tile.q[0], tile.q[1] + i * axes_[1].output_step(),
                               tile.q[2] + j * axes_[2].output_step()};
@@ -329,8 +368,15 @@ class Block {
   float* out_ = nullptr;
   ImageStrides out_strides_ = {};
 
-  float* inputs_ = nullptr;    // [point][tile][filter d, h, w][in channel], rows plan.pitch apart
+  float* inputs_ = nullptr;    // of each family [point][tile][filter d, h, w][in channel], rows winograd_pitch apart
   float* products_ = nullptr;  // [point][tile][column of the panel]
+  float* sums_ = nullptr;      // [output][tile][column of the panel], of the families so far
+  struct {
+    float* sums;
+    int64_t apart;  // from one output's sums, or one point's products, to the next
+    bool first;
+    bool last;
+  } for_family_ = {};
   float* bias_ = nullptr;
   float* zeros_ = nullptr;
   TilePlace* places_ = nullptr;

@@ -5,17 +5,22 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
-constexpr int filter_points(int taps) { return taps == 1 ? 1 : taps + 1; }
-constexpr int filter_outputs(int taps) { return taps == 1 ? 1 : 2; }
+// One axis of a tile: `outputs` (1 or 2) of a filter of `taps` (1 to 3; with one output 1).
+template <int outputs_, int taps_>
+struct FilterLength {
+  static constexpr int outputs = outputs_;
+  static constexpr int taps = taps_;
+  static constexpr int points = outputs + taps - 1;
+};
 
 // Of the inputs of one tile along one axis, in place.
-template <int taps>
-POLYPHASE_INLINE void transform_inputs(VecF (&d)[filter_points(taps)]) {
-  if constexpr (taps == 2) {
+template <class Length>
+POLYPHASE_INLINE void transform_inputs(VecF (&d)[Length::points]) {
+  if constexpr (Length::taps == 2) {
     d[0] = d[0] - d[1];
     d[2] = d[2] - d[1];
   }
-  if constexpr (taps == 3) {
+  if constexpr (Length::taps == 3) {
     const VecF sum = d[1] + d[2];
     const VecF difference = d[2] - d[1];
     d[0] = d[0] - d[2];
@@ -26,14 +31,16 @@ POLYPHASE_INLINE void transform_inputs(VecF (&d)[filter_points(taps)]) {
 }
 
 // The outputs along one axis from its products.
-template <int taps>
-POLYPHASE_INLINE void transform_products(const VecF (&m)[filter_points(taps)], VecF (&y)[filter_outputs(taps)]) {
-  if constexpr (taps == 1) y[0] = m[0];
-  if constexpr (taps == 2) {
+template <class Length>
+POLYPHASE_INLINE void transform_products(const VecF (&m)[Length::points], VecF (&y)[Length::outputs]) {
+  if constexpr (Length::taps == 1) {
+    for (int i = 0; i < Length::outputs; ++i) y[i] = m[i];
+  }
+  if constexpr (Length::taps == 2) {
     y[0] = m[0] + m[1];
     y[1] = m[1] + m[2];
   }
-  if constexpr (taps == 3) {
+  if constexpr (Length::taps == 3) {
     y[0] = m[0] + m[1] + m[2];
     y[1] = m[1] - m[2] - m[3];
   }

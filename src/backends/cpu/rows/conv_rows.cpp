@@ -114,8 +114,7 @@ struct Winograd {
 
   static std::string refuses(const ConvShape& s) {
     if (!conv_winograd_takes(s)) return "no axis whose taps filter two outputs with fewer products";
-    // With few terms a transform's own rounding counts beside the sum's.
-    return s.in_channels < 8 ? "fewer than eight input channels" : "";
+    return s.in_channels < winograd_channels ? "fewer input channels than keep the error in its bound" : "";
   }
   static constexpr auto seconds = conv_winograd_seconds;
 };
