@@ -92,9 +92,9 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const int64_t vectors = ceil_div(s.out_channels, width);
   const double multiplies =
       work.lines * static_cast<double>(s.in_channels) * (vectors == 1 ? 1.25 : static_cast<double>(vectors));
-  const double transformed =
-      work.lines * product(ceil_div(s.in_channels, width), plan.n_blocks) + work.points * static_cast<double>(vectors);
-  const double weights = 4 * product(conv_winograd_packed_floats(s, width), plan.blocks);
+  const double transformed = work.lines * product_of_factors(ceil_div(s.in_channels, width), plan.n_blocks) +
+                             work.points * static_cast<double>(vectors);
+  const double weights = 4 * product_of_factors(conv_winograd_packed_floats(s, width), plan.blocks);
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
   return (0.134 * multiplies + 1.4 * transformed + 0.036 * weights + 0.058 * in_turned + 0.23 * out_turned) * ns +
