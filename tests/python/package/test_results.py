@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import time
 
 import numpy as np
 import onnx
@@ -39,6 +40,26 @@ def test_a_network_gives_what_pytorch_and_onnx_runtime_give(folder):
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     runtime = onnxruntime.InferenceSession(folder / "net.onnx", providers=["CPUExecutionProvider"])
     np.testing.assert_allclose(engine(x.numpy()), runtime.run(None, {"x": x.numpy()})[0], atol=1e-5)
+
+
+def transposed_model(folder, deconv: torch.nn.ConvTranspose2d, shape: tuple) -> str:
+    node = onnx.helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], strides=deconv.stride, dilations=deconv.dilation)
+    weights = [(name, value.detach().numpy()) for name, value in (("w", deconv.weight), ("b", deconv.bias))]
+    return small_models.save(folder / "strides.onnx", [node], [("x", onnx.TensorProto.FLOAT, shape)], [("y", onnx.TensorProto.FLOAT, None)], weights)
+
+
+@pytest.mark.parametrize("dilation", [1, 2, 3])
+@pytest.mark.parametrize("stride", [(2_000_000_000, 1), (2_000_000_000, 2), (300, 300)])
+def test_strides_that_no_loop_over_phases_survives(folder, stride, dilation):
+    """An image one pixel high takes any stride; what plans per phase would be at it for minutes."""
+    deconv = torch.nn.ConvTranspose2d(32, 32, 4, stride=stride, dilation=dilation).eval()
+    x = torch.from_numpy(pixels(1, 32, 1, 2))
+    start = time.perf_counter()
+    engine = polyphase.compile(transposed_model(folder, deconv, tuple(x.shape)))
+    found = engine(x)
+    assert time.perf_counter() - start < 10
+    with torch.no_grad():
+        torch.testing.assert_close(found, deconv(x), atol=1e-4, rtol=1e-4)
 
 
 def test_inputs_by_position_name_and_both(two):

@@ -90,6 +90,12 @@ struct WeightStrides {
   int64_t first;
   int64_t second;
   int64_t axis[3];
+
+  int64_t in_step(const ConvShape& shape) const { return shape.transposed ? first : second; }
+  int64_t out_step(const ConvShape& shape) const { return shape.transposed ? second : first; }
+  int64_t group_step(const ConvShape& shape) const {
+    return (shape.transposed ? shape.in_channels : shape.out_channels) * first;
+  }
 };
 
 int64_t conv_gemm_packed_floats(const ConvShape& shape, int width);

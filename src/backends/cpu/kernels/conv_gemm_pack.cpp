@@ -98,17 +98,15 @@ class GemmPacker {
       const int64_t panel = point.phase.begin + point.phase.taps * shape_.in_channels * first;
       taps_[static_cast<std::size_t>(count++)] = {point.from, panel + point.tap * lines + run.begin - first};
     }
-    const bool transposed = shape_.transposed;
-    const int64_t lane_step = transposed ? strides_.second : strides_.first;
     const int64_t channel = run.begin - run.phase;
-    const float* from = weights_ + group * (transposed ? shape_.in_channels : shape_.out_channels) * strides_.first;
-    write_panel_lines({.from = from + channel * lane_step,
+    const float* from = weights_ + group * strides_.group_step(shape_);
+    write_panel_lines({.from = from + channel * strides_.out_step(shape_),
                        .to = to,
                        .lanes = format_.stacked ? run.end - run.begin : lanes,
                        .filled = run.end - run.begin,
-                       .lane_step = lane_step,
+                       .lane_step = strides_.out_step(shape_),
                        .channels = shape_.in_channels,
-                       .channel_step = transposed ? strides_.first : strides_.second,
+                       .channel_step = strides_.in_step(shape_),
                        .line_step = lanes,
                        .taps = taps_.data(),
                        .tap_count = count});

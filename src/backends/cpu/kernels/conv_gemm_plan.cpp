@@ -269,8 +269,7 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   plan.out_planar = out.channel != 1 && !one_out;
   plan.run_contiguous = out.axis[2] == shape.out_channels;
   plan.run_endings = plan.run_contiguous && shape.groups == 1 && endings_run(endings, shape.out_channels);
-  plan.fast_endings = endings.count == 0 || (endings.count == 1 && (endings.steps[0].kind == EndingKind::relu ||
-                                                                    endings.steps[0].kind == EndingKind::leaky_relu));
+  plan.fast_endings = is_fast(endings);
   plan.outer_phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
   const ConvAxis w(shape, 2);
   const int64_t taps_w = plan.format.stacked ? w.stacked_taps().count : most_taps(w);

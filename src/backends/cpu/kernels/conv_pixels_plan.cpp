@@ -152,16 +152,14 @@ class PixelsPacker {
   }
 
   void columns(int64_t group, int64_t channel, int64_t count, int64_t taps, float* to) const {
-    const bool transposed = shape_.transposed;
-    const int64_t lane_step = transposed ? strides_.second : strides_.first;
-    const int64_t before = group * (transposed ? shape_.in_channels : shape_.out_channels) * strides_.first;
-    write_panel_lines({.from = weights_ + before + channel * lane_step,
+    const int64_t lane_step = strides_.out_step(shape_);
+    write_panel_lines({.from = weights_ + group * strides_.group_step(shape_) + channel * lane_step,
                        .to = to,
                        .lanes = count,
                        .filled = count,
                        .lane_step = lane_step,
                        .channels = shape_.in_channels,
-                       .channel_step = transposed ? strides_.first : strides_.second,
+                       .channel_step = strides_.in_step(shape_),
                        .line_step = taps * format_.chunk,
                        .taps = taps_.data(),
                        .tap_count = static_cast<int64_t>(taps_.size())});

@@ -48,6 +48,16 @@ struct ConvShape {
   int64_t kernel_points() const { return kernel[0] * kernel[1] * kernel[2]; }
   int64_t out_points() const { return out[0] * out[1] * out[2]; }
   int64_t in_points() const { return in[0] * in[1] * in[2]; }
+
+  // Output phases of all axes, if they are no more than `most`; else most + 1.
+  int64_t phases(int64_t most = INT64_MAX - 1) const {
+    int64_t count = 1;
+    for (int a = 0; a < 3 && transposed; ++a) {
+      if (stride[a] > most / count) return most + 1;
+      count *= stride[a];
+    }
+    return count;
+  }
 };
 
 // Where element (n, c, d, h, w) of an image lies: strides in elements.

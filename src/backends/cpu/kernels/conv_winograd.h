@@ -128,7 +128,7 @@ struct ConvWinogradPlan {
   int64_t n_block;    // columns of a block, a multiple of a panel
   int64_t n_blocks;
   int64_t input_floats;  // of the transformed input of a block
-  int64_t max_points;    // of two families
+  int64_t max_points;    // of a family
   int64_t turn_points;
   int64_t result_at;  // elements from the start of `shared` to the result of the compute phase
   int64_t scratch_bytes;
@@ -136,7 +136,11 @@ struct ConvWinogradPlan {
 };
 
 inline constexpr int64_t winograd_channels = 32;     // input channels from which the error stays in its bound
+inline constexpr int64_t winograd_phases = 4096;     // the most: all are looked at one by one
 inline constexpr int64_t winograd_place_bytes = 64;  // of what a run knows of a tile
+
+// A block is whole register tiles of every width: those of three vectors have fewer rows.
+constexpr int64_t winograd_block_rows(int width) { return width == 16 ? 24 : 12; }
 
 // What the products of all phases are made of, for estimates.
 struct WinogradWork {
@@ -145,7 +149,7 @@ struct WinogradWork {
 };
 WinogradWork conv_winograd_work(const ConvShape& shape);
 
-// Whether an axis of some phase is transformed.
+// Whether an axis of some phase is transformed; for no more than winograd_phases.
 bool conv_winograd_takes(const ConvShape& shape);
 ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                                     const EndingProgram& endings, bool has_bias, int width);

@@ -45,13 +45,12 @@ class WinogradPacker {
     first_ = at * 2 * format_.width;
     lanes_ = panels_.vectors_of(at) * format_.width;
     filled_ = std::min(lanes_, format_.columns - first_);
-    float* const to = packed + group_ * format_.group_size;
-    const int64_t all_columns = ceil_div(format_.columns, format_.width) * format_.width;
+    float* to = packed + group_ * format_.group_size;
     for (int64_t d = 0; d < ConvAxis(shape_, 0).phases(); ++d) {
       for (int64_t h = 0; h < ConvAxis(shape_, 1).phases(); ++h) {
         for (int64_t w = 0; w < ConvAxis(shape_, 2).phases(); ++w) {
           const FilterAxis axes[3] = {{shape_, 0, d}, {shape_, 1, h}, {shape_, 2, w}};
-          pack_phase(axes, to + conv_winograd_line(shape_, d, h, w) * all_columns);
+          to = pack_phase(axes, to);
         }
       }
     }
@@ -65,7 +64,8 @@ class WinogradPacker {
     int64_t depth;
   };
 
-  void pack_phase(const FilterAxis (&axes)[3], float* to) {
+  // Returns where the next phase begins.
+  float* pack_phase(const FilterAxis (&axes)[3], float* to) {
     const int64_t all_columns = ceil_div(format_.columns, format_.width) * format_.width;
     for (int taps_h = 1; taps_h <= FilterAxis::most_taps; ++taps_h) {
       for (int taps_w = 1; taps_w <= FilterAxis::most_taps; ++taps_w) {
@@ -77,6 +77,7 @@ class WinogradPacker {
         to += floats * all_columns;
       }
     }
+    return to;
   }
 
   void pack_family(const Family& family, float* panel) {
@@ -109,11 +110,10 @@ class WinogradPacker {
     }
     std::sort(found.begin(), found.begin() + count,
               [](const PanelTap& a, const PanelTap& b) { return a.from < b.from; });
-    const bool transposed = shape_.transposed;
-    const int64_t lane_step = transposed ? strides_.second : strides_.first;
-    const int64_t channel_step = transposed ? strides_.first : strides_.second;
-    const int64_t before = group_ * (transposed ? shape_.in_channels : shape_.out_channels) * strides_.first;
-    write_panel_lines({.from = weights_ + before + first_ * lane_step + channel * channel_step,
+    const int64_t lane_step = strides_.out_step(shape_);
+    const int64_t channel_step = strides_.in_step(shape_);
+    const float* const from = weights_ + group_ * strides_.group_step(shape_);
+    write_panel_lines({.from = from + first_ * lane_step + channel * channel_step,
                        .to = taps_.data(),
                        .lanes = lanes_,
                        .filled = filled_,

@@ -12,19 +12,17 @@ constexpr double worth = 0.9;         // share of the products above which an ax
 
 // Floats of transformed input that stay in the second-level cache of a CPU with such vectors.
 int64_t cached_floats(int width) { return width == 16 ? 160 * 1024 : 64 * 1024; }
-// A block is whole register tiles of every width: those of three vectors have fewer rows.
-int64_t block_rows(int width) { return width == 16 ? 24 : 12; }
-
 int64_t padded(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
-int64_t phase_count(const ConvShape& s) {
-  return ConvAxis(s, 0).phases() * ConvAxis(s, 1).phases() * ConvAxis(s, 2).phases();
-}
-
 // Lines of one axis: of all phases before `phase`.
-int64_t lines_before(const ConvShape& s, int axis, int64_t phase) {
+int64_t lines_before(const ConvShape& s, int a, int64_t phase) {
+  const ConvAxis axis(s, a);
+  if (axis.dilation == 1 && phase > 0) {  // the first phases have one tap more than the others
+    const int64_t longer = std::min(phase, axis.kernel % axis.phases());
+    return longer * FilterAxis(s, a, 0).lines() + (phase - longer) * FilterAxis(s, a, axis.phases() - 1).lines();
+  }
   int64_t lines = 0;
-  for (int64_t r = 0; r < phase; ++r) lines += FilterAxis(s, axis, r).lines();
+  for (int64_t r = 0; r < phase; ++r) lines += FilterAxis(s, a, r).lines();
   return lines;
 }
 
@@ -32,13 +30,13 @@ int64_t lines_of(const ConvShape& s, int axis) { return lines_before(s, axis, Co
 
 // Outputs of one phase along an axis.
 int64_t outputs_of(const ConvAxis& axis, int64_t phase) {
-  return axis.first_q(phase, axis.out) - axis.first_q(phase, 0);
+  return std::max<int64_t>(0, axis.first_q(phase, axis.out) - axis.first_q(phase, 0));
 }
 
-// What a block needs at most, of all phases.
+// The most that a block of any phase needs; not all of one phase.
 struct Extents {
   int64_t tiles = 1;
-  int64_t points = 1;        // of two families
+  int64_t points = 1;        // of one family
   int64_t input_floats = 0;  // of a transformed tile
 };
 
@@ -53,7 +51,6 @@ int64_t input_floats(const ConvShape& s, const FilterAxis (&axes)[3], int width)
   return floats;
 }
 
-// The first phase of an axis has the most taps where the kernel is not dilated; in between, all phases are looked at.
 Extents extents_of(const ConvShape& s, int width) {
   Extents all = {s.batch, 1, 0};
   for (int a = 0; a < 3; ++a) {
@@ -62,7 +59,7 @@ Extents extents_of(const ConvShape& s, int width) {
     int64_t points = 1;
     for (int64_t r = 0; r < axis.phases(); ++r) {
       const FilterAxis filters(s, a, r);
-      tiles = std::max(tiles, filters.tiles(std::max<int64_t>(0, outputs_of(axis, r))));
+      tiles = std::max(tiles, filters.tiles(outputs_of(axis, r)));
       for (int taps = 1; taps <= FilterAxis::most_taps; ++taps) {
         if (filters.filters(taps) > 0) points = std::max<int64_t>(points, filters.points(taps));
       }
@@ -70,7 +67,7 @@ Extents extents_of(const ConvShape& s, int width) {
     all.tiles *= tiles;
     all.points *= points;
   }
-  for (int64_t phase = 0; phase < phase_count(s); ++phase) {
+  for (int64_t phase = 0; phase < s.phases(); ++phase) {
     const int64_t w = ConvAxis(s, 2).phases();
     const int64_t h = ConvAxis(s, 1).phases();
     const FilterAxis axes[3] = {{s, 0, phase / (h * w)}, {s, 1, phase / w % h}, {s, 2, phase % w}};
@@ -154,7 +151,7 @@ WinogradWork conv_winograd_work(const ConvShape& s) {
     int64_t points = 0;
     for (int64_t r = 0; r < axis.phases(); ++r) {
       const FilterAxis filters(s, a, r);
-      const int64_t tiles = filters.tiles(std::max<int64_t>(0, outputs_of(axis, r)));
+      const int64_t tiles = filters.tiles(outputs_of(axis, r));
       lines += tiles * filters.lines();
       points += tiles * filters.family_points();
     }
@@ -198,12 +195,11 @@ ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& 
   plan.in_copied = in.channel != 1 && shape.groups * shape.in_channels > 1;
   plan.out_planar = out.channel != 1 && shape.groups * shape.out_channels > 1;
   plan.past_caches = is_past_caches(shape);
-  plan.fast_endings = endings.count == 0 || (endings.count == 1 && (endings.steps[0].kind == EndingKind::relu ||
-                                                                    endings.steps[0].kind == EndingKind::leaky_relu));
-  plan.phases = phase_count(shape);
+  plan.fast_endings = is_fast(endings);
+  plan.phases = shape.phases();
   const Extents most = extents_of(shape, width);
   plan.max_points = most.points;
-  const int64_t rows = block_rows(width);
+  const int64_t rows = winograd_block_rows(width);
   const int64_t least = 2 * rows;  // fewer would wait for the weights, which every block reads
   const int64_t tiles = std::max<int64_t>(1, most.tiles);
   const int64_t cached = cached_floats(width) / std::max<int64_t>(1, most.input_floats);

@@ -15,6 +15,8 @@ namespace {
 
 constexpr int vw = vec_width;
 constexpr int64_t panel_columns = 2 * vw;
+static_assert(winograd_block_rows(vw) % tile_rows(1) == 0 && winograd_block_rows(vw) % tile_rows(2) == 0 &&
+              winograd_block_rows(vw) % tile_rows(3) == 0);
 
 // out[i] = rows[i] * panel for a register tile of rows, `pitch` apart, and a panel of `depth` lines of NV vectors.
 // Leaner than run_gemm_tile, whose beginning and end would cost as much as the short products here.
@@ -152,17 +154,22 @@ class Block {
   template <int OH, int OW>
   void run_outputs() {
     float* inputs = inputs_;
+    int families = 0;
     each_family<OH, OW>([&](auto h, auto w) {
+      ++families;
       const int64_t pitch = winograd_pitch(depth_of(h, w), vw);
       for (int64_t i = 0; i < count_; ++i) transform_tile(h, w, places_[i], inputs + i * pitch, plan_.block * pitch);
       inputs += h.points * w.points * plan_.block * pitch;
     });
+    all_columns_ = ceil_div(plan_.format.columns, vw) * vw;
+    weights_ = p_.weights + group_ * plan_.format.group_size +
+               conv_winograd_line(s_, phase_[0], phase_[1], phase_[2]) * all_columns_;
     const PanelGrid panels(plan_.format.columns, vw);
     const int64_t last = std::min(panels.count(), ceil_div(n1_, panel_columns));
     for (int64_t panel = n0_ / panel_columns; panel < last; ++panel) {
       column_ = panel * panel_columns;
       vectors_ = panels.vectors_of(panel);
-      run_panel<OH, OW>();
+      families == 0 ? run_without_taps<OH, OW>() : run_panel<OH, OW>(families);
     }
     if (plan_.fast_endings) return;
     for (int64_t i = 0; i < count_; ++i) end_tile(OH, OW, places_[i]);
@@ -170,32 +177,27 @@ class Block {
 
   // Products and outputs of the present panel; the outputs of several families are summed until the last is there.
   template <int OH, int OW>
-  void run_panel() {
-    const int64_t all_columns = ceil_div(plan_.format.columns, vw) * vw;
-    const float* weights = p_.weights + group_ * plan_.format.group_size +
-                           conv_winograd_line(s_, phase_[0], phase_[1], phase_[2]) * all_columns;
+  void run_panel(const int families) {
+    const float* weights = weights_;
     const float* inputs = inputs_;
-    int families = 0;
-    each_family<OH, OW>([&](auto, auto) { ++families; });
-    if (families == 0) return finish_without_taps<OH, OW>();
-    for_family_ = {sums_, plan_.block * vectors_ * vw, true, families == 1};
+    int family = 0;
     each_family<OH, OW>([&](auto h, auto w) {
       const int64_t depth = depth_of(h, w);
       const int points = h.points * w.points;
       multiply(points, depth, inputs, weights + points * depth * column_);
       inputs += points * plan_.block * winograd_pitch(depth, vw);
-      weights += points * depth * all_columns;
+      weights += points * depth * all_columns_;
+      const bool first = family == 0;
+      const bool last = ++family == families;
       for (int64_t i = 0; i < count_; ++i) {
-        for (int j = 0; j < vectors_; ++j) finish_tile(h, w, i, j);
+        for (int j = 0; j < vectors_; ++j) finish_tile(h, w, i, j, first, last);
       }
-      for_family_.first = false;
-      for_family_.last = --families == 1;
     });
   }
 
   // A phase that no tap reaches holds the bias.
   template <int OH, int OW>
-  void finish_without_taps() {
+  void run_without_taps() {
     for (int64_t i = 0; i < count_; ++i) {
       for (int j = 0; j < vectors_; ++j) {
         for (int h = 0; h < OH; ++h) {
@@ -298,10 +300,10 @@ class Block {
     }
   }
 
-  // One vector of columns of a tile: the outputs of one family and those of the families before it.
+  // One vector of columns of a tile: the outputs of one family, added to those of the families before it.
   template <class H, class W>
-  POLYPHASE_INLINE void finish_tile(H, W, int64_t tile, int vector) const {
-    const int64_t apart = for_family_.apart;
+  POLYPHASE_INLINE void finish_tile(H, W, int64_t tile, int vector, bool first, bool last) const {
+    const int64_t apart = plan_.block * vectors_ * vw;  // from one output's sums, or one point's products, to the next
     const int64_t at = (tile * vectors_ + vector) * vw;
     VecF rows[H::points][W::outputs];
     for (int i = 0; i < H::points; ++i) {
@@ -315,9 +317,9 @@ class Block {
       for (int i = 0; i < H::points; ++i) m[i] = rows[i][j];
       transform_products<H>(m, y);
       for (int i = 0; i < H::outputs; ++i) {
-        float* const sums = for_family_.sums + at + (i * W::outputs + j) * apart;
-        const VecF sum = for_family_.first ? y[i] : y[i] + load(sums);
-        if (for_family_.last) {
+        float* const sums = sums_ + at + (i * W::outputs + j) * apart;
+        const VecF sum = first ? y[i] : y[i] + load(sums);
+        if (last) {
           put(places_[tile].out[i][j], column_ + vector * vw, sum);
         } else {
           store(sums, sum);
@@ -371,12 +373,6 @@ class Block {
   float* inputs_ = nullptr;    // of each family [point][tile][filter d, h, w][in channel], rows winograd_pitch apart
   float* products_ = nullptr;  // [point][tile][column of the panel]
   float* sums_ = nullptr;      // [output][tile][column of the panel], of the families so far
-  struct {
-    float* sums;
-    int64_t apart;  // from one output's sums, or one point's products, to the next
-    bool first;
-    bool last;
-  } for_family_ = {};
   float* bias_ = nullptr;
   float* zeros_ = nullptr;
   TilePlace* places_ = nullptr;
@@ -386,6 +382,8 @@ class Block {
   int64_t first_q_[3] = {};
   int64_t end_q_[3] = {};
   int64_t group_ = 0;
+  const float* weights_ = nullptr;  // of the group and phase
+  int64_t all_columns_ = 0;         // of their panels
   int64_t n0_ = 0, n1_ = 0;
   int64_t count_ = 0;  // of tiles
   int64_t column_ = 0;
@@ -400,18 +398,13 @@ void turn_result(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t ti
   const int64_t blocks = ceil_div(points, plan.turn_points);
   const int64_t image = tile / blocks;
   const int64_t last = std::min(points, (tile % blocks + 1) * plan.turn_points);
-  const bool lines_join = (s.out[1] == 1 || plan.out.axis[1] == s.out[2]) &&
-                          (s.out[0] == 1 || plan.out.axis[0] == s.out[1] * s.out[2]) && plan.out.axis[2] == 1;
-  const int64_t run = lines_join ? points : s.out[2];
   const float* from = p.shared + plan.result_at + image * points * channels;
-  for (int64_t point = tile % blocks * plan.turn_points; point < last;) {
-    const int64_t end = std::min(last, (point / run + 1) * run);
-    const int64_t line = point / s.out[2];
-    float* const to = p.out + image * plan.out.batch + line / s.out[1] * plan.out.axis[0] +
-                      line % s.out[1] * plan.out.axis[1] + point % s.out[2] * plan.out.axis[2];
-    transpose_to_rows(from + point * channels, channels, to, plan.out.channel, end - point, channels, plan.past_caches);
-    point = end;
-  }
+  float* const to = p.out + image * plan.out.batch;
+  const auto turn = [&](int64_t point, int64_t offset, int64_t count) {
+    transpose_to_rows(from + point * channels, channels, to + offset, plan.out.channel, count, channels,
+                      plan.past_caches);
+  };
+  each_run_of_points(s.out, plan.out, tile % blocks * plan.turn_points, last, turn);
 }
 
 }  // namespace

@@ -84,4 +84,11 @@ struct EndingProgram {
   ImageStrides operands[max_steps];  // by EndingStep::operand
 };
 
+// Whether a kernel can apply the program to its sums while they are in registers: at most one (leaky) ReLU.
+inline bool is_fast(const EndingProgram& program) {
+  if (program.count == 0) return true;
+  const EndingKind kind = program.steps[0].kind;
+  return program.count == 1 && (kind == EndingKind::relu || kind == EndingKind::leaky_relu);
+}
+
 }  // namespace polyphase::cpu

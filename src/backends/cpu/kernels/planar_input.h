@@ -10,6 +10,22 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
+// f(point, offset in elements, count) for the runs of points [begin, end) of an image that lie strides.axis[2] apart.
+template <class F>
+void each_run_of_points(const int64_t (&extent)[3], const ImageStrides& strides, int64_t begin, int64_t end, F f) {
+  const bool lines_join = (extent[1] == 1 || strides.axis[1] == extent[2] * strides.axis[2]) &&
+                          (extent[0] == 1 || strides.axis[0] == extent[1] * extent[2] * strides.axis[2]);
+  const int64_t run = lines_join ? extent[0] * extent[1] * extent[2] : extent[2];
+  for (int64_t point = begin; point < end;) {
+    const int64_t next = std::min(end, (point / run + 1) * run);
+    const int64_t line = point / extent[2];
+    f(point,
+      line / extent[1] * strides.axis[0] + line % extent[1] * strides.axis[1] + point % extent[2] * strides.axis[2],
+      next - point);
+    point = next;
+  }
+}
+
 // Block `tile` of ceil(points / block) per image; `to` is [batch][point][channel] with `pitch` elements from point to
 // point. `from` is channels-first, its lines may lie apart, or channels-last.
 inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strides, const float* from, float* to,
@@ -19,24 +35,17 @@ inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strid
   const int64_t blocks = ceil_div(points, block);
   const int64_t image = tile / blocks;
   const int64_t last = std::min(points, (tile % blocks + 1) * block);
-  const bool lines_join = (shape.in[1] == 1 || strides.axis[1] == shape.in[2] * strides.axis[2]) &&
-                          (shape.in[0] == 1 || strides.axis[0] == shape.in[1] * shape.in[2] * strides.axis[2]);
-  const int64_t run = lines_join ? points : shape.in[2];
-  for (int64_t point = tile % blocks * block; point < last;) {
-    const int64_t end = std::min(last, (point / run + 1) * run);
-    const int64_t line = point / shape.in[2];
-    const int64_t offset = line / shape.in[1] * strides.axis[0] + line % shape.in[1] * strides.axis[1] +
-                           point % shape.in[2] * strides.axis[2];
+  const auto copy = [&](int64_t point, int64_t offset, int64_t count) {
     const float* source = from + image * strides.batch + offset;
     float* target = to + (image * points + point) * pitch;
     if (strides.channel == 1) {
-      for (int64_t i = 0; i < end - point; ++i)
+      for (int64_t i = 0; i < count; ++i)
         std::memcpy(target + i * pitch, source + i * strides.axis[2], static_cast<size_t>(channels) * sizeof(float));
     } else {
-      transpose(source, strides.channel, target, pitch, channels, end - point);
+      transpose(source, strides.channel, target, pitch, channels, count);
     }
-    point = end;
-  }
+  };
+  each_run_of_points(shape.in, strides, tile % blocks * block, last, copy);
 }
 
 // The strides of what copy_channels_last writes.

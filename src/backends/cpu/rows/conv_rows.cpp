@@ -16,21 +16,27 @@
 namespace polyphase::cpu {
 namespace {
 
-struct Gemm {
-  using KernelPlan = ConvGemmPlan;
-  static constexpr auto make_plan = plan_conv_gemm;
-  static constexpr auto packed_floats = conv_gemm_packed_floats;
-  static constexpr auto pack = pack_conv_gemm;
-  static constexpr auto phases = conv_gemm_phases;
-  static constexpr auto tiles = conv_gemm_tiles;
-  static constexpr auto entry = &ClusterKernels::conv_gemm;
+constexpr int64_t most_phases = 1 << 16;  // of which plans and packing look at each
 
+template <class P, auto MakePlan, auto PackedFloats, auto Pack, auto Phases, auto Tiles, auto Entry, auto Seconds>
+struct ConvKernel {
+  using KernelPlan = P;
+  static constexpr auto make_plan = MakePlan;
+  static constexpr auto packed_floats = PackedFloats;
+  static constexpr auto pack = Pack;
+  static constexpr auto phases = Phases;
+  static constexpr auto tiles = Tiles;
+  static constexpr auto entry = Entry;
+  static constexpr auto seconds = Seconds;
+};
+
+struct Gemm : ConvKernel<ConvGemmPlan, plan_conv_gemm, conv_gemm_packed_floats, pack_conv_gemm, conv_gemm_phases,
+                         conv_gemm_tiles, &ClusterKernels::conv_gemm, conv_gemm_seconds> {
   static std::string refuses(const ConvShape& s) {
     // Where taps cannot be joined, few channels are gathered first, which a copy of the padded image does as well.
     const bool gathered = s.in_channels < 12 && (s.groups > 1 || s.dilation[2] != 1);
     return s.pad_mode != PadMode::zero && gathered ? "a padded image of few channels is copied" : "";
   }
-  static constexpr auto seconds = conv_gemm_seconds;
 };
 
 // An image of one pixel: every output reads one tap, so any stride will do; with the kernel's, no tap reads a border.
@@ -66,31 +72,17 @@ struct PointwiseGemm : Gemm {
   }
 };
 
-struct Depthwise {
-  using KernelPlan = ConvDepthwisePlan;
-  static constexpr auto make_plan = plan_conv_depthwise;
-  static constexpr auto packed_floats = conv_depthwise_packed_floats;
-  static constexpr auto pack = pack_conv_depthwise;
-  static constexpr auto phases = conv_depthwise_phases;
-  static constexpr auto tiles = conv_depthwise_tiles;
-  static constexpr auto entry = &ClusterKernels::conv_depthwise;
-
+struct Depthwise
+    : ConvKernel<ConvDepthwisePlan, plan_conv_depthwise, conv_depthwise_packed_floats, pack_conv_depthwise,
+                 conv_depthwise_phases, conv_depthwise_tiles, &ClusterKernels::conv_depthwise, conv_depthwise_seconds> {
   static std::string refuses(const ConvShape& s) {
     if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     return s.in_channels == 1 && s.groups > 1 ? "" : "a group has more than one input channel";
   }
-  static constexpr auto seconds = conv_depthwise_seconds;
 };
 
-struct Pixels {
-  using KernelPlan = ConvPixelsPlan;
-  static constexpr auto make_plan = plan_conv_pixels;
-  static constexpr auto packed_floats = conv_pixels_packed_floats;
-  static constexpr auto pack = pack_conv_pixels;
-  static constexpr auto phases = conv_pixels_phases;
-  static constexpr auto tiles = conv_pixels_tiles;
-  static constexpr auto entry = &ClusterKernels::conv_pixels;
-
+struct Pixels : ConvKernel<ConvPixelsPlan, plan_conv_pixels, conv_pixels_packed_floats, pack_conv_pixels,
+                           conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels, conv_pixels_seconds> {
   static std::string refuses(const ConvShape& s) {
     if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     if (!conv_pixels_takes(s)) {
@@ -100,23 +92,16 @@ struct Pixels {
       return "more than 64 columns: channels fill the vectors";
     return {};
   }
-  static constexpr auto seconds = conv_pixels_seconds;
 };
 
-struct Winograd {
-  using KernelPlan = ConvWinogradPlan;
-  static constexpr auto make_plan = plan_conv_winograd;
-  static constexpr auto packed_floats = conv_winograd_packed_floats;
-  static constexpr auto pack = pack_conv_winograd;
-  static constexpr auto phases = conv_winograd_phases;
-  static constexpr auto tiles = conv_winograd_tiles;
-  static constexpr auto entry = &ClusterKernels::conv_winograd;
-
+struct Winograd
+    : ConvKernel<ConvWinogradPlan, plan_conv_winograd, conv_winograd_packed_floats, pack_conv_winograd,
+                 conv_winograd_phases, conv_winograd_tiles, &ClusterKernels::conv_winograd, conv_winograd_seconds> {
   static std::string refuses(const ConvShape& s) {
+    if (s.phases() > winograd_phases) return "strides of too many phases";
     if (!conv_winograd_takes(s)) return "no axis whose taps filter two outputs with fewer products";
     return s.in_channels < winograd_channels ? "fewer input channels than keep the error in its bound" : "";
   }
-  static constexpr auto seconds = conv_winograd_seconds;
 };
 
 // What a plan holds: the kernel's own plan, the entry of the cluster, and which of the step's operands are which.
@@ -142,7 +127,12 @@ struct ConvRow {
     if (reason.empty() && std::is_same_v<K, PointwiseGemm> && !is_one_pixel(desc.data())) {
       reason = "the image has more than one pixel";
     }
-    return reason.empty() ? K::refuses(conv_shape_of(desc)) : reason;
+    if (!reason.empty()) return reason;
+    const ConvShape shape = conv_shape_of(desc);
+    if (!std::is_same_v<K, PointwiseGemm> && shape.phases(most_phases) > most_phases) {
+      return "the strides' product is more than " + std::to_string(most_phases) + ": too many phases";
+    }
+    return K::refuses(shape);
   }
 
   static double cost(const StepDesc& desc, const Target& target) {
