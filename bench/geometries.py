@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
 
 from layers import Layer
 
@@ -70,18 +71,25 @@ def _dilated(rng: random.Random) -> dict:
             "padding": (dilation * (kernel - 1) // 2,) * rank, "output_padding": (0,) * rank}
 
 
-FAMILIES = ((_audio, 6), (lambda rng: _image(rng, 2), 7), (lambda rng: _image(rng, 3), 3), (_head, 3), (_depthwise, 2), (_grouped, 1), (_dilated, 1))
+FAMILIES = {"audio": (_audio, 6), "image": (lambda rng: _image(rng, 2), 7), "volume": (lambda rng: _image(rng, 3), 3), "head": (_head, 3), "depthwise": (_depthwise, 2),
+            "grouped": (_grouped, 1), "dilated": (_dilated, 1)}  # how a layer is drawn, and how many of twenty-three
+
+
+def draw_one(rng: random.Random, families: Iterable[str], name: object) -> Layer | None:
+    """Of one of the families, by their shares; nothing if it is too large or has no output."""
+    makers, shares = zip(*(FAMILIES[family] for family in families), strict=True)
+    made = {"groups": 1, "batch": rng.choice((1, 1, 1, 1, 2, 4)), "bias": rng.random() < 0.7, **rng.choices(makers, shares)[0](rng)}
+    made.setdefault("dilation", (1,) * len(made["input"]))
+    axes = "x".join(map(str, made["input"]))
+    words = f"{name}: {made['in_channels']}>{made['out_channels']}{'/' + str(made['groups']) if made['groups'] > 1 else ''} {axes} k{made['kernel'][0]} s{made['stride'][0]}"
+    layer = Layer(name=words, **made)
+    return layer if min(layer.output) > 0 and layer.flops <= MOST_FLOPS and layer.bytes_moved(4) < 1 << 29 else None
 
 
 def draw(seed: int, count: int) -> list[Layer]:
     rng, out = random.Random(seed), []
-    families, shares = zip(*FAMILIES, strict=True)
     while len(out) < count:
-        made = {"groups": 1, "batch": rng.choice((1, 1, 1, 1, 2, 4)), "bias": rng.random() < 0.7, **rng.choices(families, shares)[0](rng)}
-        made.setdefault("dilation", (1,) * len(made["input"]))
-        axes = "x".join(map(str, made["input"]))
-        name = f"{len(out)}: {made['in_channels']}>{made['out_channels']}{'/' + str(made['groups']) if made['groups'] > 1 else ''} {axes} k{made['kernel'][0]} s{made['stride'][0]}"
-        layer = Layer(name=name, **made)
-        if min(layer.output) > 0 and layer.flops <= MOST_FLOPS and layer.bytes_moved(4) < 1 << 29:
+        layer = draw_one(rng, FAMILIES, len(out))
+        if layer is not None:
             out.append(layer)
     return out

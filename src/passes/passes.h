@@ -29,6 +29,7 @@ bool resolve_sizes(Graph& graph, const Target& target);
 bool simplify(Graph& graph, const Target& target);
 bool take_known_branches(Graph& graph, const Target& target);
 bool turn_conv_transpose_into_conv(Graph& graph, const Target& target);
+bool turn_nearest_resize_into_conv_transpose(Graph& graph, const Target& target);
 bool turn_pixel_shuffle_into_conv_transpose(Graph& graph, const Target& target);
 bool turn_products_into_squares(Graph& graph, const Target& target);
 bool turn_zero_insertion_into_conv_transpose(Graph& graph, const Target& target);
