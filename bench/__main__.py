@@ -3,6 +3,8 @@
     bench layers [FILE.json]     transposed convolutions of deployed networks (bench/layers.json; --suite: the 36 of the suite)
     bench random                 transposed convolutions drawn from the families (--seed, --count)
     bench networks               whole networks
+    bench upsampling             the ways to double an image's sides, at equal output
+    bench padding                ours alone: what paddings and crops cost at equal output size
     bench model FILE.onnx        yours (--shape NAME=1x3x64x64 for open sizes)
     bench cases [FILE.json]      prints layers as kernels_bench reads them
 
@@ -26,12 +28,12 @@ from worker import HELD, PEERS, Worker  # noqa: E402
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("layers", "random", "networks", "model", "cases"))
+    parser.add_argument("what", choices=("layers", "random", "networks", "upsampling", "padding", "model", "cases"))
     parser.add_argument("file", nargs="?", type=pathlib.Path)
     parser.add_argument("--suite", action="store_true", help="of the layers, those of the suite")
     parser.add_argument("--filter", default="", help="only names that hold this")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--count", type=int, help="how many to draw (default 200; of padding 2 of every family)")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=SIZES")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dtype", choices=("fp32", "fp16", "bf16"), default="fp32")
@@ -49,6 +51,7 @@ def arguments() -> argparse.Namespace:
         parser.error(f"there is no peer {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
     if args.processor_time and args.threads != 1:
         parser.error("--processor-time is for one thread: those of some systems compute while they wait")
+    args.count = args.count or (2 if args.what == "padding" else 200)
     if args.what == "model" and args.file is None:
         parser.error("model needs the file of one")
     return args
@@ -64,10 +67,38 @@ def items(args: argparse.Namespace) -> Iterable:
 
     if args.what == "networks":
         return suites.of_networks(args.filter, args.dtype)
+    if args.what == "upsampling":
+        return suites.of_upsampling(args.filter, args.dtype)
     if args.what == "model":
         shapes = {name: [int(size) for size in sizes.split("x")] for name, sizes in (word.split("=") for word in args.shape)}
         return [suites.of_model(args.file, shapes)]
     return suites.of_layers(chosen_layers(args), args.dtype)
+
+
+def sweep_padding(args: argparse.Namespace) -> int:
+    import padding
+    import report
+
+    rows = []
+    for row in padding.sweep(args.seed, args.count, args.seconds, args.rounds, args.threads, args.processor_time, args.filter):
+        rows.append(row)
+        print(f"{row['name'][:44]:45}{row['ms']['none']:9.3f} ms  " + ", ".join(f"{name} {ratio:.2f}" for name, ratio in row["ratios"].items() if name != "none"), flush=True)
+    print(padding.summary(rows))
+    write(args, report.frame(settings_of(args)) | {"rows": rows})
+    return 0
+
+
+def settings_of(args: argparse.Namespace) -> dict:
+    return {name: str(value) if isinstance(value, pathlib.Path) else value for name, value in vars(args).items()}
+
+
+def write(args: argparse.Namespace, found: dict) -> None:
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1) + "\n")
+    if args.plots:
+        import plots
+
+        plots.draw(found, args.plots)
 
 
 def main() -> int:
@@ -79,7 +110,9 @@ def main() -> int:
     import report
     from roof import Roof
 
-    peers = [peer for peer in PEERS if peer in args.peers.split(",") and not (peer == "inductor" and args.what in ("layers", "random"))]
+    if args.what == "padding":
+        return sweep_padding(args)
+    peers = [peer for peer in PEERS if peer in args.peers.split(",") and not (peer == "inductor" and args.what in ("layers", "random", "upsampling"))]
     workers = {peer: Worker(peer, args.threads, args.isa) for peer in peers}
     roof, rows = Roof.measured(args.threads), []
     print(report.heading(peers), flush=True)
@@ -93,13 +126,7 @@ def main() -> int:
             worker.close()
     print(f"FMA peak {roof.flops / 1e9:.1f} GFLOP/s, memory {roof.bandwidths[-1][1] / 1e9:.1f} GB/s of {args.threads} thread{'s' if args.threads > 1 else ''}")
     print("\n".join([*report.summary(rows, roof), *report.refusals(rows)]))
-    settings = {name: str(value) if isinstance(value, pathlib.Path) else value for name, value in vars(args).items()}
-    if args.json:
-        args.json.write_text(json.dumps(report.as_json(rows, roof, settings), indent=1) + "\n")
-    if args.plots:
-        import plots
-
-        plots.draw(report.as_json(rows, roof, settings), args.plots)
+    write(args, report.as_json(rows, roof, settings_of(args)))
     return 1 if any(row.results["polyphase"].ms is None for row in rows if "polyphase" in row.results) else 0
 
 

@@ -56,6 +56,43 @@ def bars(report: dict, path: pathlib.Path) -> None:
     _save(figure, path)
 
 
+def padding(report: dict, path: pathlib.Path) -> None:
+    """A line of points for each layer: the time of each crop over the uncropped one's."""
+    figure, axes = plt.subplots(figsize=(9, 1.2 + 0.3 * len(report["rows"])))
+    names = list(dict.fromkeys(name for row in report["rows"] for name in row["ratios"] if name != "none"))
+    for name in names:
+        points = [(row["ratios"][name], place) for place, row in enumerate(report["rows"]) if name in row["ratios"]]
+        axes.scatter(*zip(*points, strict=True), s=22, label=name, alpha=0.8, linewidths=0)
+    axes.axvline(1, color="black", linewidth=1)
+    axes.axvspan(0.9, 1.1, color="black", alpha=0.06)
+    axes.set_yticks(range(len(report["rows"])), [row["name"] for row in report["rows"]], fontsize=7)
+    axes.set(xlabel="time at equal output size, over the uncropped layer's", title=caption(report))
+    axes.title.set_fontsize(9)
+    axes.grid(True, axis="x", alpha=0.2)
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
+    _save(figure, path)
+
+
+def upsampling(report: dict, path: pathlib.Path) -> None:
+    """For each place in a network the times of its forms: ours as bars, the best peer's as marks."""
+    places = list(dict.fromkeys(row["name"].split(": ")[0] for row in report["rows"]))
+    figure, all_axes = plt.subplots(1, len(places), figsize=(3.2 * len(places), 3.4), squeeze=False)
+    for axes, place in zip(all_axes[0], places, strict=True):
+        rows = [row for row in report["rows"] if row["name"].startswith(f"{place}: ")]
+        forms = [row["name"].split(": ")[1] for row in rows]
+        axes.bar(forms, [row["results"]["polyphase"]["ms"] or 0 for row in rows], color=COLORS["polyphase"], label="polyphase")
+        best = [(form, row["results"][row["best_peer"]]["ms"]) for form, row in zip(forms, rows, strict=True) if row["best_peer"]]
+        if best:
+            axes.scatter(*zip(*best, strict=True), color=COLORS["onnxruntime"], s=18, label="best peer", zorder=3)
+        axes.set_title(place, fontsize=8)
+        axes.tick_params(axis="x", labelsize=7, rotation=70)
+        axes.tick_params(axis="y", labelsize=7)
+    all_axes[0][0].set_ylabel("ms")
+    all_axes[0][0].legend(fontsize=7)
+    figure.suptitle(caption(report), fontsize=8)
+    _save(figure, path)
+
+
 def _save(figure, path: pathlib.Path) -> None:
     figure.tight_layout()
     for ending in ("svg", "png"):
@@ -66,5 +103,9 @@ def _save(figure, path: pathlib.Path) -> None:
 def draw(report: dict, folder: pathlib.Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     what = report["settings"]["what"]
+    if what == "padding":
+        return padding(report, folder / "padding")
+    if what == "upsampling":
+        return upsampling(report, folder / "upsampling")
     roofline(report, folder / f"{what}_roofline")
     bars(report, folder / f"{what}_ratios")

@@ -99,7 +99,8 @@ def versions() -> dict[str, str]:
     return out | {"polyphase": polyphase.version}
 
 
-def as_json(rows: Sequence[Row], roof: Roof, settings: dict) -> dict:
+def frame(settings: dict) -> dict:
+    """What every report says of where, when and with what it was made."""
     device = polyphase.devices()[0]
     return {
         "schema": 1,
@@ -107,6 +108,11 @@ def as_json(rows: Sequence[Row], roof: Roof, settings: dict) -> dict:
         "machine": {"name": device["name"], "cluster": device["cluster"], "cores": device["cores"]},
         "versions": versions(),
         "settings": settings,
+    }
+
+
+def as_json(rows: Sequence[Row], roof: Roof, settings: dict) -> dict:
+    return frame(settings) | {
         "roof": {"flops": roof.flops, "bandwidths": [list(pair) for pair in roof.bandwidths]},
         "rows": [{"name": row.name, "flops": row.flops, "bytes": row.bytes, "bound": row.bound, "roof_ms": row.roof_seconds * 1e3, "best_peer": row.best, "ratio": row.ratio,
                   "results": {peer: dataclasses.asdict(result) for peer, result in row.results.items()}} for row in rows],

@@ -75,7 +75,7 @@ def of_module(name: str, make: Callable[[], torch.nn.Module], inputs: dict[str, 
         found = lowered(*(x.double() for x in given))
     want = [one.numpy() for one in ([found] if isinstance(found, torch.Tensor) else found)]
     outputs = [f"output_{place}" for place in range(len(want))]
-    path = folder / f"{name}.onnx"
+    path = folder / "network.onnx"
     torch.onnx.export(module.to(kinds[dtype]), tuple(x.to(kinds[dtype]) for x in given), path, input_names=list(inputs), output_names=outputs, dynamo=True, verbose=False,
                       optimize=True, external_data=False)
     return Item(Work(name, inputs, outputs, dtype, path, make), want)
@@ -88,6 +88,18 @@ def of_networks(names: str, dtype: str) -> Iterator[Item]:
         for name, (make, inputs) in nets.NETWORKS.items():
             if names in name:
                 yield of_module(name, make, inputs(), dtype, pathlib.Path(folder))
+
+
+def of_upsampling(names: str, dtype: str) -> Iterator[Item]:
+    import upsampling
+
+    with tempfile.TemporaryDirectory() as folder:
+        for place in upsampling.PLACES:
+            for form in upsampling.FORMS:
+                if names not in f"{place.name}: {form}":
+                    continue
+                item = of_module(f"{place.name}: {form}", functools.partial(upsampling.make, place, form), upsampling.inputs(place), dtype, pathlib.Path(folder))
+                yield dataclasses.replace(item, flops=upsampling.products(place, form))
 
 
 def of_model(path: pathlib.Path, shapes: dict[str, list[int]]) -> Item:

@@ -24,7 +24,7 @@ using Dims = std::vector<Dim>;
 using Factors = std::vector<std::int64_t>;
 
 constexpr std::int64_t largest_factor = 8;
-constexpr std::int64_t most_growth = 8;    // of the kernel
+constexpr std::int64_t most_growth = 8;     // of the kernel
 constexpr std::int64_t fewest_pixels = 32;  // of the image, that each weight serves
 
 // How often every element is repeated along an axis, if that is so for any size of it.

@@ -20,6 +20,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 import geometries  # noqa: E402
 import layers  # noqa: E402
 import measure  # noqa: E402
+import padding  # noqa: E402
+import upsampling  # noqa: E402
 from work import Unable, Work  # noqa: E402
 
 
@@ -121,6 +123,27 @@ def test_a_users_model(tmp_path):
     assert "--shape x=" in run(*words, expect=1)
     said = run(*words, "--shape", "x=1x2x7x5")
     assert "torch: there is no PyTorch module (1: mine)" in said
+
+
+def test_padding_keeps_the_output_size_and_its_numbers(tmp_path):
+    for family, layer in padding.draw(2, 1):
+        found = list(padding.variants(layer))
+        sizes = {tuple(out - pre - post for out, pre, post in zip(variant.layer.output, variant.pre, variant.post, strict=True)) for variant in found}
+        assert len(sizes) == 1 and found[0].pre == found[0].post == (0,) * layer.rank, (family, layer)
+        assert {"padding", "asymmetric", "beyond d(k-1)", "negative"} < {variant.name for variant in found}
+    said = run("padding", "--count", "1", "--seconds", "0.001", "--rounds", "1", "--filter", "image", "--json", str(tmp_path / "out.json"))
+    [row] = json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert row["ratios"]["none"] == 1 and min(row["ms"].values()) > 0 and "geometric mean" in said
+
+
+def test_forms_of_upsampling_give_one_size():
+    for place in upsampling.PLACES:
+        small = upsampling.Place(place.name, 8, 4, tuple(6 for _ in place.input))
+        x = torch.from_numpy(upsampling.inputs(small)["x"])
+        with torch.no_grad():
+            assert {upsampling.make(small, form)(x).shape for form in upsampling.FORMS} == {(1, 4, *[12] * place.rank)}
+    tripled = upsampling.Place("plain", 1, 1, (2, 2, 2))
+    assert upsampling.products(tripled, "transposed k4 s2") == 2 * 64 * 8 and upsampling.products(tripled, "conv k3, shuffle") == 2 * 64 * 27
 
 
 def test_wrong_words():

@@ -104,7 +104,7 @@ def test_weights_whose_taps_were_summed():
     module = nn.Sequential(nn.Upsample(scale_factor=2), nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Upsample(scale_factor=(1, 3)), nn.Conv2d(8, 4, 1),
                            nn.Upsample(scale_factor=3, mode="nearest-exact"), nn.Conv2d(4, 2, (5, 2), padding=(2, 0), groups=2))
     engine = try_module(networks.trained_like(module, 4), (torch.randn(1, 3, 9, 11),))
-    assert sum(step.get("operation") == "conv_transpose" for step in engine.info()["steps"]) == 2
+    assert sum("conv_transpose" in step.get("operation", "") for step in engine.info()["steps"]) == 2
 
 
 def test_tied_weights_are_one():
