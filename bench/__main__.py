@@ -38,7 +38,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dtype", choices=("fp32", "fp16", "bf16"), default="fp32")
     parser.add_argument("--isa", choices=tuple(HELD), default="native", help="hold every system to these instructions")
-    parser.add_argument("--peers", default=",".join(PEERS), help=f"of {', '.join(PEERS)}")
+    parser.add_argument("--peers", default=",".join(peer for peer in PEERS if peer != "tuned"), help=f"of {', '.join(PEERS)}; tuned is ours with measured kernels")
     parser.add_argument("--seconds", type=float, default=0.2, help="of each system in each round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--processor-time", action="store_true", help="what each process computed instead of what passed, for one thread on a machine that others use too")
@@ -125,7 +125,7 @@ def main() -> int:
         for worker in workers.values():
             worker.close()
     print(f"FMA peak {roof.flops / 1e9:.1f} GFLOP/s, memory {roof.bandwidths[-1][1] / 1e9:.1f} GB/s of {args.threads} thread{'s' if args.threads > 1 else ''}")
-    print("\n".join([*report.summary(rows, roof), *report.refusals(rows)]))
+    print("\n".join([*report.summary(rows, roof), *report.losses(rows), *report.refusals(rows)]))
     write(args, report.as_json(rows, roof, settings_of(args)))
     return 1 if any(row.results["polyphase"].ms is None for row in rows if "polyphase" in row.results) else 0
 

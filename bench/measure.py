@@ -12,7 +12,7 @@ from worker import Worker
 
 # Of the relative RMS error: what a system may be off and still be timed. BF16 and FP16 results are rounded once at the end at least.
 TOLERANCE = {"fp32": 2e-5, "fp16": 4e-3, "bf16": 2e-2}
-OURS = "polyphase"
+OURS, TUNED = "polyphase", "tuned"  # the same program with measured kernels is no peer
 
 
 @dataclasses.dataclass
@@ -75,8 +75,14 @@ def measure(work: Work, want: Sequence[np.ndarray], workers: dict[str, Worker], 
 
 
 def best_peer(results: dict[str, Result]) -> str | None:
-    timed = {peer: result.ms for peer, result in results.items() if peer != OURS and result.ms is not None}
+    timed = {peer: result.ms for peer, result in results.items() if peer not in (OURS, TUNED) and result.ms is not None}
     return min(timed, key=timed.__getitem__) if timed else None
+
+
+def loss(results: dict[str, Result]) -> float | None:
+    """What our estimates cost: our default engine's time over the tuned one's, less 1."""
+    default, tuned = (results[peer].ms if peer in results else None for peer in (OURS, TUNED))
+    return default / tuned - 1 if default and tuned else None
 
 
 def geometric_mean(values: Sequence[float]) -> float:

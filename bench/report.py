@@ -73,6 +73,16 @@ def refusals(rows: Sequence[Row]) -> list[str]:
     return [f"{peer}: {why} ({len(names)}: {', '.join(names[:3])}{', …' if len(names) > 3 else ''})" for (peer, why), names in found.items()]
 
 
+def losses(rows: Sequence[Row]) -> list[str]:
+    found = sorted((loss, row.name) for row in rows if (loss := measure.loss(row.results)) is not None)
+    if not found:
+        return []
+    mean = measure.geometric_mean([1 + loss for loss, _ in found]) - 1
+    large = [f"{name} {100 * loss:.0f} %" for loss, name in reversed(found) if loss > 0.1]
+    return [f"estimates against measured times: {100 * mean:.1f} % slower in the geometric mean of {len(found)}, at most {100 * found[-1][0]:.0f} %; "
+            f"{len(large)} beyond 10 %{': ' if large else ''}{', '.join(large)}"]
+
+
 def summary(rows: Sequence[Row], roof: Roof) -> list[str]:
     ratios = sorted(row.ratio for row in rows if row.ratio)
     if not ratios:

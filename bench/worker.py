@@ -17,7 +17,7 @@ from work import Unable, Work
 
 # What holds each system to AVX2: oneDNN's variable for PyTorch and OpenVINO, ATen's and MKL's beside it.
 HELD = {"avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}, "native": {}}
-PEERS = ("polyphase", "torch", "torch_last", "inductor", "onnxruntime", "openvino")
+PEERS = ("polyphase", "tuned", "torch", "torch_last", "inductor", "onnxruntime", "openvino")
 LOAD_SECONDS, RUN_SECONDS = 600, 300
 
 

@@ -63,7 +63,7 @@ Result<std::vector<api::Tensor>> bench_inputs(const BenchFlags& flags, const Net
 
 Result<Bench> bench_network(const BenchFlags& flags) {
   Bench out;
-  IO_TRY(const Network network, open_network(flags.network));
+  IO_TRY(const Network network, open_network(flags.network, flags.threads));
   const auto start = std::chrono::steady_clock::now();
   std::vector<api::Session> sessions;
   IO_TRY(api::Session first, open_session(network.engine, flags.threads));

@@ -124,7 +124,7 @@ void report_text(const std::vector<Compared>& all) {
 
 // Whether everything is equal.
 Result<bool> compare(const CompareFlags& flags) {
-  IO_TRY(const Network network, open_network(flags.network));
+  IO_TRY(const Network network, open_network(flags.network, flags.threads));
   IO_TRY_VOID(refuse_sizes_of_engine(network, flags.network));
   IO_TRY(const Inputs inputs, read_inputs(network.engine, flags.inputs));
   IO_TRY(const std::vector<io::NamedTensor> expected, io::read_npz(flags.expected));

@@ -19,6 +19,7 @@ Examples:
   polyphase compile model.onnx -o model.ppe
   polyphase compile model.onnx -o any-cpu.ppe --target portable
   polyphase compile unet.onnx -o unet.ppe --shape x=1x3xHxW --dim H=64..1024 --dim W=64..1024 --tune-for x=1x3x512x512
+  polyphase compile model.onnx -o model.ppe --tune --threads 4
   polyphase compile model.onnx -o model.ppe --print-after all > passes.txt
   polyphase compile model.onnx -o model.ppe --refittable && polyphase refit model.ppe weights.npz -o new.ppe
 
@@ -27,11 +28,19 @@ Without flags every symbolic size of the model stays open: one engine runs all o
 struct CompileFlags {
   NetworkFlags network;
   std::string output;
+  int threads = 0;
 };
 
 std::string output_path(const CompileFlags& flags) {
   if (!flags.output.empty()) return flags.output;
   return std::filesystem::path(flags.network.path).replace_extension(".ppe").string();
+}
+
+void report_tuning(const api::TuneReport& tuned) {
+  const auto steps = [](std::size_t count) { return fmt::format("{} step{}", count, count == 1 ? "" : "s"); };
+  say(fmt::format("tuned: {} measured, {} known from {}", steps(tuned.measured_steps), steps(tuned.cached_steps),
+                  plain(tuned.timing_cache)));
+  for (const std::string& skipped : tuned.skipped) say(fmt::format("chosen by its estimate: {}", plain(skipped)));
 }
 
 void report(const CompileFlags& flags, const Network& network, const std::string& path) {
@@ -52,10 +61,17 @@ void report(const CompileFlags& flags, const Network& network, const std::string
     out["inputs"] = json_ports(network.engine.inputs());
     out["outputs"] = json_ports(network.engine.outputs());
     out["remarks"] = info.remarks;
+    if (flags.network.tune) {
+      out["tuning"] = {{"measured_steps", network.tuned.measured_steps},
+                       {"cached_steps", network.tuned.cached_steps},
+                       {"timing_cache", network.tuned.timing_cache},
+                       {"skipped", network.tuned.skipped}};
+    }
     put_json(out);
   }
   say(fmt::format("{}: {}, {} steps for {}, compiled in {}", plain(path), human_bytes(bytes), info.steps.size(),
                   info.cluster, human_time(network.open_seconds)));
+  if (flags.network.tune) report_tuning(network.tuned);
   if (reference > 0)
     warn(fmt::format("{} of {} steps run the operators' plain loops, which are slow; polyphase explain says why.",
                      reference, info.steps.size()));
@@ -67,7 +83,7 @@ int compile(const CompileFlags& flags) {
                   "Give the model that it was compiled from."});
     return exit_user;
   }
-  const auto network = open_network(flags.network);
+  const auto network = open_network(flags.network, flags.threads);
   if (!network.ok()) {
     report_error(network.error());
     return exit_user;
@@ -92,6 +108,10 @@ void add_compile(CLI::App& app, Run& run) {
       ->type_name("FILE.ppe");
   command->add_flag("--refittable", flags->network.refittable,
                     "The engine takes other weights later: polyphase refit. Up to twice the file");
+  command->add_option("--threads", flags->threads, "Threads of the sessions that --tune measures for; 0: one per core")
+      ->check(CLI::Range(0, 4096))
+      ->needs("--tune")
+      ->type_name("N");
   command->footer(compile_examples);
   command->callback([flags, &run] { run = [flags] { return compile(*flags); }; });
 }

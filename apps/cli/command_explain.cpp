@@ -49,7 +49,7 @@ struct Explained {
 
 Result<Explained> explain_network(const ExplainFlags& flags) {
   Explained out;
-  IO_TRY(const Network network, open_network(flags.network));
+  IO_TRY(const Network network, open_network(flags.network, flags.threads));
   out.info = network.engine.info();
   IO_TRY(const api::Session session, open_session(network.engine, flags.threads));
   out.threads = session.threads();
@@ -100,9 +100,9 @@ void report_json(const Explained& all) {
   out["steps"] = Json::array();
   for (const api::StepReport& step : all.report.steps) {
     const api::StepInfo& info = all.info.steps[static_cast<std::size_t>(step.step)];
-    Json one = {{"step", step.step},           {"kind", info.kind},  {"node", info.node},
-                {"operation", info.operation}, {"kernel", step.row}, {"reference", step.reference},
-                {"flops", step.flops},         {"bytes", step.bytes}};
+    Json one = {{"step", step.step},           {"kind", info.kind},   {"node", info.node},
+                {"operation", info.operation}, {"kernel", step.row},  {"reference", step.reference},
+                {"measured", info.measured},   {"flops", step.flops}, {"bytes", step.bytes}};
     if (step.sizes_unknown) {
       one["sizes_unknown"] = true;
       one["kernels"] = info.rows;
@@ -120,7 +120,10 @@ void report_json(const Explained& all) {
     one["accepted"] = Json::array();
     for (const api::RowReport& row : step.rows) {
       if (row.refusal.empty()) {
-        one["accepted"].push_back({{"kernel", row.row}, {"cost_ms", row.cost_seconds * 1e3}, {"taken", row.taken}});
+        one["accepted"].push_back({{"kernel", row.row},
+                                   {"cost_ms", row.cost_seconds * 1e3},
+                                   {"measured", row.measured},
+                                   {"taken", row.taken}});
       } else {
         one["refused"].push_back({{"kernel", row.row}, {"reason", row.refusal}});
       }
@@ -134,6 +137,18 @@ std::string kernel_words(const api::StepReport& step, const api::StepInfo& info)
   if (!step.row.empty()) return step.row;
   if (info.rows.empty()) return info.kind;  // a step that runs no kernel
   return step.sizes_unknown ? join(info.rows, " or ") : "none: the result is empty";
+}
+
+std::string cost_words(const api::RowReport& row) {
+  return fmt::format("{} {}", row.measured ? "it took" : "its estimate is", human_time(row.cost_seconds));
+}
+
+// Of a kernel that was chosen by measurement. An engine's file does not say how long it took.
+std::string measured_words(const api::StepReport& step) {
+  const auto taken =
+      std::find_if(step.rows.begin(), step.rows.end(), [](const api::RowReport& row) { return row.taken; });
+  if (taken == step.rows.end() || !taken->measured) return "chosen by measured times, when it was compiled";
+  return fmt::format("chosen by measured times: it took {}", human_time(taken->cost_seconds));
 }
 
 void report_text(const Explained& all) {
@@ -162,10 +177,11 @@ void report_text(const Explained& all) {
     cells.insert(cells.end(), {kernel_words(step, info), info.operation, plain(info.node)});
     table.add(std::move(cells));
     if (step.sizes_unknown) table.note("its sizes come from data that was not run: one of these kernels will be taken");
+    if (info.measured) table.note(measured_words(step));
     for (const api::RowReport& row : step.rows) {
       if (row.taken) continue;
       if (step.sizes_unknown && row.refusal.empty()) continue;
-      table.note(row.refusal.empty() ? fmt::format("not {}: its estimate is {}", row.row, human_time(row.cost_seconds))
+      table.note(row.refusal.empty() ? fmt::format("not {}: {}", row.row, cost_words(row))
                                      : fmt::format("not {}: {}", row.row, plain(row.refusal)));
     }
   }

@@ -183,7 +183,7 @@ Result<void> inspect(const InspectFlags& flags) {
   }
   Inspected all;
   api::PassHistory history;
-  IO_TRY(const Network network, open_network(flags.network, pages ? &history : nullptr));
+  IO_TRY(const Network network, open_network(flags.network, flags.threads, pages ? &history : nullptr));
   all.info = network.engine.info();
   all.inputs = network.engine.inputs();
   all.outputs = network.engine.outputs();

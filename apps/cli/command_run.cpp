@@ -57,7 +57,7 @@ void report_json(const api::Session& session, const std::vector<api::Tensor>& ou
 }
 
 Result<void> run_network(const RunFlags& flags) {
-  IO_TRY(const Network network, open_network(flags.network));
+  IO_TRY(const Network network, open_network(flags.network, flags.threads));
   IO_TRY_VOID(refuse_sizes_of_engine(network, flags.network));
   IO_TRY_VOID(check_output_flags(network.engine, flags.outputs));
   IO_TRY(const Inputs inputs, read_inputs(network.engine, flags.inputs));

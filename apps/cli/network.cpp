@@ -20,8 +20,11 @@ constexpr std::array<char, 8> engine_magic = {'\x89', 'P', 'P', 'E', '\r', '\n',
 
 Result<void> refuse_compile_flags(const NetworkFlags& flags) {
   const std::pair<bool, const char*> given[] = {
-      {!flags.without.empty(), "--without"},       {!flags.print_after.empty(), "--print-after"},
-      {!flags.stop_after.empty(), "--stop-after"}, {!flags.tune_for.empty(), "--tune-for"},
+      {!flags.without.empty(), "--without"},
+      {!flags.print_after.empty(), "--print-after"},
+      {!flags.stop_after.empty(), "--stop-after"},
+      {!flags.tune_for.empty(), "--tune-for"},
+      {flags.tune, "--tune"},
       {flags.target != "native", "--target"},
   };
   for (const auto& [is_given, name] : given) {
@@ -89,6 +92,13 @@ void add_network_flags(CLI::App& command, NetworkFlags& flags) {
                   "Sizes that kernels are chosen for where sizes stay open; others run too: x=1x3x512x512")
       ->allow_extra_args(false)
       ->type_name("NAME=SIZES");
+  CLI::Option* tune = command.add_flag(
+      "--tune", flags.tune, "Choose kernels and layouts by what they take here, measured and kept in a timing cache");
+  command
+      .add_option("--timing-cache", flags.timing_cache,
+                  "The file that keeps what --tune measured (default: timings.txt in ~/.cache/polyphase)")
+      ->needs(tune)
+      ->type_name("FILE");
   command.add_option("--without", flags.without, "Leave a pass out. May be repeated")
       ->allow_extra_args(false)
       ->type_name("PASS");
@@ -107,7 +117,7 @@ CLI::Option* add_threads_flag(CLI::App& command, int& threads) {
       ->type_name("N");
 }
 
-Result<Network> open_network(const NetworkFlags& flags, api::PassHistory* history) {
+Result<Network> open_network(const NetworkFlags& flags, int threads, api::PassHistory* history) {
   Network out;
   IO_TRY(out.sizes, parse_size_flags(flags.shapes, flags.dims, flags.tune_for));
   const auto start = std::chrono::steady_clock::now();
@@ -123,6 +133,10 @@ Result<Network> open_network(const NetworkFlags& flags, api::PassHistory* histor
     options.shapes = out.sizes.shapes;
     options.dims = out.sizes.dims;
     options.tune_for = out.sizes.tune_for;
+    options.tune = flags.tune;
+    options.tune_threads = threads;
+    options.timing_cache = flags.timing_cache;
+    options.tuned = &out.tuned;
     options.without = flags.without;
     options.stop_after = flags.stop_after;
     options.history = history;
@@ -137,6 +151,7 @@ Result<Network> open_network(const NetworkFlags& flags, api::PassHistory* histor
     options.progress = [&](std::string_view stage, double done) { progress.show(stage, done); };
     IO_TRY(out.engine, api::compile(flags.path, options));
     report_silent_passes(flags, printed);
+    for (const std::string& warning : out.tuned.warnings) warn(warning);
   }
   out.open_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return out;

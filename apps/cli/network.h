@@ -20,6 +20,8 @@ struct NetworkFlags {
   std::vector<std::string> shapes;
   std::vector<std::string> dims;
   std::vector<std::string> tune_for;
+  bool tune = false;
+  std::string timing_cache;
   std::vector<std::string> without;
   std::vector<std::string> print_after;
   std::string stop_after;
@@ -37,12 +39,14 @@ struct Network {
   SizeFlags sizes;
   bool was_engine = false;  // the file was an engine
   double open_seconds = 0;  // loading, or compiling
+  api::TuneReport tuned;    // of a compilation with --tune
 };
 
 bool is_engine_file(const std::string& path);
 // Loads or compiles, with progress. The flags that only a compilation reads are refused for an engine.
-// `history`: see CompileOptions; an engine leaves it empty.
-Result<Network> open_network(const NetworkFlags& flags, api::PassHistory* history = nullptr);
+// `threads`: of the sessions to come, 0: one per core; what --tune measures with. `history`: see CompileOptions; an
+// engine leaves it empty.
+Result<Network> open_network(const NetworkFlags& flags, int threads, api::PassHistory* history = nullptr);
 // Refuses --shape and --dim where an engine's sizes come from arrays: they would do nothing.
 Result<void> refuse_sizes_of_engine(const Network& network, const NetworkFlags& flags);
 

@@ -70,6 +70,7 @@ Json candidates_json(const api::StepReport& step) {
     out.push_back({{"row", row.row},
                    {"refusal", shown_text(row.refusal, 400)},
                    {"cost", row.cost_seconds},
+                   {"measured", row.measured},
                    {"taken", row.taken}});
   }
   return out;

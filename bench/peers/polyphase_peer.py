@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polyphase
 from work import Unable, Work
@@ -11,11 +13,11 @@ TARGETS = {"native": "native", "avx2": "avx2"}
 
 
 class Runner:
-    def __init__(self, work: Work, threads: int, isa: str) -> None:
+    def __init__(self, work: Work, threads: int, isa: str, **options: Any) -> None:
         if work.onnx is None:
             raise Unable("there is no ONNX model")
         try:
-            engine = polyphase.compile(work.onnx, target=TARGETS[isa])
+            engine = polyphase.compile(work.onnx, target=TARGETS[isa], **options)
         except polyphase.Error as error:
             raise Unable(str(error).splitlines()[0]) from error
         self.session = engine.session(threads=threads)

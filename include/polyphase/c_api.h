@@ -157,7 +157,10 @@ typedef struct polyphase_compile_options {
   size_t dim_count;
   const polyphase_shape_option* tune_for;  // numbers only: the sizes that kernels are chosen for; any other runs too
   size_t tune_for_count;
-  int32_t refittable;  // not 0: polyphase_engine_refit takes other weights; the engine is up to twice as large
+  int32_t refittable;        // not 0: polyphase_engine_refit takes other weights; the engine is up to twice as large
+  int32_t tune;              // not 0: kernels and layouts are chosen by what they take on this CPU
+  int32_t tune_threads;      // of the sessions to come; 0: one per core
+  const char* timing_cache;  // the file that remembers what was measured; NULL: the user's (CompileOptions)
 } polyphase_compile_options;
 
 // Compiles an ONNX file or a program of torch.export (.pt2), told apart by content; options may be NULL. POLYPHASE_IO,

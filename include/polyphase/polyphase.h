@@ -101,6 +101,17 @@ class Tensor {
 
 struct PassHistory;  // polyphase/diagnose.h
 
+// What a compilation with CompileOptions::tune did.
+struct TuneReport {
+  std::size_t measured_steps = 0;  // different ones, whose kernels were measured
+  std::size_t cached_steps = 0;    // whose times the timing cache had
+  std::string timing_cache;        // the file; empty: none
+  // Steps that kept the kernels' estimates because they could not be measured, "NODE: WHY".
+  std::vector<std::string> skipped;
+  // What was wrong with the timing cache and stopped nothing: damaged lines, a folder that cannot be written.
+  std::vector<std::string> warnings;
+};
+
 // The values a symbolic size may take, both ends included. Equal ends fix the size.
 struct SizeRange {
   std::int64_t low = 1;
@@ -125,11 +136,19 @@ struct CompileOptions {
   // weights, and the elements of those that meet in one constant (a convolution's weights with its bias or batch norm):
   // up to twice the file. Passes do not look at weights then.
   bool refittable = false;
+  // Kernels and layouts are chosen by what they take on this CPU, not by estimates: those of every step that has a
+  // choice are measured, at the sizes of tune_for where sizes are symbolic. Not for target portable.
+  bool tune = false;
+  int tune_threads = 0;  // of the sessions to come: 0, one per core
+  // What was measured, for the compilations to come: a file that any number of processes may share. Empty:
+  // timings.txt in $POLYPHASE_CACHE_DIR, else $XDG_CACHE_HOME/polyphase, else ~/.cache/polyphase.
+  std::string timing_cache;
+  TuneReport* tuned = nullptr;           // if set: becomes what tuning did
   std::vector<std::string> without;      // names of passes that are not run; pass_names() lists them
   std::string stop_after;                // the last pass that runs; empty: all
   std::vector<std::string> print_after;  // after these passes the graph is handed to `print` as text; "all": after each
   std::function<void(std::string_view pass, std::string_view text)> print;
-  // Called as stages begin ("import", "pass fuse_activation", "pack", …) with the share that is done, 0 to 1.
+  // Called as stages begin ("import", "pass fuse_activation", "measure conv1", …) with the share that is done, 0 to 1.
   std::function<void(std::string_view stage, double done)> progress;
   // Set to true from elsewhere, or by progress: the compilation ends with Error(cancelled) after the pass or the
   // packing that it is at.
@@ -179,6 +198,7 @@ struct StepInfo {
   std::vector<int> outputs;
   int block = 0;            // 0: the program itself; others are run by branch and loop steps
   std::vector<int> blocks;  // that this step runs: of a branch for true, then for false; of a loop its body
+  bool measured = false;    // its kernel was chosen by measured times (CompileOptions::tune)
 };
 
 // A tensor that the model names and carries: an initialiser of ONNX, a parameter or buffer of a PyTorch module.
@@ -298,8 +318,9 @@ struct RunOptions {
 struct RowReport {
   std::string row;
   std::string refusal;      // empty: it would take it
-  double cost_seconds = 0;  // its own estimate on one core, if it would
+  double cost_seconds = 0;  // if it would: its own estimate on one core, or what it took
   bool taken = false;
+  bool measured = false;  // cost_seconds was measured: only of an Engine that was compiled in this process, with tune
 };
 
 // One step for concrete input sizes.

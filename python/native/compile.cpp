@@ -24,6 +24,12 @@ api::CompileOptions options_of(const nb::dict& given) {
   out.tune_for = nb::cast<std::map<std::string, std::vector<std::int64_t>>>(given["tune_for"]);
   out.without = nb::cast<std::vector<std::string>>(given["without"]);
   if (given.contains("refittable")) out.refittable = nb::cast<bool>(given["refittable"]);
+  if (given.contains("tune")) {
+    out.tune = nb::cast<bool>(given["tune"]);
+    out.tune_threads = nb::cast<int>(given["tune_threads"]);
+    const auto cache = nb::cast<nb::bytes>(given["timing_cache"]);
+    out.timing_cache.assign(cache.c_str(), cache.size());
+  }
   const auto folder = nb::cast<nb::bytes>(given["external_data"]);
   out.external_data_folder.assign(folder.c_str(), folder.size());
   return out;
@@ -36,6 +42,19 @@ int measured_threads(std::int64_t threads) {
   return given != 0 ? given : std::max(1, api::devices().front().cores);
 }
 
+// Compiles, and says as warnings of Python's what was wrong with the timing cache.
+template <typename Work>
+EngineHandle compiled(const nb::dict& given, nb::object progress, const Work& work) {
+  api::TuneReport tuned;
+  api::CompileOptions options = options_of(given);
+  options.tuned = &tuned;
+  EngineHandle out{work_on_model(std::move(options), std::move(progress), work), nullptr};
+  for (const std::string& warning : tuned.warnings) {
+    if (PyErr_WarnEx(PyExc_UserWarning, warning.c_str(), 1) != 0) throw nb::python_error();  // warnings are errors here
+  }
+  return out;
+}
+
 }  // namespace
 
 void bind_compile(nb::module_& module) {
@@ -43,9 +62,8 @@ void bind_compile(nb::module_& module) {
       "compile",
       [](const nb::bytes& path, const nb::dict& options, nb::object progress) {
         const std::string file(path.c_str(), path.size());
-        return EngineHandle{work_on_model(options_of(options), std::move(progress),
-                                          [&](const api::CompileOptions& with) { return api::compile(file, with); }),
-                            nullptr};
+        return compiled(options, std::move(progress),
+                        [&](const api::CompileOptions& with) { return api::compile(file, with); });
       },
       "path"_a, "options"_a, "progress"_a.none(),
       nb::sig("def compile(path: bytes, options: dict[str, typing.Any], progress: collections.abc.Callable[[str, "
@@ -55,10 +73,8 @@ void bind_compile(nb::module_& module) {
       "compile_bytes",
       [](const nb::bytes& model, const nb::dict& options, nb::object progress) {
         const std::span<const std::byte> bytes(static_cast<const std::byte*>(model.data()), model.size());
-        return EngineHandle{
-            work_on_model(options_of(options), std::move(progress),
-                          [&](const api::CompileOptions& with) { return api::compile_bytes(bytes, "", with); }),
-            nullptr};
+        return compiled(options, std::move(progress),
+                        [&](const api::CompileOptions& with) { return api::compile_bytes(bytes, "", with); });
       },
       "model"_a, "options"_a, "progress"_a.none(),
       nb::sig("def compile_bytes(model: bytes, options: dict[str, typing.Any], progress: "

@@ -22,8 +22,8 @@ nb::dict plain_part(const api::ValueInfo& value) {
 
 nb::dict plain_part(const api::StepInfo& step) {
   return Fields()("kind", step.kind)("node", step.node)("operation", step.operation)("rows", step.rows)(
-      "reference", step.reference)("inputs", step.inputs)("outputs", step.outputs)("block", step.block)("blocks",
-                                                                                                        step.blocks);
+      "reference", step.reference)("inputs", step.inputs)("outputs", step.outputs)("block", step.block)(
+      "blocks", step.blocks)("measured", step.measured);
 }
 
 nb::dict plain_part(const api::ConstantInfo& constant) {
@@ -32,7 +32,8 @@ nb::dict plain_part(const api::ConstantInfo& constant) {
 }
 
 nb::dict plain_part(const api::RowReport& row) {
-  return Fields()("row", row.row)("refusal", row.refusal)("cost_seconds", row.cost_seconds)("taken", row.taken);
+  return Fields()("row", row.row)("refusal", row.refusal)("cost_seconds", row.cost_seconds)("taken", row.taken)(
+      "measured", row.measured);
 }
 
 nb::dict plain_part(const api::StepReport& step) {

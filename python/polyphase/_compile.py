@@ -11,14 +11,15 @@ from ._compatibility import Compatibility
 from ._errors import ArgumentError, UnsupportedError
 from ._explanation import Explanation
 from ._native import Engine
-from ._options import Path, Range, Shape, compat_settings, is_path, model_bytes, path_bytes, plain_options
+from ._options import Path, Range, Shape, checked_threads, compat_settings, is_path, model_bytes, path_bytes, plain_options
 
 
 def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[Any] | None = None,
             kwargs: Mapping[str, Any] | None = None, *, dynamic_shapes: Any = None, target: str = "native",
             shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None, tune_for: Mapping[str, Sequence[int]] | None = None,
             without: Sequence[str] = (), progress: Callable[[str, float], object] | None = None,
-            external_data: Path | None = None, refittable: bool = False) -> Engine:
+            external_data: Path | None = None, refittable: bool = False, tune: bool = False, tune_threads: int = 0,
+            timing_cache: Path | None = None) -> Engine:
     """Compiles a network into an engine.
 
     model: the path or the bytes of an ONNX file or of a program of torch.export (.pt2, docs/torch.md), or an onnx.ModelProto;
@@ -40,6 +41,10 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
     external_data: where the files lie that hold weights outside of a model given as bytes; a model file has them beside itself.
     refittable: the engine takes other weights later (Engine.refit). It is up to twice as large, since it keeps the elements
         of weights that meet in one constant, such as a convolution's and its batch norm's.
+    tune: kernels and layouts are chosen by what they take on this CPU, measured at the sizes of tune_for where sizes are
+        symbolic, not by estimates (docs/tuning.md). tune_threads: of the sessions to come; 0: one per core.
+    timing_cache: the file that keeps what was measured, which any number of processes may share. None: timings.txt in
+        $POLYPHASE_CACHE_DIR, else $XDG_CACHE_HOME/polyphase, else ~/.cache/polyphase.
 
     Other Python threads go on meanwhile; Ctrl-C ends the compilation.
 
@@ -49,7 +54,7 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress is a {type(progress).__name__}.", hint="Give a function of (stage, done), or None.")
     options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, external_data=external_data,
-                            refittable=refittable)
+                            refittable=refittable, tune=tune, tune_threads=tune_threads, timing_cache=timing_cache)
     given = not (args is None and kwargs is None and dynamic_shapes is None)
     if given or not (is_path(model) or isinstance(model, (bytes, bytearray, memoryview))):
         programs = _programs_of_torch(model, args, kwargs, dynamic_shapes, given)
@@ -209,8 +214,6 @@ def compare_layers(model: Path, inputs: Mapping[str, Any] | Sequence[Any], *, go
         raise ArgumentError(f"the inputs are a {type(inputs).__name__}.", hint="Give arrays by name, or in order.")
     if golden is not None and not (isinstance(golden, Mapping) and all(isinstance(name, str) for name in golden)):
         raise ArgumentError("golden is no dict of names.", hint="Give arrays by their tensor's name.")
-    if not isinstance(threads, int) or not 0 <= threads <= 1024:
-        raise ArgumentError(f"threads is {threads!r:.60}; expected 0 to 1024.", hint="0 is one per core.")
-    settings = {"tolerance": float(tolerance), "keep_tensors": bool(keep_tensors), "measure": bool(measure), "threads": threads}
+    settings = {"tolerance": float(tolerance), "keep_tensors": bool(keep_tensors), "measure": bool(measure), "threads": checked_threads(threads, "threads")}
     return _native.compare_layers(path_bytes(model), [] if named else list(inputs), dict(inputs) if named else {},
                                   dict(golden or {}), settings, options)

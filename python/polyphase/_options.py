@@ -41,7 +41,7 @@ def model_bytes(model: Any) -> bytes:
 
 def plain_options(*, target: str, shapes: Mapping[str, Shape] | None, dims: Mapping[str, Range] | None,
                   tune_for: Mapping[str, Sequence[int]] | None, without: Sequence[str], external_data: Path | None = None,
-                  refittable: bool = False) -> dict[str, Any]:
+                  refittable: bool = False, tune: bool = False, tune_threads: int = 0, timing_cache: Path | None = None) -> dict[str, Any]:
     if not isinstance(target, str):
         raise ArgumentError(f"target is a {type(target).__name__}.", hint="Targets are native, portable, scalar, avx2 and avx512.")
     if isinstance(without, str) or not all(isinstance(name, str) for name in without):
@@ -54,7 +54,23 @@ def plain_options(*, target: str, shapes: Mapping[str, Shape] | None, dims: Mapp
         "without": list(without),
         "refittable": bool(refittable),
         "external_data": path_bytes(external_data) if external_data is not None else b"",
+        **tuning_options(tune, tune_threads, timing_cache),
     }
+
+
+def tuning_options(tune: bool, threads: int, timing_cache: Path | None) -> dict[str, Any]:
+    if not isinstance(tune, bool):
+        raise ArgumentError(f"tune is {tune!r:.60}.", hint="Give True or False.")
+    if not tune and (threads != 0 or timing_cache is not None):
+        raise ArgumentError("tune_threads or timing_cache is given without tune.", hint="Add tune=True.")
+    return {"tune": tune, "tune_threads": checked_threads(threads, "tune_threads"),
+            "timing_cache": path_bytes(timing_cache) if timing_cache is not None else b""}
+
+
+def checked_threads(threads: Any, name: str) -> int:
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 0 <= threads <= 1024:
+        raise ArgumentError(f"{name} is {threads!r:.60}; expected 0 to 1024.", hint="0 is one per core.")
+    return threads
 
 
 def compat_settings(*, seed: int, tolerance: float | None, only: str, sizes: Mapping[str, Sequence[int]] | None) -> dict[str, Any]:

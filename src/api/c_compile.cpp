@@ -33,6 +33,9 @@ Result<CompileOptions> compile_options_of(const polyphase_compile_options* given
   CompileOptions out;
   if (options.target != nullptr) out.target = options.target;
   out.refittable = options.refittable != 0;
+  out.tune = options.tune != 0;
+  out.tune_threads = options.tune_threads;
+  if (options.timing_cache != nullptr) out.timing_cache = options.timing_cache;
   TRY_VOID(expect_list(options.shapes, options.shape_count, "shapes"));
   TRY_VOID(expect_list(options.dims, options.dim_count, "dims"));
   TRY_VOID(expect_list(options.tune_for, options.tune_for_count, "tune_for"));

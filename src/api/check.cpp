@@ -121,8 +121,9 @@ void group_slow(const std::vector<ChosenStep>& steps, CheckReport& report) {
 
 // The passes and the choice of kernels, as compile would make them.
 Result<void> check_kernels(Graph& graph, const Workshop& workshop, const CompileOptions& options, CheckReport& report) {
-  TRY(const Target target, target_of(options, workshop));
+  TRY(Target target, target_of(options, workshop));
   TRY(const DimBindings likely, likely_of(options, graph));
+  target.likely = &likely;
   TRY_VOID(run_passes(graph, target, pass_options_of(options)));
   TRY(const std::vector<ChosenStep> steps,
       choose_kernels(graph, target, {.model_name = {}, .producer = {}, .likely = likely}));

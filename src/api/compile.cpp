@@ -5,6 +5,7 @@
 
 #include "api/machine.h"
 #include "api/pass_history.h"
+#include "api/tuning.h"
 #include "base/shape_binding.h"
 #include "engine/file.h"
 #include "lower/lower.h"
@@ -103,18 +104,17 @@ PassOptions pass_options_of(const CompileOptions& options) {
   return out;
 }
 
-Result<Engine> compile_graph(ImportedModel model, std::shared_ptr<const Workshop> workshop,
-                             const CompileOptions& options) {
+namespace {
+
+Result<polyphase::Engine> compile_for(ImportedModel model, const Target& target, const CompileOptions& options) {
   Graph& graph = *model.graph;
-  TRY(const Target target, target_of(options, *workshop));
-  TRY(const DimBindings likely, likely_of(options, graph));
   PassOptions passes = pass_options_of(options);
   if (options.history != nullptr) record_passes(graph, *options.history, passes);
   TRY_VOID(run_passes(graph, target, passes));
   tell(options, "lower", 0.7);
   LowerOptions lowering{.model_name = model.name,
                         .producer = "polyphase " + std::string(version()),
-                        .likely = likely,
+                        .likely = *target.likely,
                         .cancelled = options.cancelled,
                         .threads = usable_cores(),
                         .refittable = options.refittable,
@@ -123,8 +123,23 @@ Result<Engine> compile_graph(ImportedModel model, std::shared_ptr<const Workshop
     lowering.weights.push_back({weight.names, weight.value, weight.used, weight.fixed_because});
   TRY(polyphase::Engine engine, lower(graph, target, lowering));
   engine.remarks.insert(engine.remarks.begin(), model.warnings.begin(), model.warnings.end());
+  return engine;
+}
+
+}  // namespace
+
+Result<Engine> compile_graph(ImportedModel model, std::shared_ptr<const Workshop> workshop,
+                             const CompileOptions& options) {
+  TRY(Target target, target_of(options, *workshop));
+  TRY(const DimBindings likely, likely_of(options, *model.graph));
+  TRY(const std::shared_ptr<Tuner> tuner, tuner_of(options, target));
+  target.likely = &likely;
+  target.times = tuner.get();
+  auto engine = compile_for(std::move(model), target, options);
+  if (tuner != nullptr) finish_tuning(*tuner, options);  // what was measured is kept, whatever came of it
+  if (!engine.ok()) return std::move(engine).error();
   tell(options, "done", 1);
-  return Access::engine(std::move(workshop), std::move(engine));
+  return Access::engine(std::move(workshop), std::move(*engine), tuner);
 }
 
 std::vector<std::string> pass_names() {

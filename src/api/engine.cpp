@@ -110,6 +110,7 @@ StepInfo step_info(const Step& step, int block) {
   out.outputs = step.outputs;
   out.block = block;
   out.blocks = step.blocks;
+  out.measured = step.measured;
   return out;
 }
 
@@ -127,12 +128,14 @@ std::vector<std::pair<const Step*, int>> steps_in_order(const polyphase::Engine&
   return out;
 }
 
-Engine Access::engine(std::shared_ptr<const Workshop> workshop, polyphase::Engine compiled) {
+Engine Access::engine(std::shared_ptr<const Workshop> workshop, polyphase::Engine compiled,
+                      std::shared_ptr<RowTimes> times) {
   auto state = std::make_shared<Engine::State>();
   state->workshop = std::move(workshop);
   state->inputs = ports_of(compiled, compiled.inputs);
   state->outputs = ports_of(compiled, compiled.outputs);
   state->engine = std::make_shared<const polyphase::Engine>(std::move(compiled));
+  state->times = std::move(times);
   Engine out;
   out.state_ = std::move(state);
   return out;

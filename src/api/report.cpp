@@ -48,15 +48,18 @@ double bytes_of(const StepPlan& plan) {
   return bytes;
 }
 
-StepReport report_step(const Program& program, std::size_t index, const StepPlan& plan) {
+StepReport report_step(const Program& program, std::size_t index, const StepPlan& plan, RowTimes* times) {
   const ProgramStep& step = program.steps[index];
   StepReport out;
   out.step = static_cast<int>(index);
   if (plan.row == nullptr) return out;
   out.row = plan.row->name;
   out.reference = plan.row->reference;
-  for (const RowAnswer& answer : program.target.catalogue->ask(step.desc, plan.desc, program.target)) {
-    out.rows.push_back({std::string(answer.row->name), answer.refusal, answer.cost_seconds, answer.row == plan.row});
+  Target target = program.target;
+  target.times = times;
+  for (const RowAnswer& answer : target.catalogue->ask(step.desc, plan.desc, target)) {
+    out.rows.push_back(
+        {std::string(answer.row->name), answer.refusal, answer.cost_seconds, answer.row == plan.row, answer.measured});
   }
   for (const Part& part : plan.desc.parts) out.flops += flops_of(plan.desc, part);
   out.bytes = bytes_of(plan);
@@ -72,19 +75,19 @@ StepReport report_unknown(const Program& program, std::size_t index) {
   if (step.rows.empty()) return out;  // bind, branch
   out.reference = step.rows.front()->reference;
   for (const Row* row : program.target.catalogue->rows_for(step.desc.anchor_part().op->name))
-    out.rows.push_back({std::string(row->name), refusal_of(*row, step.desc, program.target), 0, false});
+    out.rows.push_back({std::string(row->name), refusal_of(*row, step.desc, program.target), 0, false, false});
   return out;
 }
 
 }  // namespace
 
-Report report_of(const polyphase::Session& session, const LevelPlans& plans) {
+Report report_of(const polyphase::Session& session, const LevelPlans& plans, RowTimes* times) {
   const Program& program = session.program();
   Report out;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const auto level = static_cast<std::size_t>(program.steps[i].level);
     const StepPlan* plan = level < plans.size() && plans[level] != nullptr ? plans[level]->steps[i].get() : nullptr;
-    out.steps.push_back(plan != nullptr ? report_step(program, i, *plan) : report_unknown(program, i));
+    out.steps.push_back(plan != nullptr ? report_step(program, i, *plan, times) : report_unknown(program, i));
   }
   for (const auto& plan : plans) {
     if (plan == nullptr) continue;
@@ -114,7 +117,7 @@ Result<Report> Session::explain(const std::vector<std::vector<std::int64_t>>& in
   return without_throwing([&]() -> Result<Report> {
     polyphase::Session& session = Access::session_of(*this);
     TRY(const auto plan, session.plan_for(input_sizes));
-    return report_of(session, {plan});
+    return report_of(session, {plan}, Access::state(state_->engine).times.get());
   });
 }
 

@@ -6,7 +6,7 @@
 
 namespace polyphase::api {
 
-// Of the levels that are planned; the steps of later ones are marked sizes_unknown.
-Report report_of(const polyphase::Session& session, const LevelPlans& plans);
+// Of the levels that are planned; the steps of later ones are marked sizes_unknown. `times`: that chose the kernels.
+Report report_of(const polyphase::Session& session, const LevelPlans& plans, RowTimes* times = nullptr);
 
 }  // namespace polyphase::api

@@ -77,8 +77,9 @@ Result<void> fit_steps(std::vector<T>* list, const char* name, std::size_t steps
                "Give it one place per step."};
 }
 
-Result<std::vector<Tensor>> run_views(polyphase::Session& session, std::span<const TensorView> inputs,
+Result<std::vector<Tensor>> run_views(const Session& of, std::span<const TensorView> inputs,
                                       std::span<const TensorView> outputs, const RunOptions& options) {
+  polyphase::Session& session = Access::session_of(of);
   RunRequest request;
   const polyphase::Engine& engine = *session.program().engine;
   const auto name = [](const std::vector<EnginePort>& ports, std::size_t i, const std::string& word) {
@@ -107,14 +108,14 @@ Result<std::vector<Tensor>> run_views(polyphase::Session& session, std::span<con
   TRY(auto results, session.run(request));
   std::vector<Tensor> out;
   for (const polyphase::Tensor& result : results) out.push_back(Access::tensor(result));
-  if (options.report != nullptr) *options.report = report_of(session, plans);
+  if (options.report != nullptr) *options.report = report_of(session, plans, Access::state(of.engine()).times.get());
   return out;
 }
 
 }  // namespace
 
 Result<std::vector<Tensor>> Session::run(std::span<const TensorView> inputs, const RunOptions& options) const {
-  return without_throwing([&] { return run_views(Access::session_of(*this), inputs, {}, options); });
+  return without_throwing([&] { return run_views(*this, inputs, {}, options); });
 }
 
 Result<std::vector<Tensor>> Session::run(std::initializer_list<TensorView> inputs) const {
@@ -145,7 +146,7 @@ Result<std::vector<Tensor>> Session::run_named(std::span<const NamedView> inputs
         return Error{ErrorCode::invalid_argument, "input '" + ports[i].name + "' is missing.",
                      "Give every input of the engine."};
     }
-    return run_views(Access::session_of(*this), ordered, {}, options);
+    return run_views(*this, ordered, {}, options);
   });
 }
 
@@ -159,7 +160,7 @@ Result<void> Session::run_into(std::span<const TensorView> inputs, std::span<con
                        std::to_string(outputs.size()) + ".",
                    "Give memory for every output, or for none with run()."};
     }
-    TRY(const auto done, run_views(Access::session_of(*this), inputs, outputs, options));
+    TRY(const auto done, run_views(*this, inputs, outputs, options));
     static_cast<void>(done);
     return {};
   });

@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "kernel/catalogue.h"
+#include "kernel/row_times.h"
 #include "kernel/target.h"
 #include "ops/registry.h"
 #include "polyphase/polyphase.h"
@@ -38,6 +39,7 @@ struct Engine::State {
   std::vector<Port> inputs;
   std::vector<Port> outputs;
   std::shared_ptr<SpareMemory> spare = nullptr;  // of those that refit makes of it
+  std::shared_ptr<RowTimes> times = nullptr;     // that chose its kernels; they measure no more
 };
 
 struct Session::State {
@@ -46,7 +48,8 @@ struct Session::State {
 };
 
 struct Access {
-  static Engine engine(std::shared_ptr<const Workshop> workshop, polyphase::Engine compiled);
+  static Engine engine(std::shared_ptr<const Workshop> workshop, polyphase::Engine compiled,
+                       std::shared_ptr<RowTimes> times = nullptr);
   static const Engine::State& state(const Engine& engine) {
     CHECK(engine.state_ != nullptr, "an Engine that nobody compiled or loaded");
     return *engine.state_;

@@ -69,6 +69,7 @@ struct Step {
   bool pack_at_run = false;
   std::vector<std::string> symbols;  // bind: one per element
   std::vector<int> blocks;           // branch: then, else; loop: body
+  bool measured = false;             // the row was chosen by measured times
 };
 
 struct Block {

@@ -202,6 +202,7 @@ class ProgramReader {
     out.pack_at_run = item.pack_at_run();
     out.symbols = words(item.symbols());
     out.blocks = integers(item.blocks());
+    out.measured = item.measured();
     return out;
   }
 

@@ -114,7 +114,7 @@ class ProgramWriter {
     const auto blocks = integers(item.blocks);
     return program::CreateStep(out_, static_cast<std::uint8_t>(item.kind), name, part_list,
                                static_cast<std::uint32_t>(item.anchor), inputs, outputs, rows, item.packed,
-                               item.pack_at_run, symbols, blocks);
+                               item.pack_at_run, symbols, blocks, item.measured);
   }
 
   Offset<program::Block> block(const Block& item) {

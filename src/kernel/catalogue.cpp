@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernel/concrete.h"
+#include "kernel/row_times.h"
 
 namespace polyphase {
 
@@ -142,13 +144,51 @@ std::string refusal_of(const Row& row, const StepDesc& desc, const Target& targe
   return {};
 }
 
+namespace {
+
+// The result has the operand's axes in another order.
+bool turns(const StepDesc& desc) {
+  const Part& first = desc.parts.front();
+  if (first.operands.empty() || first.operands.front() < 0 || !desc.data().present) return false;
+  const Layout& from = desc.data().layout;
+  const Layout& to = desc.outputs.front().layout;
+  return from.order().size() == to.order().size() && !(from == to);
+}
+
+// Times cost time, so only where they decide something: between several rows, or between orders of axes.
+bool has_a_choice(const std::vector<const Row*>& rows, const StepDesc& desc) {
+  const auto kernels = std::count_if(rows.begin(), rows.end(), [](const Row* row) { return !row->reference; });
+  return kernels > 1 || turns(desc);
+}
+
+// Times for all that take the step, or for none.
+void measure(std::vector<RowAnswer>& answers, const StepDesc& likely, const Target& target) {
+  std::vector<RowAnswer*> taking;
+  std::vector<const Row*> rows;
+  for (RowAnswer& answer : answers) {
+    if (!answer.refusal.empty() || answer.row->reference) continue;
+    taking.push_back(&answer);
+    rows.push_back(answer.row);
+  }
+  if (rows.empty() || !is_static(likely)) return;
+  const std::vector<double> seconds = target.times->seconds(likely, rows, target);
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    taking[i]->cost_seconds = seconds[i];
+    taking[i]->measured = true;
+  }
+}
+
+}  // namespace
+
 std::vector<RowAnswer> Catalogue::ask(const StepDesc& desc, const StepDesc& likely, const Target& target) const {
   std::vector<RowAnswer> answers;
-  for (const Row* row : rows_for(desc.anchor_part().op->name)) {
+  const std::vector<const Row*>& rows = rows_for(desc.anchor_part().op->name);
+  for (const Row* row : rows) {
     RowAnswer answer{row, refusal_of(*row, desc, target), 0};
     if (answer.refusal.empty()) answer.cost_seconds = row->cost(likely, target);
     answers.push_back(std::move(answer));
   }
+  if (target.times != nullptr && has_a_choice(rows, desc)) measure(answers, likely, target);
   return answers;
 }
 
@@ -161,6 +201,7 @@ std::vector<RowAnswer> Catalogue::choose(const StepDesc& desc, const StepDesc& l
     return a.cost_seconds < b.cost_seconds;
   });
   if (answers.empty()) return answers;
+  if (answers.front().measured) answers.resize(1);
   const Row* best = answers.front().row;
   std::erase_if(answers, [&](const RowAnswer& answer) {
     return answer.row != best && (answer.row->reference || answer.row->packing.format != best->packing.format);

@@ -17,6 +17,7 @@ struct RowAnswer {
   const Row* row = nullptr;
   std::string refusal;
   double cost_seconds = 0;
+  bool measured = false;  // else `cost_seconds` is the row's own estimate
 };
 
 // Why the row does not take the step, by its own rule and by the strides it takes; empty: it does.
@@ -32,11 +33,12 @@ class Catalogue {
   // The row by its name and operator, as an engine file stores it; null: unknown here.
   const Row* find(std::string_view op, std::string_view name) const;
   // Asks every row of the anchor's operator whether it takes the step, and at what cost for the concrete sizes of
-  // `likely` (the step itself if its sizes are known); in order.
+  // `likely` (the step itself if its sizes are known); in order. Costs are measured where the target has times and they
+  // decide something: between several rows of the operator, or between orders of axes.
   std::vector<RowAnswer> ask(const StepDesc& desc, const StepDesc& likely, const Target& target) const;
   // The accepting rows by cost: the cheapest, and up to two more that share its packing, so that a step whose sizes
-  // vary may run the best of them. Reference rows only if no other accepts. Empty: none accepts (only possible for
-  // fused steps).
+  // vary may run the best of them; where costs are measured the cheapest alone, since a run only has estimates.
+  // Reference rows only if no other accepts. Empty: none accepts (only possible for fused steps).
   std::vector<RowAnswer> choose(const StepDesc& desc, const StepDesc& likely, const Target& target) const;
 
  private:

@@ -7,9 +7,12 @@
 #include <optional>
 #include <string_view>
 
+#include "base/dim.h"
+
 namespace polyphase {
 
 class Catalogue;
+class RowTimes;
 
 // Instruction clusters of CPUs, each holding the ones before. DO NOT CHANGE THE NUMBERS: they are embedded in engine
 // files.
@@ -31,6 +34,8 @@ struct Target {
   std::size_t l2_bytes = 1024 * 1024;
   std::size_t l3_bytes = 16 * 1024 * 1024;
   const Catalogue* catalogue = nullptr;  // never null once a compilation starts
+  const DimBindings* likely = nullptr;   // sizes that the caller expects where they are symbolic; null: none in mind
+  RowTimes* times = nullptr;             // kernels are chosen by what they were measured to take; null: by estimates
 };
 
 }  // namespace polyphase

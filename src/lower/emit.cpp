@@ -153,6 +153,7 @@ class Emitter {
     step.anchor = from.anchor;
     step.symbols = from.symbols;
     step.blocks = from.blocks;
+    step.measured = from.settled() && from.rows.front().measured;
     for (const int input : from.inputs) {
       TRY(const int value, number(input));
       step.inputs.push_back(value);

@@ -44,7 +44,7 @@ class Chooser {
   Chooser(Graph& graph, const Target& target) : graph_(graph), target_(target), on_weights_(nodes_on_weights(graph)) {
     std::map<std::string, DimRange, std::less<>> symbols;
     graph.collect_symbols(symbols);
-    likely_ = likely_sizes(symbols);
+    likely_ = target.likely == nullptr ? likely_sizes(symbols) : likely_sizes(symbols, *target.likely);
   }
 
   bool run() {
@@ -173,9 +173,9 @@ class Chooser {
     const auto key = std::pair(&node, order_.at(&node));
     if (const auto known = detours_.find(key); known != detours_.end()) return known->second;
     double& cost = detours_[key];
-    if (cost_of_rows(node).has_value()) return cost;
+    if (has_row(node)) return cost;
     order_[&node] = other(key.second);
-    if (cost_of_rows(node).has_value()) cost = bytes(*node.input(0)) + bytes(*node.output());
+    if (has_row(node)) cost = bytes(*node.input(0)) + bytes(*node.output());
     order_[&node] = key.second;
     return cost;
   }
@@ -200,10 +200,10 @@ class Chooser {
     if (target_.catalogue == nullptr) return;
     for (const auto& node : graph_.nodes()) {
       if (node->op().layout != LayoutRule::spatial || node->output()->layout.is_set() || is_constant_node(*node) ||
-          cost_of_rows(*node).has_value())
+          has_row(*node))
         continue;
       order_[node.get()] = MemoryOrder::row_major;
-      if (!cost_of_rows(*node).has_value()) order_[node.get()] = MemoryOrder::channels_last;
+      if (!has_row(*node)) order_[node.get()] = MemoryOrder::channels_last;
     }
   }
 
@@ -262,20 +262,38 @@ class Chooser {
 
   // ---- first and last kernels ----
 
-  // The cheapest kernel that takes the node so.
-  std::optional<double> cost_of_rows(const Node& node) const {
+  StepDesc step_of(const Node& node) const {
     std::vector<Layout> inputs(node.inputs().size());
     std::vector<Layout> outputs;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (node.input(i) != nullptr) inputs[i] = layout_of(needed(node, i), node.input(i)->type.shape.rank());
     }
     for (const auto& output : node.outputs()) outputs.push_back(layout_of(made(*output), output->type.shape.rank()));
-    return cost_of_kernels(describe(node, inputs, outputs), target_, likely_);
+    return describe(node, inputs, outputs);
+  }
+
+  bool has_row(const Node& node) const { return has_kernel(step_of(node), target_); }
+
+  // The cheapest kernel that takes the node so.
+  std::optional<double> cost_of_rows(const Node& node) const {
+    return cost_of_kernels(step_of(node), target_, likely_);
+  }
+
+  // A copy of so many bytes of the value that transposes: on one core, or as it was measured.
+  double seconds_of_copy(const Value& value, double bytes, MemoryOrder from) const {
+    constexpr double bytes_per_second = 4e9;
+    if (bytes == 0 || target_.times == nullptr) return bytes / bytes_per_second;
+    StepDesc copy;
+    copy.name = value.name;
+    copy.parts.push_back({.op = &graph_.registry().at("identity"), .attributes = {}, .operands = {0}});
+    const int rank = value.type.shape.rank();
+    copy.inputs.push_back({.type = value.type, .layout = layout_of(from, rank)});
+    copy.outputs.push_back({.type = value.type, .layout = layout_of(other(from), rank)});
+    return cost_of_kernels(copy, target_, likely_).value_or(bytes / bytes_per_second);
   }
 
   // Where a spatial node meets the other order, and a row takes it as it is for less than the copy costs.
   void read_and_write_the_callers() {
-    constexpr double bytes_per_second = 4e9;  // of a copy that transposes, one core
     if (target_.catalogue == nullptr) return;
     for (const auto& owned : graph_.nodes()) {
       const Node& node = *owned;
@@ -283,18 +301,20 @@ class Chooser {
       for (std::size_t i = 0; i < node.inputs().size(); ++i) {
         if (!follows(node, i)) continue;
         const Value& value = *node.input(i);
-        const double copy = cost_of(value, made(value), needed(node, i)) / bytes_per_second;
-        if (copy == 0) continue;
+        const double bytes = cost_of(value, made(value), needed(node, i));
+        if (bytes == 0) continue;
+        const double copy = seconds_of_copy(value, bytes, made(value));
         const auto before = cost_of_rows(node);
         reads_[{&node, i}] = other(needed(node, i));
         const auto after = cost_of_rows(node);
         if (!after.has_value() || (before.has_value() && *after > *before + copy)) reads_.erase({&node, i});
       }
       const Value& result = *node.output();
-      const double copy = copies_of(result) / bytes_per_second;
-      const auto before = cost_of_rows(node);
+      const double bytes = copies_of(result);
+      const double copy = seconds_of_copy(result, bytes, made(result));
+      const auto before = bytes > 0 ? cost_of_rows(node) : std::nullopt;
       writes_[&node] = other(made(result));
-      const bool saves = copies_of(result) / bytes_per_second < copy;
+      const bool saves = copies_of(result) < bytes;
       const auto after = saves ? cost_of_rows(node) : std::nullopt;
       if (!after.has_value() || (before.has_value() && *after > *before + copy)) writes_.erase(&node);
     }

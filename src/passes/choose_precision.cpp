@@ -80,9 +80,9 @@ class Widener {
     StepDesc bare = own;
     bare.parts = {own.anchor_part()};
     bare.anchor = 0;
-    const bool whole = cost_of_kernels(widened_step(own), target_).has_value();
-    if (!whole && (node.anchor() != 0 || !cost_of_kernels(widened_step(bare), target_).has_value())) return false;
-    return !node.op().moves_elements && !cost_of_kernels(own, target_).has_value();
+    const bool whole = has_kernel(widened_step(own), target_);
+    if (!whole && (node.anchor() != 0 || !has_kernel(widened_step(bare), target_))) return false;
+    return !node.op().moves_elements && !has_kernel(own, target_);
   }
 
   bool widen(Node* node) {

@@ -1,6 +1,8 @@
 // From a node to the description that kernel rows judge.
 #include "passes/describe.h"
 
+#include <algorithm>
+
 #include "kernel/catalogue.h"
 #include "kernel/concrete.h"
 #include "passes/rewrite.h"
@@ -60,17 +62,11 @@ std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target
   return best;
 }
 
-std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target) {
-  std::map<std::string, DimRange, std::less<>> symbols;
-  const auto collect = [&](const std::vector<OperandDesc>& operands) {
-    for (const OperandDesc& operand : operands) {
-      for (const Dim& dim : operand.type.shape) dim.collect_symbols(symbols);
-    }
-  };
-  collect(step.inputs);
-  collect(step.outputs);
-  for (const Part& part : step.parts) part.attributes.collect_symbols(symbols);
-  return cost_of_kernels(step, target, likely_sizes(symbols));
+bool has_kernel(const StepDesc& step, const Target& target) {
+  if (target.catalogue == nullptr) return false;
+  const std::vector<const Row*>& rows = target.catalogue->rows_for(step.anchor_part().op->name);
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const Row* row) { return !row->reference && refusal_of(*row, step, target).empty(); });
 }
 
 }  // namespace polyphase

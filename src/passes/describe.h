@@ -19,7 +19,7 @@ StepDesc describe(const Node& node);
 // The cost of the cheapest row, reference loops aside, that takes the step; nothing if there is none. `likely` are the
 // sizes to estimate with.
 std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target, const DimBindings& likely);
-// Likely sizes of the symbols in the step, where nothing better is known.
-std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target);
+// Whether there is one. Costs nothing but the question, where costs may be measured.
+bool has_kernel(const StepDesc& step, const Target& target);
 
 }  // namespace polyphase

@@ -55,7 +55,7 @@ bool fuse(Graph& graph, const Target& target) {
     if (!may_begin(*data->producer, *data)) continue;
     Rewrite rewrite(graph, node);
     Value* result = joined(rewrite, *data->producer, *node, data);
-    if (!rewrite.ok() || !cost_of_kernels(describe(*result->producer), target).has_value()) continue;
+    if (!rewrite.ok() || !has_kernel(describe(*result->producer), target)) continue;
     changed = rewrite.commit(node->output(), result) || changed;
   }
   return changed;

@@ -9,8 +9,6 @@ namespace polyphase {
 namespace {
 
 constexpr std::size_t alignment = 64;
-// Below this estimate a step is done before another worker has noticed it. Who computes a tile changes no bits.
-constexpr double seconds_worth_sharing = 8e-6;
 // No tensor beyond this: offsets and sizes in bytes then stay far inside int64.
 constexpr std::int64_t max_bytes = std::int64_t{1} << 46;
 
@@ -149,8 +147,7 @@ class Planner {
     if (options_.show_parts && plan.row->keeps_parts) keep_parts(plan);
     plan.plan = plan.row->plan({plan.desc, plan.inputs, plan.outputs, plan.kept}, program_.target);
     const int phases = plan.row->phases == nullptr ? 1 : plan.row->phases(plan.plan);
-    // Many phases are the steps of a recurrence: each waits for all workers.
-    plan.worth_sharing = seconds / std::max(1, phases - 2) > seconds_worth_sharing;
+    plan.worth_sharing = worth_sharing(seconds, phases);
     for (int phase = 0; phase < phases; ++phase) plan.tiles.push_back(plan.row->tiles(plan.plan, phase));
     if (plan.row->workspace != nullptr) plan.scratch_bytes = plan.row->workspace(plan.plan).per_worker_bytes;
     out_->scratch_bytes = std::max(out_->scratch_bytes, plan.scratch_bytes);
@@ -230,6 +227,11 @@ class Planner {
 };
 
 }  // namespace
+
+bool worth_sharing(double seconds, int phases) {
+  constexpr double seconds_worth_sharing = 8e-6;
+  return seconds / std::max(1, phases - 2) > seconds_worth_sharing;
+}
 
 Result<std::shared_ptr<const LevelPlan>> plan_level(const Program& program, int level, const LevelPlans& lower,
                                                     std::vector<std::int64_t> sizes, const PlanOptions& options) {

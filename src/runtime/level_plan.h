@@ -17,6 +17,10 @@ struct Place {
   std::int64_t offset_bytes = 0;
 };
 
+// Whether a step that is estimated to take so long is not done before another worker has noticed it. Many phases are
+// the steps of a recurrence: each waits for all workers. Who computes a tile changes no bits.
+bool worth_sharing(double seconds, int phases);
+
 struct StepPlan {
   const Row* row = nullptr;  // null: nothing to compute (empty results), or a step that runs no row
   StepDesc desc;             // concrete; the plan may point into it, so a StepPlan never moves

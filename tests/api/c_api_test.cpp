@@ -1,8 +1,10 @@
 // The C ABI and DLPack: what C programs rely on.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "api/c_handles.h"
@@ -260,6 +262,18 @@ TEST_F(CApi, CompilesWithOptions) {
   EXPECT_STREQ("12", port.sizes[3]);
   polyphase_engine_free(fixed);
   polyphase_engine_free(engine);
+  options = {};
+  options.struct_size = sizeof(options);
+  options.tune = 1;
+  options.tune_threads = 1;
+  const std::string cache =
+      (std::filesystem::temp_directory_path() / ("polyphase_c_api_test_" + std::to_string(getpid()))).string();
+  options.timing_cache = cache.c_str();
+  ASSERT_EQ(POLYPHASE_OK, polyphase_compile(model.c_str(), &options, &fixed, &error)) << polyphase_error_text(error);
+  EXPECT_GT(std::filesystem::file_size(cache), 100U);
+  polyphase_engine_free(fixed);
+  std::filesystem::remove(cache);
+  std::filesystem::remove(cache + ".lock");
   options = {};
   options.struct_size = sizeof(options);
   options.target = "abacus";

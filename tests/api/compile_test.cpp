@@ -117,6 +117,17 @@ TEST(Compile, RefusesOptionsInFullWords) {
             0U)
       << compile_refusal(options);
   options = {};
+  options.tune = true;
+  options.target = "portable";
+  EXPECT_EQ(compile_refusal(options),
+            "tune is given with the target portable, whose kernels every CPU shares. Leave tune out, or compile for "
+            "native.");
+  options.target = "native";
+  options.tune_threads = -1;
+  EXPECT_EQ(compile_refusal(options),
+            "tune_threads is -1; expected 0 to 4096. Give the number of threads of the sessions to come, or 0 for one "
+            "per core.");
+  options = {};
   options.shapes["x"] = {"1", "-3"};
   EXPECT_EQ(compile_refusal(options),
             "the shape given for input 'x' has the size '-3'. A size is a number or a name, as in x=1x3xHxW.");
@@ -124,6 +135,44 @@ TEST(Compile, RefusesOptionsInFullWords) {
   options.without = {"make_it_fast"};
   EXPECT_NE(compile_refusal(options).find("make_it_fast"), std::string::npos);
   EXPECT_NE(compile_refusal({}, "/nowhere/model.onnx").find("/nowhere/model.onnx"), std::string::npos);
+}
+
+TEST(Compile, TunesAndSaysWhatItDid) {
+  const auto cache =
+      (std::filesystem::temp_directory_path() / ("polyphase_tune_test_" + std::to_string(getpid()) + ".txt")).string();
+  TuneReport report;
+  CompileOptions options;
+  options.tune = true;
+  options.tune_threads = 2;
+  options.timing_cache = cache;
+  options.tuned = &report;
+  const auto first = compile(demo(), options);
+  ASSERT_TRUE(first.ok()) << first.error().text();
+  EXPECT_GT(report.measured_steps, 0U);
+  EXPECT_EQ(report.cached_steps, 0U);
+  EXPECT_EQ(report.timing_cache, cache);
+  EXPECT_EQ(report.warnings, std::vector<std::string>());
+  const std::size_t measured = report.measured_steps;
+  const auto second = compile(demo(), options);
+  ASSERT_TRUE(second.ok()) << second.error().text();
+  EXPECT_EQ(report.measured_steps, 0U);
+  EXPECT_EQ(report.cached_steps, measured);
+  EXPECT_EQ(*second->to_bytes(), *first->to_bytes());
+  const std::vector<float> a = run_on(*Session::create(*first), 12, 9);
+  const std::vector<float> b = run_on(*Session::create(*compile(demo())), 12, 9);
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4);
+  // One that was measured says so, and what its rivals took.
+  const auto session = Session::create(*first);
+  const auto explained = session->explain({{1, 1, 128, 128}});
+  ASSERT_TRUE(explained.ok()) << explained.error().text();
+  std::size_t told = 0;
+  for (const StepReport& step : explained->steps) {
+    for (const RowReport& row : step.rows) told += row.measured && row.taken ? 1 : 0;
+  }
+  EXPECT_GT(told, 0U);
+  std::filesystem::remove(cache);
+  std::filesystem::remove(cache + ".lock");
 }
 
 TEST(Compile, OpensModelsAndEngines) {

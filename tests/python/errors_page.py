@@ -44,6 +44,7 @@ GROUPS = [
     (r"src/base/(scanner|dim\w*)|src/graph/parse", "Sizes and graphs as text"),
     (r"src/graph/", "Graphs in memory"),
     (r"src/passes|src/lower|src/api/(compile|check|engine|layer\w*)\.", "Compiling"),
+    (r"src/tune/|src/api/tuning", "Tuning"),
     (r"src/engine/(mapped_file|new_file)\.", "Engine files: opening and writing"),
     (r"src/engine/(file|foreign)\w*\.", "Engine files: reading"),
     (r"src/engine/|src/runtime/program", "Engine files: a program that contradicts itself"),
@@ -54,7 +55,7 @@ GROUPS = [
     (r"python/", "Python"),
     (r"apps/cli/", "Command line"),
 ]
-ORDER = ["Reading an ONNX model", "Any operator of an ONNX model", "If, Loop", "Operators of an ONNX model", "Reading a program", "Any operator of a program", "Operators of a program", "ConvTranspose", "Any operator", "Operator rules", "Compiling",
+ORDER = ["Reading an ONNX model", "Any operator of an ONNX model", "If, Loop", "Operators of an ONNX model", "Reading a program", "Any operator of a program", "Operators of a program", "ConvTranspose", "Any operator", "Operator rules", "Compiling", "Tuning",
          "Cutting", "Engine files", "Running", "Command line", "Arrays", "C API", "Python", "DLPack", "Sizes and graphs", "Graphs in memory"]
 # What a group of messages has in common.
 ABOUT = {
@@ -64,6 +65,7 @@ ABOUT = {
     "Any operator of a program": "These begin with the node's name and end with its operator and the line of the module that it came from.",
     "Any operator": "Rules that many operators share, in the words of `docs/operators.md`. A size that is known only when the model runs is checked then, with the same words.",
     "ConvTranspose as PyTorch has it": "The messages are PyTorch's own, so that a search for them finds both.",
+    "Tuning": "What only costs the next compilation its time is a warning instead (`docs/tuning.md`).",
     "Engine files: a program that contradicts itself": "The bytes are as they were written, but no compiler writes such a program: the file was made or changed by something else.",
 }
 # What is not plain from the words: the beginning of the template (from its first word) and one sentence more.

@@ -27,20 +27,20 @@ function kernelsSection(data) {
     { title: "step", right: true, cell: (step) => String(step.index), value: (step) => step.index },
     { title: "operation", cell: (step) => step.op, value: (step) => step.op },
     { title: "taken", cell: kernelText, value: (step) => step.kernel },
-    { title: "estimate", right: true, cell: (step) => estimateOf(step), value: (step) => (takenOf(step) || { cost: 0 }).cost, hint: "the kernel’s own, for one core; kernels are chosen by it" },
+    { title: "cost", right: true, cell: (step) => costOf(step), value: (step) => (takenOf(step) || { cost: 0 }).cost, hint: "kernels are chosen by it: the kernel’s own estimate for one core, or what it took when the network was tuned" },
     timed && { title: "measured", right: true, cell: (step) => (step.runs > 0 ? timeText(step.seconds / step.runs) : ""), value: (step) => step.seconds },
     { title: "the others, and why not", wide: true, cell: othersOf },
     { title: "node", name: true, cell: (step) => el("span", { title: step.node }, step.node), value: (step) => step.node },
   ].filter(Boolean), asked, { sort: 0, label: "Kernels by step" });
   section("kernels", "Kernels",
-    el("p", { class: "lead" }, "Every kernel of an operator is asked; of those that take a step the least estimate wins. The reasons are the kernels’ own words."),
+    el("p", { class: "lead" }, "Every kernel of an operator is asked; of those that take a step the least cost wins: an estimate, or a time where the network was tuned. The reasons are the kernels’ own words."),
     totals, el("h3", null, "By step"),
     el("div", { class: "tools" }, filterOf(table, "Filter by kernel, operation, reason or node", (step) => [step.op, step.node, step.kernel, ...step.candidates.flatMap((one) => [one.row, one.refusal])])),
     table);
 }
 
 const takenOf = (step) => step.candidates.find((one) => one.taken);
-const estimateOf = (step) => { const taken = takenOf(step); return taken ? timeText(taken.cost) : ""; };
+const costOf = (step) => { const taken = takenOf(step); return taken ? timeText(taken.cost) + (taken.measured ? " measured" : "") : ""; };
 
 function othersOf(step) {
   const others = step.candidates.filter((one) => !one.taken);
@@ -48,7 +48,7 @@ function othersOf(step) {
   const fit = others.filter((one) => one.refusal === "");
   const refused = others.filter((one) => one.refusal !== "");
   const line = (one) => el("div", { class: one.refusal ? "refused" : null }, el("code", null, one.row), " ",
-    one.refusal ? `refuses: ${one.refusal}` : step.unknown ? "would take it" : `would take it, at an estimate of ${timeText(one.cost)}`);
+    one.refusal ? `refuses: ${one.refusal}` : step.unknown ? "would take it" : one.measured ? `took ${timeText(one.cost)}` : `would take it, at an estimate of ${timeText(one.cost)}`);
   const words = [fit.length > 0 && `${fit.length} slower`, refused.length > 0 && plural(refused.length, "refusal")].filter(Boolean).join(", ");
   const details = el("details", null, el("summary", null, words));
   details.addEventListener("toggle", () => { if (details.childElementCount === 1) details.append(...others.map(line)); });

@@ -143,10 +143,13 @@ class Plan:
         """refittable: for weights that change, whose engines are not kept on disk."""
         weights = self.weights_of(program, arguments)
         text = program.json()
-        options = plain_options(target="native", shapes=None, dims=None, tune_for=program.tune_for, without=(), refittable=refittable)
+        options = plain_options(target="native", shapes=None, dims=None, tune_for=program.tune_for, without=(), refittable=refittable,
+                                tune=self.settings.tune, tune_threads=torch.get_num_threads() if self.settings.tune else 0,
+                                timing_cache=self.settings.timing_cache)
         key = ""
         if self.settings.cache and not refittable:
-            key = _cache.key_of([text.encode(), repr(sorted(program.tune_for.items())).encode(), *map(raw_bytes, weights.values())])
+            tuned = repr((options["tune_threads"], options["timing_cache"])).encode() if self.settings.tune else b""
+            key = _cache.key_of([text.encode(), repr(sorted(program.tune_for.items())).encode(), tuned, *map(raw_bytes, weights.values())])
             if (found := _cache.find(key)) is not None:
                 return found
         engine = _native.compile_bytes(archive(text, weights), options, None)

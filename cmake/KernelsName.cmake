@@ -1,0 +1,10 @@
+# Writes a C string that names the kernels: a hash of their SOURCES, their build flags and of ALSO. Run with cmake -P.
+set(all "${ALSO}")
+foreach(source IN LISTS SOURCES ITEMS ${ROOT}/cmake/IsaObjects.cmake)
+  file(SHA256 ${source} hash)
+  file(RELATIVE_PATH name ${ROOT} ${source})
+  string(APPEND all "\n${name} ${hash}")
+endforeach()
+string(SHA256 hash "${all}")
+string(SUBSTRING ${hash} 0 16 hash)
+file(WRITE ${TO} "\"${hash}\"\n")
