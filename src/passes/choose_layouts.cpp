@@ -279,17 +279,16 @@ class Chooser {
     return cost_of_kernels(step_of(node), target_, likely_);
   }
 
-  // A copy of so many bytes of the value that transposes: on one core, or as it was measured.
-  double seconds_of_copy(const Value& value, double bytes, MemoryOrder from) const {
-    constexpr double bytes_per_second = 4e9;
-    if (bytes == 0 || target_.times == nullptr) return bytes / bytes_per_second;
+  // Of a copy of the value into the other order.
+  double seconds_of_copy(const Value& value, MemoryOrder from) const {
+    constexpr double by_plain_loops = 1;  // dearer than any kernel
     StepDesc copy;
     copy.name = value.name;
     copy.parts.push_back({.op = &graph_.registry().at("identity"), .attributes = {}, .operands = {0}});
     const int rank = value.type.shape.rank();
     copy.inputs.push_back({.type = value.type, .layout = layout_of(from, rank)});
     copy.outputs.push_back({.type = value.type, .layout = layout_of(other(from), rank)});
-    return cost_of_kernels(copy, target_, likely_).value_or(bytes / bytes_per_second);
+    return cost_of_kernels(copy, target_, likely_).value_or(by_plain_loops);
   }
 
   // Where a spatial node meets the other order, and a row takes it as it is for less than the copy costs.
@@ -301,9 +300,8 @@ class Chooser {
       for (std::size_t i = 0; i < node.inputs().size(); ++i) {
         if (!follows(node, i)) continue;
         const Value& value = *node.input(i);
-        const double bytes = cost_of(value, made(value), needed(node, i));
-        if (bytes == 0) continue;
-        const double copy = seconds_of_copy(value, bytes, made(value));
+        if (cost_of(value, made(value), needed(node, i)) == 0) continue;
+        const double copy = seconds_of_copy(value, made(value));
         const auto before = cost_of_rows(node);
         reads_[{&node, i}] = other(needed(node, i));
         const auto after = cost_of_rows(node);
@@ -311,11 +309,11 @@ class Chooser {
       }
       const Value& result = *node.output();
       const double bytes = copies_of(result);
-      const double copy = seconds_of_copy(result, bytes, made(result));
-      const auto before = bytes > 0 ? cost_of_rows(node) : std::nullopt;
+      if (bytes == 0) continue;
+      const double copy = seconds_of_copy(result, made(result));
+      const auto before = cost_of_rows(node);
       writes_[&node] = other(made(result));
-      const bool saves = copies_of(result) < bytes;
-      const auto after = saves ? cost_of_rows(node) : std::nullopt;
+      const auto after = copies_of(result) < bytes ? cost_of_rows(node) : std::nullopt;
       if (!after.has_value() || (before.has_value() && *after > *before + copy)) writes_.erase(&node);
     }
   }

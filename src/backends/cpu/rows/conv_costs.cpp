@@ -11,8 +11,113 @@ namespace polyphase::cpu {
 namespace {
 
 constexpr double ns = 1e-9;
-constexpr double call = 1500 * ns;
-constexpr double moved_byte = 0.010 * ns;
+
+// Nanoseconds; what is turned or copied is counted in floats. Those of AVX2 stand for plain instructions as well.
+struct GemmFactors {
+  double product;  // of a vector
+  double alone;    // vectors that one costs whose products wait for each other
+  double panel_segment;
+  double segment;
+  double panel_row;
+  double in_turned;             // of a forward convolution
+  double in_turned_transposed;  // of a transposed one
+  double out_turned;
+  double byte;  // of the images
+  double call;
+};
+constexpr GemmFactors gemm_avx2 = {.product = 0.185,
+                                   .alone = 1.43,
+                                   .panel_segment = 0.76,
+                                   .segment = 0,
+                                   .panel_row = 7.3,
+                                   .in_turned = 0.147,
+                                   .in_turned_transposed = 0.53,
+                                   .out_turned = 0.50,
+                                   .byte = 0.0014,
+                                   .call = 308};
+constexpr GemmFactors gemm_avx512 = {.product = 0.134,
+                                     .alone = 1.25,
+                                     .panel_segment = 0.26,
+                                     .segment = 0.64,
+                                     .panel_row = 3.9,
+                                     .in_turned = 0.058,
+                                     .in_turned_transposed = 0.058,
+                                     .out_turned = 0.17,
+                                     .byte = 0.010,
+                                     .call = 1500};
+
+struct PixelsFactors {
+  double product;
+  double visit;
+  double result;             // vectors of them, of a forward convolution
+  double result_transposed;  // which lie apart
+  double channel;
+  double copied;
+  double in_turned;
+  double out_turned;
+  double call;
+};
+constexpr PixelsFactors pixels_avx2 = {.product = 0.198,
+                                       .visit = 0.88,
+                                       .result = 2.4,
+                                       .result_transposed = 18,
+                                       .channel = 7.9,
+                                       .copied = 0.15,
+                                       .in_turned = 0.169,
+                                       .out_turned = 0.42,
+                                       .call = 61};
+constexpr PixelsFactors pixels_avx512 = {.product = 0.14,
+                                         .visit = 0.33,
+                                         .result = 4.2,
+                                         .result_transposed = 4.2,
+                                         .channel = 5.6,
+                                         .copied = 0.051,
+                                         .in_turned = 0.026,
+                                         .out_turned = 0.060,
+                                         .call = 1500};
+
+struct WinogradFactors {
+  double product;
+  double alone;
+  double transformed;
+  double weight_byte;
+  double in_turned;
+  double out_turned;
+  double byte;
+  double call;
+};
+constexpr WinogradFactors winograd_avx2 = {.product = 0.195,
+                                           .alone = 1.32,
+                                           .transformed = 1.37,
+                                           .weight_byte = 0.0045,
+                                           .in_turned = 0,
+                                           .out_turned = 0.465,
+                                           .byte = 0.064,
+                                           .call = 0};
+// Of the products as gemm's; the rest is AVX2's first fit: never measured.
+constexpr WinogradFactors winograd_avx512 = {.product = 0.134,
+                                             .alone = 1.25,
+                                             .transformed = 1.4,
+                                             .weight_byte = 0.036,
+                                             .in_turned = 0.058,
+                                             .out_turned = 0.23,
+                                             .byte = 0.010,
+                                             .call = 1500};
+
+struct DepthwiseFactors {
+  double product;
+  double product_transposed;
+  double in_turned;
+  double out_turned;
+  double byte;
+  double call;
+};
+constexpr DepthwiseFactors depthwise_avx2 = {
+    .product = 0.51, .product_transposed = 1.07, .in_turned = 0.205, .out_turned = 0.235, .byte = 0.020, .call = 33};
+constexpr DepthwiseFactors depthwise_avx512 = {
+    .product = 0.41, .product_transposed = 0.41, .in_turned = 0.058, .out_turned = 0.17, .byte = 0.010, .call = 1500};
+
+constexpr int avx512_width = 16;
 
 template <class... Factors>
 double product_of_factors(Factors... factors) {
@@ -29,10 +134,14 @@ double grid_of(const ConvShape& s) {
   return positions;
 }
 
-double bytes_of(const ConvShape& s) {
+double bytes_of_images(const ConvShape& s) {
   const double in = product_of_factors(s.batch, s.groups, s.in_channels) * points_of(s.in);
   const double out = product_of_factors(s.batch, s.groups, s.out_channels) * points_of(s.out);
-  return 4 * (in + out + product_of_factors(s.groups, s.in_channels, s.out_channels, s.kernel_points()));
+  return 4 * (in + out);
+}
+
+double vectors_of_products(int64_t vectors, double alone) {
+  return vectors == 1 ? alone : static_cast<double>(vectors);
 }
 
 // Floats that pass through registers when an image is turned: whole vectors of channels.
@@ -44,13 +153,14 @@ double turned(const ConvShape& s, const int64_t (&extents)[3], int64_t channels,
 }  // namespace
 
 double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
+  const GemmFactors& by = width == avx512_width ? gemm_avx512 : gemm_avx2;
   const ConvGemmFormat format(s, width);
   const int64_t vectors = ceil_div(format.columns, width);
   const double panels = static_cast<double>(PanelGrid(format.columns, width).count());
   const int64_t taps_w = format.stacked ? ceil_div(s.kernel[2], s.stride[2]) : s.kernel[2];
   const double lines_of_taps = grid_of(s) * product_of_factors(s.groups, s.kernel[0], s.kernel[1]);
   const double multiplies =
-      lines_of_taps * product_of_factors(taps_w, s.in_channels) * (vectors == 1 ? 1.25 : static_cast<double>(vectors));
+      lines_of_taps * product_of_factors(taps_w, s.in_channels) * vectors_of_products(vectors, by.alone);
   const bool joined = s.groups == 1 && s.in_channels < 128 && s.dilation[2] == 1;
   const int64_t column_groups = s.transposed && !format.stacked ? s.stride[2] : 1;
   const double segments = lines_of_taps * static_cast<double>(joined ? std::min(column_groups, s.kernel[2]) : taps_w);
@@ -58,13 +168,14 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
   const double rows = grid_of(s) * static_cast<double>(s.groups) * outer_phases;
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
-  return (0.134 * multiplies + (0.26 * panels + 0.64) * segments + 3.9 * panels * rows + 0.058 * in_turned +
-          0.17 * out_turned) *
-             ns +
-         moved_byte * bytes_of(s) + call;
+  return (by.product * multiplies + (by.panel_segment * panels + by.segment) * segments + by.panel_row * panels * rows +
+          (s.transposed ? by.in_turned_transposed : by.in_turned) * in_turned + by.out_turned * out_turned +
+          by.byte * bytes_of_images(s) + by.call) *
+         ns;
 }
 
 double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
+  const PixelsFactors& by = width == avx512_width ? pixels_avx512 : pixels_avx2;
   const int64_t phases = s.transposed ? s.stride[2] : 1;
   const int64_t columns = phases * s.out_channels;
   const int64_t taps_w = ceil_div(s.kernel[2], phases);
@@ -78,35 +189,39 @@ double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool o
   const double in_turned =
       in_planar ? 0 : static_cast<double>(s.groups * s.kernel[0]) * turned(s, s.in, s.in_channels, width);
   const double out_turned = out_planar ? 0 : static_cast<double>(s.groups) * turned(s, s.out, s.out_channels, width);
-  return (0.14 * multiplies + 0.33 * visits * static_cast<double>(ceil_div(columns, pixel_columns(width))) +
-          4.2 * lines * vectors * static_cast<double>(columns) +
-          5.6 * lines_of_taps * static_cast<double>(s.in_channels) + 0.051 * copied + 0.026 * in_turned +
-          0.060 * out_turned) *
-             ns +
-         call;
+  const double results = lines * vectors * static_cast<double>(columns);
+  return (by.product * multiplies + by.visit * visits * static_cast<double>(ceil_div(columns, pixel_columns(width))) +
+          (s.transposed ? by.result_transposed : by.result) * results +
+          by.channel * lines_of_taps * static_cast<double>(s.in_channels) + by.copied * copied +
+          by.in_turned * in_turned + by.out_turned * out_turned + by.call) *
+         ns;
 }
 
 double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
+  const WinogradFactors& by = width == avx512_width ? winograd_avx512 : winograd_avx2;
   const ConvWinogradPlan plan = plan_conv_winograd(s, {}, {}, {}, false, width);
   const WinogradWork work = conv_winograd_work(s);
   const int64_t vectors = ceil_div(s.out_channels, width);
-  const double multiplies =
-      work.lines * static_cast<double>(s.in_channels) * (vectors == 1 ? 1.25 : static_cast<double>(vectors));
+  const double multiplies = work.lines * static_cast<double>(s.in_channels) * vectors_of_products(vectors, by.alone);
   const double transformed = work.lines * product_of_factors(ceil_div(s.in_channels, width), plan.n_blocks) +
                              work.points * static_cast<double>(vectors);
   const double weights = 4 * product_of_factors(conv_winograd_packed_floats(s, width), plan.blocks);
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
-  return (0.134 * multiplies + 1.4 * transformed + 0.036 * weights + 0.058 * in_turned + 0.23 * out_turned) * ns +
-         moved_byte * bytes_of(s) + call;
+  return (by.product * multiplies + by.transformed * transformed + by.weight_byte * weights + by.in_turned * in_turned +
+          by.out_turned * out_turned + by.byte * bytes_of_images(s) + by.call) *
+         ns;
 }
 
 double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
+  const DepthwiseFactors& by = width == avx512_width ? depthwise_avx512 : depthwise_avx2;
   const int64_t channels = s.groups * s.out_channels;
   const double multiplies = grid_of(s) * product_of_factors(s.kernel_points(), ceil_div(channels, width));
   const double in_turned = in_planar ? turned(s, s.in, s.groups, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, channels, width) : 0;
-  return (0.41 * multiplies + 0.058 * in_turned + 0.17 * out_turned) * ns + moved_byte * bytes_of(s) + call;
+  return ((s.transposed ? by.product_transposed : by.product) * multiplies + by.in_turned * in_turned +
+          by.out_turned * out_turned + by.byte * bytes_of_images(s) + by.call) *
+         ns;
 }
 
 }  // namespace polyphase::cpu

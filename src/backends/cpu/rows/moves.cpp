@@ -1,4 +1,5 @@
 // Rows that only move elements: one kernel, strided_copy, planned from what each operator means.
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -215,6 +216,23 @@ std::string accepts_depth_space(const StepDesc& desc, const Target&) {
 
 double cost_moves(const StepDesc& desc, const Target&) { return moving_seconds(desc); }
 
+// A copy that turns channels-first into channels-last or back goes through registers, whole vectors of channels at a
+// time. The factors are a fit to 1270 copies of images drawn at random on AVX2, which lay in caches where they fit;
+// AVX-512 was not measured.
+double cost_copy(const StepDesc& desc, const Target& target) {
+  const Shape& shape = desc.outputs[0].type.shape;
+  const bool turns = !(desc.inputs[0].layout == desc.outputs[0].layout) && shape.rank() >= 3;
+  if (!turns || target.cluster == Cluster::avx512) return moving_seconds(desc);
+  constexpr double bytes_in_caches = 16e6;
+  const double elements = result_elements(desc);
+  const std::int64_t channels = std::max<std::int64_t>(1, shape[1].constant().value_or(1));
+  const int width = vector_width(target.cluster);
+  const double turned =
+      elements / static_cast<double>(channels) * static_cast<double>(ceil_div(channels, width) * width);
+  const double bytes = 2 * elements * static_cast<double>(size_bytes(desc.outputs[0].type.dtype));
+  return 0.184e-9 * turned + 0.097e-9 * std::max(0.0, bytes - bytes_in_caches) + 54e-9;
+}
+
 template <Boxes (*boxes_of)(const PlanRequest&)>
 Row move_row(const ClusterKernels& kernels, std::string_view op, decltype(Row::accepts) accepts, Density takes) {
   Row row;
@@ -234,6 +252,7 @@ Row move_row(const ClusterKernels& kernels, std::string_view op, decltype(Row::a
 
 void add_move_rows(const ClusterKernels& kernels, RowList& rows) {
   rows.push_back(move_row<boxes_identity>(kernels, "identity", accepts_any, Density::strided));
+  rows.back().cost = cost_copy;
   rows.push_back(move_row<boxes_transpose>(kernels, "transpose", accepts_any, Density::strided));
   rows.push_back(move_row<boxes_slice>(kernels, "slice", accepts_any, Density::strided));
   rows.push_back(move_row<boxes_expand>(kernels, "expand", accepts_any, Density::strided));
