@@ -28,8 +28,15 @@ TensorDesc desc_of(const OperandDesc& operand) {
                          : TensorDesc();
 }
 
-std::uint64_t bytes_of(const TensorDesc& desc) {
-  return static_cast<std::uint64_t>(desc.extent()) * size_bytes(desc.dtype);
+// Of an operand that may be larger than any memory; then more than any limit.
+std::uint64_t bytes_of(const OperandDesc& operand) {
+  if (!operand.present) return 0;
+  constexpr std::int64_t beyond = std::int64_t{1} << 60;
+  auto bytes = static_cast<std::int64_t>(size_bytes(operand.type.dtype));
+  for (const Dim& size : operand.type.shape) {
+    if (__builtin_mul_overflow(bytes, size.value(), &bytes) || bytes > beyond) return beyond;
+  }
+  return static_cast<std::uint64_t>(bytes);
 }
 
 // A few thousand numbers, over and over: cheap, and no pattern that a branch could learn.
@@ -122,12 +129,12 @@ class Measuring {
   }
 
   bool make_operand(const OperandDesc& operand) {
-    const TensorDesc desc = desc_of(operand);
     std::shared_ptr<Buffer> buffer;
-    if (!take(operand.present ? bytes_of(desc) : 0, buffer)) return false;
+    if (!take(bytes_of(operand), buffer)) return false;
+    const TensorDesc desc = desc_of(operand);
     const TensorView view(desc, operand.present ? buffer->data() : nullptr);
     if (operand.present && !desc.empty()) {
-      if (operand.value != nullptr && operand.value->rank == desc.rank) {
+      if (operand.value != nullptr && std::ranges::equal(operand.value->size_span(), desc.size_span())) {
         copy_elements(*operand.value, view);
       } else if (is_float(desc.dtype)) {
         fill_normal(view);
@@ -143,10 +150,9 @@ class Measuring {
       if (!make_operand(input)) return false;
     }
     for (const OperandDesc& output : desc_.outputs) {
-      const TensorDesc desc = desc_of(output);
       std::shared_ptr<Buffer> buffer;
-      if (!take(bytes_of(desc), buffer)) return false;
-      results_.push_back(desc);
+      if (!take(bytes_of(output), buffer)) return false;
+      results_.push_back(desc_of(output));
       result_data_.push_back(buffer->data());
       memory_.push_back(std::move(buffer));
     }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "graph/graph.h"
 #include "kernel/catalogue.h"
 #include "tune/step_text.h"
 
@@ -25,6 +26,29 @@ std::optional<StepDesc> dense(const StepDesc& desc) {
     }
   }
   return out;
+}
+
+bool is_empty(const OperandDesc& operand) {
+  return std::any_of(operand.type.shape.begin(), operand.type.shape.end(), [](const Dim& size) { return size == 0; });
+}
+
+// The results follow from the operands. A guess of open sizes may contradict itself, and no row may see that.
+bool is_sound(const StepDesc& desc) {
+  std::vector<OperandInfo> infos(desc.inputs.size());
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (desc.inputs[i].present) infos[i].type = &desc.inputs[i].type;
+  }
+  std::vector<DimCheck> checks;
+  const auto types = infer_parts(desc.parts, infos, checks, {});
+  if (!types.ok() || types->size() != desc.outputs.size()) return false;
+  for (std::size_t i = 0; i < types->size(); ++i) {
+    if (!((*types)[i] == desc.outputs[i].type)) return false;
+  }
+  return std::all_of(checks.begin(), checks.end(), [](const DimCheck& check) {
+    const auto left = check.left.constant();
+    const auto right = check.right.constant();
+    return left.has_value() && right.has_value() && holds(check.relation, *left, *right);
+  });
 }
 
 // A file from elsewhere, or a maker's name: what would be two fields or lines becomes spaces.
@@ -70,7 +94,8 @@ std::vector<double> Tuner::seconds(const StepDesc& desc, const std::vector<const
     return out;
   }
   const auto refuses = [&](const Row* row) { return !refusal_of(*row, *alone, target).empty(); };
-  if (std::any_of(rows.begin(), rows.end(), refuses)) return {};
+  if (std::any_of(rows.begin(), rows.end(), refuses) || !is_sound(*alone)) return {};
+  if (std::all_of(alone->outputs.begin(), alone->outputs.end(), is_empty)) return {};  // no row ever runs
   return measure(*alone, rows, target, machine, step) ? times_of(machine, step, rows) : std::vector<double>();
 }
 

@@ -175,6 +175,15 @@ TEST_F(TunerTest, WhatCannotBeMeasuredKeepsItsEstimates) {
   EXPECT_EQ(tuning->skipped(), std::vector<std::string>{"node of abs: it refuses zeros for integers: an index is 0."});
   const auto symbol = Dim::symbol("H", {1, 100});
   EXPECT_EQ(choose(step("relu", {Dim(2), symbol}), tuning.get()).front().row->name, "slow");
+  EXPECT_EQ(choose(step("relu", {Dim(2), Dim(0)}), tuning.get()).front().row->name, "slow");
+  StepDesc contradiction = step("relu");  // what a bad guess of open sizes may come to
+  contradiction.outputs[0].type.shape = Shape({Dim(2), Dim(9)});
+  EXPECT_EQ(choose(contradiction, tuning.get()).front().row->name, "slow");
+  const Dim huge(std::int64_t{1} << 40);
+  EXPECT_EQ(choose(step("relu", {huge, huge}), tuning.get()).front().row->name, "slow");  // beyond 64 bits
+  EXPECT_EQ(choose(step("relu", {huge}), tuning.get()).front().row->name, "slow");
+  EXPECT_EQ(tuning->skipped().size(), 2U);
+  EXPECT_NE(tuning->skipped().back().find("are allowed"), std::string::npos);
   StepDesc strided = step("relu");
   strided.inputs[0].density = Density::strided;
   EXPECT_EQ(choose(strided, tuning.get()).front().row->name, "slow");
