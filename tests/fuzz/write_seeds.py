@@ -192,8 +192,16 @@ def uses() -> None:
         write("shape_rules", f"bytes_{number}", generator.integers(0, 256, 120, np.uint8).tobytes())
 
 
+def timings() -> None:
+    first, step = b"polyphase timing cache 1\n", b"machine, 1 thread\tconv{}(0 1)* : f32[1, 3]@0,1 > f32[1, 3]@0,1\t"
+    write("timing_cache", "two", first + step + b"conv_gemm 512 conv_winograd 34\n" + b"machine\tstep\trow 2\n")
+    write("timing_cache", "twice", first + step + b"conv_gemm 5\n" + step + b"conv_pixels 6\n")
+    write("timing_cache", "damaged", first + step + b"conv_gemm x\n" + step + b"conv_gemm 99999999999999999999\n\n\t\t\n" + step)
+
+
 def main() -> int:
     models()
+    timings()
     arrays()
     uses()
     programs()

@@ -19,31 +19,37 @@ struct GemmFactors {
   double panel_segment;
   double segment;
   double panel_row;
+  double partial_row;           // whose last vector is not full
   double in_turned;             // of a forward convolution
   double in_turned_transposed;  // of a transposed one
   double out_turned;
-  double byte;  // of the images
+  double byte;         // of the images
+  double byte_beyond;  // of those that do not fit into caches
   double call;
 };
-constexpr GemmFactors gemm_avx2 = {.product = 0.185,
-                                   .alone = 1.43,
-                                   .panel_segment = 0.76,
+constexpr GemmFactors gemm_avx2 = {.product = 0.186,
+                                   .alone = 1.37,
+                                   .panel_segment = 0.94,
                                    .segment = 0,
-                                   .panel_row = 7.3,
-                                   .in_turned = 0.147,
-                                   .in_turned_transposed = 0.53,
-                                   .out_turned = 0.50,
-                                   .byte = 0.0014,
-                                   .call = 308};
+                                   .panel_row = 5.5,
+                                   .partial_row = 4.8,
+                                   .in_turned = 0.161,
+                                   .in_turned_transposed = 0.39,
+                                   .out_turned = 0.51,
+                                   .byte = 0,
+                                   .byte_beyond = 0.088,
+                                   .call = 257};
 constexpr GemmFactors gemm_avx512 = {.product = 0.134,
                                      .alone = 1.25,
                                      .panel_segment = 0.26,
                                      .segment = 0.64,
                                      .panel_row = 3.9,
+                                     .partial_row = 0,
                                      .in_turned = 0.058,
                                      .in_turned_transposed = 0.058,
                                      .out_turned = 0.17,
                                      .byte = 0.010,
+                                     .byte_beyond = 0,
                                      .call = 1500};
 
 struct PixelsFactors {
@@ -55,17 +61,19 @@ struct PixelsFactors {
   double copied;
   double in_turned;
   double out_turned;
+  double byte_beyond;
   double call;
 };
-constexpr PixelsFactors pixels_avx2 = {.product = 0.198,
-                                       .visit = 0.88,
-                                       .result = 2.4,
-                                       .result_transposed = 18,
-                                       .channel = 7.9,
-                                       .copied = 0.15,
-                                       .in_turned = 0.169,
-                                       .out_turned = 0.42,
-                                       .call = 61};
+constexpr PixelsFactors pixels_avx2 = {.product = 0.199,
+                                       .visit = 0.77,
+                                       .result = 2.5,
+                                       .result_transposed = 17.5,
+                                       .channel = 8.5,
+                                       .copied = 0.104,
+                                       .in_turned = 0.147,
+                                       .out_turned = 0.38,
+                                       .byte_beyond = 0.19,
+                                       .call = 99};
 constexpr PixelsFactors pixels_avx512 = {.product = 0.14,
                                          .visit = 0.33,
                                          .result = 4.2,
@@ -74,6 +82,7 @@ constexpr PixelsFactors pixels_avx512 = {.product = 0.14,
                                          .copied = 0.051,
                                          .in_turned = 0.026,
                                          .out_turned = 0.060,
+                                         .byte_beyond = 0,
                                          .call = 1500};
 
 struct WinogradFactors {
@@ -84,15 +93,17 @@ struct WinogradFactors {
   double in_turned;
   double out_turned;
   double byte;
+  double byte_beyond;
   double call;
 };
-constexpr WinogradFactors winograd_avx2 = {.product = 0.195,
-                                           .alone = 1.32,
-                                           .transformed = 1.37,
-                                           .weight_byte = 0.0045,
-                                           .in_turned = 0,
-                                           .out_turned = 0.465,
-                                           .byte = 0.064,
+constexpr WinogradFactors winograd_avx2 = {.product = 0.193,
+                                           .alone = 1.24,
+                                           .transformed = 1.63,
+                                           .weight_byte = 0.0074,
+                                           .in_turned = 0.177,
+                                           .out_turned = 0.53,
+                                           .byte = 0,
+                                           .byte_beyond = 0.42,
                                            .call = 0};
 // Of the products as gemm's; the rest is AVX2's first fit: never measured.
 constexpr WinogradFactors winograd_avx512 = {.product = 0.134,
@@ -102,20 +113,35 @@ constexpr WinogradFactors winograd_avx512 = {.product = 0.134,
                                              .in_turned = 0.058,
                                              .out_turned = 0.23,
                                              .byte = 0.010,
+                                             .byte_beyond = 0,
                                              .call = 1500};
 
 struct DepthwiseFactors {
   double product;
-  double product_transposed;
+  double result;  // vectors of them
+  double result_transposed;
   double in_turned;
   double out_turned;
   double byte;
+  double byte_beyond;
   double call;
 };
-constexpr DepthwiseFactors depthwise_avx2 = {
-    .product = 0.51, .product_transposed = 1.07, .in_turned = 0.205, .out_turned = 0.235, .byte = 0.020, .call = 33};
-constexpr DepthwiseFactors depthwise_avx512 = {
-    .product = 0.41, .product_transposed = 0.41, .in_turned = 0.058, .out_turned = 0.17, .byte = 0.010, .call = 1500};
+constexpr DepthwiseFactors depthwise_avx2 = {.product = 0.52,
+                                             .result = 1.25,
+                                             .result_transposed = 1.55,
+                                             .in_turned = 0.203,
+                                             .out_turned = 0.219,
+                                             .byte = 0,
+                                             .byte_beyond = 0.177,
+                                             .call = 32};
+constexpr DepthwiseFactors depthwise_avx512 = {.product = 0.41,
+                                               .result = 0,
+                                               .result_transposed = 0,
+                                               .in_turned = 0.058,
+                                               .out_turned = 0.17,
+                                               .byte = 0.010,
+                                               .byte_beyond = 0,
+                                               .call = 1500};
 
 constexpr int avx512_width = 16;
 
@@ -138,6 +164,11 @@ double bytes_of_images(const ConvShape& s) {
   const double in = product_of_factors(s.batch, s.groups, s.in_channels) * points_of(s.in);
   const double out = product_of_factors(s.batch, s.groups, s.out_channels) * points_of(s.out);
   return 4 * (in + out);
+}
+
+double bytes_beyond_caches(const ConvShape& s) {
+  constexpr double bytes_in_caches = 8e6;
+  return std::max(0.0, bytes_of_images(s) - bytes_in_caches);
 }
 
 double vectors_of_products(int64_t vectors, double alone) {
@@ -168,9 +199,10 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
   const double rows = grid_of(s) * static_cast<double>(s.groups) * outer_phases;
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
-  return (by.product * multiplies + (by.panel_segment * panels + by.segment) * segments + by.panel_row * panels * rows +
+  const double per_row = by.panel_row * panels + (format.columns % width == 0 ? 0 : by.partial_row);
+  return (by.product * multiplies + (by.panel_segment * panels + by.segment) * segments + per_row * rows +
           (s.transposed ? by.in_turned_transposed : by.in_turned) * in_turned + by.out_turned * out_turned +
-          by.byte * bytes_of_images(s) + by.call) *
+          by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
          ns;
 }
 
@@ -193,7 +225,7 @@ double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool o
   return (by.product * multiplies + by.visit * visits * static_cast<double>(ceil_div(columns, pixel_columns(width))) +
           (s.transposed ? by.result_transposed : by.result) * results +
           by.channel * lines_of_taps * static_cast<double>(s.in_channels) + by.copied * copied +
-          by.in_turned * in_turned + by.out_turned * out_turned + by.call) *
+          by.in_turned * in_turned + by.out_turned * out_turned + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
          ns;
 }
 
@@ -209,7 +241,8 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
   return (by.product * multiplies + by.transformed * transformed + by.weight_byte * weights + by.in_turned * in_turned +
-          by.out_turned * out_turned + by.byte * bytes_of_images(s) + by.call) *
+          by.out_turned * out_turned + by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) +
+          by.call) *
          ns;
 }
 
@@ -219,8 +252,10 @@ double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, boo
   const double multiplies = grid_of(s) * product_of_factors(s.kernel_points(), ceil_div(channels, width));
   const double in_turned = in_planar ? turned(s, s.in, s.groups, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, channels, width) : 0;
-  return ((s.transposed ? by.product_transposed : by.product) * multiplies + by.in_turned * in_turned +
-          by.out_turned * out_turned + by.byte * bytes_of_images(s) + by.call) *
+  const double results = product_of_factors(s.batch, ceil_div(channels, width)) * points_of(s.out);
+  return (by.product * multiplies + (s.transposed ? by.result_transposed : by.result) * results +
+          by.in_turned * in_turned + by.out_turned * out_turned + by.byte * bytes_of_images(s) +
+          by.byte_beyond * bytes_beyond_caches(s) + by.call) *
          ns;
 }
 

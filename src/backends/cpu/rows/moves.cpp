@@ -223,14 +223,14 @@ double cost_copy(const StepDesc& desc, const Target& target) {
   const Shape& shape = desc.outputs[0].type.shape;
   const bool turns = !(desc.inputs[0].layout == desc.outputs[0].layout) && shape.rank() >= 3;
   if (!turns || target.cluster == Cluster::avx512) return moving_seconds(desc);
-  constexpr double bytes_in_caches = 16e6;
+  constexpr double bytes_in_caches = 8e6;
   const double elements = result_elements(desc);
   const std::int64_t channels = std::max<std::int64_t>(1, shape[1].constant().value_or(1));
   const int width = vector_width(target.cluster);
   const double turned =
       elements / static_cast<double>(channels) * static_cast<double>(ceil_div(channels, width) * width);
   const double bytes = 2 * elements * static_cast<double>(size_bytes(desc.outputs[0].type.dtype));
-  return 0.184e-9 * turned + 0.097e-9 * std::max(0.0, bytes - bytes_in_caches) + 54e-9;
+  return 0.186e-9 * turned + 0.063e-9 * std::max(0.0, bytes - bytes_in_caches) + 52e-9;
 }
 
 template <Boxes (*boxes_of)(const PlanRequest&)>
