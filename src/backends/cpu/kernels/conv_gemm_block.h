@@ -374,10 +374,12 @@ class GemmBlock {
   void clip(int64_t row, int64_t& lo, int64_t& hi) const {
     lo = n0_;
     hi = n1_;
-    if (!plan_.format.stacked) return;
-    const int64_t x = out_x(q0_ + row % (q1_ - q0_));
-    lo = std::max(lo, (x0_ - x) * s_.out_channels);
-    hi = std::min(hi, (x1_ - x) * s_.out_channels);
+    if (plan_.format.stacked) clip_stacked(q0_ + row % (q1_ - q0_), lo, hi);
+  }
+  void clip_stacked(int64_t q, int64_t& lo, int64_t& hi) const {
+    const int64_t x = out_x(q);
+    lo = std::max(n0_, (x0_ - x) * s_.out_channels);
+    hi = std::min(n1_, (x1_ - x) * s_.out_channels);
   }
 
   const ConvGemmPlan& plan_;

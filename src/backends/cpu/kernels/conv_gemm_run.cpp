@@ -137,18 +137,26 @@ class Tile : private GemmBlock {
     }
   }
 
-  // Whether the present panel's columns of these rows all belong to the tile and follow each other where they go.
-  bool stores_directly(int64_t row, int count) const {
-    if (!plan_.format.stacked) return true;
+  // The present panel's columns [lo, hi) of a row that belong to the tile; `directly` if they are all, and follow each
+  // other where they go.
+  struct Part {
+    int64_t lo;
+    int64_t hi;
+    bool directly;
+  };
+
+  void find_parts(int64_t row, int count, Part* parts) const {
     const int64_t end = std::min(column_ + vectors_ * vw, n1_);
-    if (!plan_.out_planar && !plan_.run_contiguous) return false;
+    const bool follow = plan_.out_planar || plan_.run_contiguous;
+    int64_t q = q0_ + row % (q1_ - q0_);
     for (int i = 0; i < count; ++i) {
-      int64_t lo;
-      int64_t hi;
-      clip(row + i, lo, hi);
-      if (lo > column_ || hi < end) return false;
+      Part& part = parts[i];
+      clip_stacked(q, part.lo, part.hi);
+      part.lo = std::max(part.lo, column_);
+      part.hi = std::min(part.hi, end);
+      part.directly = follow && part.lo == column_ && part.hi == end;
+      if (++q == q1_) q = q0_;
     }
-    return true;
   }
 
   void finish(GemmTile& t, int64_t row, int count) {
@@ -159,30 +167,33 @@ class Tile : private GemmBlock {
       t.slope = step.alpha;
     }
     const int64_t out_column = plan_.out_planar && (staged_by_q() || !plan_.format.stacked) ? column_ - n0_ : column_;
-    const int columns = vectors_ * vw;
-    if (stores_directly(row, count)) {
+    t.last_lanes = static_cast<int32_t>(std::min<int64_t>(vw, n1_ - column_ - (vectors_ - 1) * vw));
+    if (plan_.format.stacked) {
+      finish_stacked(t, function, row, count, out_column);
+    } else {
       t.out = outs_ + row;
       t.out_column = out_column;
-      t.last_lanes = static_cast<int32_t>(std::min<int64_t>(vw, n1_ - column_ - (vectors_ - 1) * vw));
       function(t);
-      t.last_lanes = vw;
       t.out_column = 0;
-      return;
     }
+    t.last_lanes = vw;
+  }
+
+  // Rows at the ends of a line, of which the tile has some columns only, go through a buffer.
+  void finish_stacked(GemmTile& t, GemmTileFunction function, int64_t row, int count, int64_t out_column) {
     alignas(64) float buffer[max_rows * max_vectors * vw];
     float* at[max_rows];
-    for (int i = 0; i < count; ++i) at[i] = buffer + i * columns;
+    Part parts[max_rows];
+    find_parts(row, count, parts);
+    for (int i = 0; i < count; ++i)
+      at[i] = parts[i].directly ? outs_[row + i] + out_column : buffer + i * max_vectors * vw;
     t.out = at;
     function(t);
     for (int i = 0; i < count; ++i) {
-      int64_t lo;
-      int64_t hi;
-      clip(row + i, lo, hi);
-      lo = std::max(lo, column_);
-      hi = std::min(hi, column_ + columns);
-      if (lo >= hi) continue;
-      float* from = at[i] + (lo - column_);
-      copy_row(from, outs_[row + i], out_column - column_, lo, hi);
+      const Part& part = parts[i];
+      if (part.directly || part.lo >= part.hi) continue;
+      copy_row(buffer + i * max_vectors * vw + (part.lo - column_), outs_[row + i], out_column - column_, part.lo,
+               part.hi);
     }
   }
 

@@ -53,20 +53,21 @@ inline void transpose(const float* from, int64_t from_pitch, float* to, int64_t 
 
 // The same where whole cache lines of `to` matter: where its rows lie alike, blocks begin at their vector boundaries,
 // and one block of columns is finished before the next, so that every row of `to` is written front to back.
-// `past_caches` is for results that are much larger than the caches; finish_streams() must follow.
+// `past_caches` is for results that are much larger than the caches: whole cache lines of rows go past them.
 inline void transpose_to_rows(const float* from, int64_t from_pitch, float* to, int64_t to_pitch, int64_t rows,
                               int64_t columns, bool past_caches) {
-  if (to_pitch % vec_width != 0) return transpose(from, from_pitch, to, to_pitch, rows, columns);
-  const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(float) % vec_width);
-  const int64_t lead = past == 0 ? 0 : vec_width - past < rows ? vec_width - past : rows;
+  constexpr int64_t line = 64 / sizeof(float);
+  const int64_t unit = past_caches ? line : vec_width;
+  if (to_pitch % unit != 0) return transpose(from, from_pitch, to, to_pitch, rows, columns);
+  const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(float)) % unit;
+  const int64_t lead = past == 0 ? 0 : unit - past < rows ? unit - past : rows;
   for (int64_t c = 0; c < columns; c += vec_width) {
     const int64_t width = columns - c < vec_width ? columns - c : vec_width;
     if (lead > 0) transpose(from + c, from_pitch, to + c * to_pitch, to_pitch, lead, width);
     int64_t r = lead;
     if (past_caches && width == vec_width) {
-      for (; r + vec_width <= rows; r += vec_width) {
+      for (const int64_t end = r + (rows - r) / line * line; r < end; r += vec_width)
         transpose_square<true>(from + r * from_pitch + c, from_pitch, to + c * to_pitch + r, to_pitch);
-      }
     }
     transpose(from + r * from_pitch + c, from_pitch, to + c * to_pitch + r, to_pitch, rows - r, width);
   }
