@@ -147,8 +147,9 @@ Fault attention(const Plan& plan, const Pointers& pointers, int, int64_t tile, s
   return nullptr;
 }
 
-Fault resample(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_resample(head_of<ResamplePlan>(plan), input(pointers, 0), output(pointers), tile);
+Fault resample(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte* scratch) {
+  run_resample(head_of<ResamplePlan>(plan), input(pointers, 0), output(pointers), tile,
+               reinterpret_cast<float*>(scratch));
   return nullptr;
 }
 

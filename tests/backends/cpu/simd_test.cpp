@@ -161,6 +161,18 @@ SIMD_TEST(TransposesAnySize) {
   }
 }
 
+SIMD_TEST(PicksLanes) {
+  float from[vec_width];
+  int32_t lanes[vec_width];
+  for (int i = 0; i < vec_width; ++i) {
+    from[i] = static_cast<float>(i * i);
+    lanes[i] = (3 * i + 1) % vec_width;
+  }
+  float to[vec_width];
+  store(to, pick(load(from), load(lanes)));
+  for (int i = 0; i < vec_width; ++i) EXPECT_EQ(to[i], from[lanes[i]]);
+}
+
 SIMD_TEST(MaxKeepsTheSecondNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(std::isnan(sum(max(broadcast(0.0F), broadcast(nan)))));

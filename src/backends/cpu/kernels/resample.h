@@ -2,6 +2,10 @@
 // weight).
 //
 //   y[o] = Σ_taps w0·w1·w2 · x[p0, p1, p2]
+//
+// Channels-last, a pixel's channels are vectors. Channels-first, a line of results is: the operand's lines summed by
+// the outer axes' weights, then vectors along the line, whose lanes are picked out of one vector of that sum where they
+// lie so near to each other.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +23,24 @@ struct ResampleTap {
 struct ResamplePlan {
   int64_t batch, channels;
   int64_t out[3];
-  int32_t taps[3];          // per result place of the axis; lists are padded with weight 0
+  int32_t taps[3];          // per result place of the axis
   int64_t taps_at[3];       // byte offset of the lists in the plan
   int64_t from_strides[2];  // n, c
   int64_t to_strides[5];
   int32_t channels_inside;
   DType dtype;
-  int64_t tiles;  // as pool's
+  int64_t tiles;        // as pool's
+  bool lines;           // channels-first, the last axis dense on both sides
+  bool picks;           // and near enough to be picked out of vectors
+  bool keeps_last;      // the last axis stays as it is
+  bool copies_last;     // every place of the last axis is one of the operand's
+  int64_t in_width;     // the operand's places along the last axis
+  int64_t line_block;   // lines of a tile
+  int64_t line_blocks;  // of a plane
+  int64_t first_at;     // byte offset of a list: the operand's place of lane 0, by vector of results (int64)
+  int64_t lanes_at;     // and of [vector][tap][lane] (int32)
+  int64_t weights_at;   // and of [vector][tap][lane] (float)
+  int64_t scratch_bytes;
 };
 
 }  // namespace polyphase::cpu

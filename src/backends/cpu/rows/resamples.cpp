@@ -1,6 +1,7 @@
 // The rows of resize, in FP32 and in any float dtype: per-axis lists of places and weights, made at plan time from the
 // operator's own rules.
 #include <algorithm>
+#include <optional>
 
 #include "backends/cpu/kernels/resample.h"
 #include "backends/cpu/rows/row_list.h"
@@ -8,6 +9,8 @@
 
 namespace polyphase::cpu {
 namespace {
+
+constexpr int64_t elements_of_tile = 16 * 1024;  // channels-first; more keep a core no busier
 
 std::string refuse_resample(const StepDesc& desc) {
   const Shape& x = desc.inputs[0].type.shape;
@@ -35,10 +38,90 @@ std::string accepts_number_resample(const StepDesc& desc, const Target&) {
 
 double cost_resample(const StepDesc& desc, const Target&) {
   const std::string& mode = desc.attributes().get<std::string>("mode");
-  return moving_seconds(desc) + result_elements(desc) * (mode == "nearest" ? 0.2e-9 : (mode == "linear" ? 1e-9 : 4e-9));
+  return moving_seconds(desc) +
+         result_elements(desc) * (mode == "nearest" ? 0.1e-9 : (mode == "linear" ? 0.4e-9 : 1e-9));
 }
 
-Plan plan_resample(const PlanRequest& request, const Target&) {
+using Sources = std::vector<std::vector<WeightedPlace>>;  // by result place of an axis
+
+// All lists as long as the longest: where there are fewer places, the last is there more than once, with halves of its
+// weight, so that no other place is read whose infinity would become a NaN.
+Sources sources_of(const Attributes& attributes, const ResizeAxis& axis) {
+  Sources sources;
+  std::size_t longest = 1;
+  for (int64_t place = 0; place < axis.out; ++place) {
+    std::vector<WeightedPlace> found = resize_sources(attributes, axis, place);
+    const auto weighs = [](const WeightedPlace& entry) { return entry.weight != 0; };
+    if (std::any_of(found.begin(), found.end(), weighs))
+      std::erase_if(found, [&](const WeightedPlace& entry) { return !weighs(entry); });
+    longest = std::max(longest, found.size());
+    sources.push_back(std::move(found));
+  }
+  for (auto& places : sources) {
+    while (places.size() < longest) {
+      places.back().weight /= 2;
+      places.push_back(places.back());
+    }
+  }
+  return sources;
+}
+
+// Where vectors of results read the operand's last axis: the place of lane 0, and each tap's lanes from there.
+struct LanePicks {
+  std::vector<int64_t> first;
+  std::vector<int32_t> lanes;
+  std::vector<float> weights;
+};
+
+// Nothing if the places of one vector of results lie further apart than a vector.
+std::optional<LanePicks> lane_picks(const Sources& sources, int64_t in_width, int64_t width) {
+  LanePicks picks;
+  const auto count = static_cast<int64_t>(sources.size());
+  for (int64_t x = 0; x < count; x += width) {
+    const int64_t end = std::min(count, x + width);
+    int64_t least = in_width;
+    int64_t most = 0;
+    for (int64_t i = x; i < end; ++i) {
+      for (const WeightedPlace& entry : sources[static_cast<std::size_t>(i)]) {
+        least = std::min(least, entry.place);
+        most = std::max(most, entry.place);
+      }
+    }
+    const int64_t first = std::max<int64_t>(0, std::min(least, in_width - width));
+    if (most - first >= width) return std::nullopt;
+    picks.first.push_back(first);
+    for (std::size_t tap = 0; tap < sources[0].size(); ++tap) {
+      for (int64_t lane = 0; lane < width; ++lane) {
+        const WeightedPlace& entry = sources[static_cast<std::size_t>(std::min(x + lane, end - 1))][tap];
+        picks.lanes.push_back(static_cast<int32_t>(entry.place - first));
+        picks.weights.push_back(static_cast<float>(entry.weight));
+      }
+    }
+  }
+  return picks;
+}
+
+// How lines of results are made, where both tensors' last axes are dense.
+void plan_lines(Plan& plan, const Sources& last, int64_t in_width, int width) {
+  const auto picks = lane_picks(last, in_width, width);
+  const std::size_t first_at = picks ? plan.append(std::span<const int64_t>(picks->first)) : 0;
+  const std::size_t lanes_at = picks ? plan.append(std::span<const int32_t>(picks->lanes)) : 0;
+  const std::size_t weights_at = picks ? plan.append(std::span<const float>(picks->weights)) : 0;
+  auto& head = plan.head<ResamplePlan>();
+  head.lines = true;
+  head.picks = picks.has_value();
+  head.first_at = static_cast<int64_t>(first_at);
+  head.lanes_at = static_cast<int64_t>(lanes_at);
+  head.weights_at = static_cast<int64_t>(weights_at);
+  const auto is_copy = [](const auto& places) { return places.size() == 1 && places.front().weight == 1; };
+  head.copies_last = std::all_of(last.begin(), last.end(), is_copy);
+  head.keeps_last = head.copies_last && static_cast<int64_t>(last.size()) == in_width;
+  for (std::size_t x = 0; x < last.size(); ++x)
+    head.keeps_last = head.keeps_last && last[x].front().place == static_cast<int64_t>(x);
+  head.scratch_bytes = (in_width + 2 * width) * static_cast<int64_t>(sizeof(float));
+}
+
+Plan plan_resample(const PlanRequest& request, const Target& target) {
   const TensorDesc& x = request.inputs[0];
   const TensorDesc& y = request.outputs[0];
   ResamplePlan head{};
@@ -51,6 +134,7 @@ Plan plan_resample(const PlanRequest& request, const Target&) {
   }
   const auto spatial = static_cast<std::size_t>(x.rank - 2);
   std::vector<ResampleTap> lists[3];
+  Sources last;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     head.out[axis] = 1;
     head.taps[axis] = 1;
@@ -60,28 +144,29 @@ Plan plan_resample(const PlanRequest& request, const Target&) {
     const ResizeAxis rule = resize_axis(request.desc.attributes(), own, x.sizes[own], y.sizes[own]);
     head.out[axis] = y.sizes[own];
     head.to_strides[axis + 2] = y.strides[own];
-    std::vector<std::vector<WeightedPlace>> sources;
-    std::size_t longest = 1;
-    for (int64_t place = 0; place < y.sizes[own]; ++place) {
-      sources.push_back(resize_sources(request.desc.attributes(), rule, place));
-      longest = std::max(longest, sources.back().size());
-    }
-    head.taps[axis] = static_cast<int32_t>(longest);
+    last = sources_of(request.desc.attributes(), rule);
+    head.taps[axis] = last.empty() ? 1 : static_cast<int32_t>(last.front().size());
     lists[axis].clear();
-    for (const auto& source : sources) {
-      for (std::size_t k = 0; k < longest; ++k) {
-        const WeightedPlace entry = k < source.size() ? source[k] : WeightedPlace{0, 0.0};
+    for (const auto& source : last) {
+      for (const WeightedPlace& entry : source)
         lists[axis].push_back({entry.place * x.strides[own], static_cast<float>(entry.weight), entry.weight});
-      }
     }
   }
+  const auto inner = static_cast<std::size_t>(x.rank - 1);
+  head.in_width = x.sizes[inner];
   head.channels_inside = x.strides[1] == 1 && y.strides[1] == 1 ? 1 : 0;
-  head.tiles = y.empty() ? 0 : head.batch * head.out[0] * (head.channels_inside != 0 ? head.out[1] : head.channels);
+  head.line_block =
+      std::clamp<int64_t>(elements_of_tile / std::max<int64_t>(1, head.out[2]), 1, std::max<int64_t>(1, head.out[1]));
+  head.line_blocks = ceil_div(head.out[1], head.line_block);
+  const int64_t of_plane = head.channels_inside != 0 ? head.out[1] : head.channels * head.line_blocks;
+  head.tiles = y.empty() ? 0 : head.batch * head.out[0] * of_plane;
   Plan plan = Plan::of(head);
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const std::size_t at = plan.append(std::span<const ResampleTap>(lists[axis]));
     plan.head<ResamplePlan>().taps_at[axis] = static_cast<int64_t>(at);
   }
+  if (!y.empty() && head.channels_inside == 0 && x.strides[inner] == 1 && y.strides[inner] == 1)
+    plan_lines(plan, last, head.in_width, vector_width(target.cluster));
   return plan;
 }
 
@@ -107,6 +192,9 @@ void add_resample_rows(const ClusterKernels& kernels, RowList& rows) {
   row.cost = cost_resample;
   row.plan = plan_resample;
   row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const ResamplePlan*>(plan.bytes())->tiles; };
+  row.workspace = [](const Plan& plan) {
+    return Workspace{0, static_cast<std::size_t>(reinterpret_cast<const ResamplePlan*>(plan.bytes())->scratch_bytes)};
+  };
   row.run = kernels.resample;
   rows.push_back(row);
   row.name = "number_resample";

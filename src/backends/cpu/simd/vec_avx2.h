@@ -158,6 +158,9 @@ POLYPHASE_INLINE float max_lane(Vec<float> a) {
   return _mm_cvtss_f32(_mm_max_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
 
+// Lane i of the result is lane lanes[i] of a, each below the width.
+POLYPHASE_INLINE Vec<float> pick(Vec<float> a, Vec<int32_t> lanes) { return {_mm256_permutevar8x32_ps(a.v, lanes.v)}; }
+
 // Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
 POLYPHASE_INLINE void hold(Vec<float>& a) { __asm__("" : "+x"(a.v)); }
 

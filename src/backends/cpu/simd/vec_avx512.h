@@ -149,6 +149,9 @@ POLYPHASE_INLINE void store_bf16_first(uint16_t* p, Vec<float> a, int n) {
 POLYPHASE_INLINE float sum(Vec<float> a) { return _mm512_reduce_add_ps(a.v); }
 POLYPHASE_INLINE float max_lane(Vec<float> a) { return _mm512_reduce_max_ps(a.v); }
 
+// Lane i of the result is lane lanes[i] of a, each below the width.
+POLYPHASE_INLINE Vec<float> pick(Vec<float> a, Vec<int32_t> lanes) { return {_mm512_permutexvar_ps(lanes.v, a.v)}; }
+
 // Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
 POLYPHASE_INLINE void hold(Vec<float>& a) { __asm__("" : "+v"(a.v)); }
 

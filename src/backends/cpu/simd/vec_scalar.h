@@ -194,6 +194,11 @@ POLYPHASE_INLINE float max_lane(Vec<float> a) {
   return low > high ? low : high;
 }
 
+// Lane i of the result is lane lanes[i] of a, each below the width.
+POLYPHASE_INLINE Vec<float> pick(Vec<float> a, Vec<int32_t> lanes) {
+  return {FloatLanes{a.v[lanes.v[0]], a.v[lanes.v[1]], a.v[lanes.v[2]], a.v[lanes.v[3]]}};
+}
+
 // Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
 POLYPHASE_INLINE void hold(Vec<float>&) {}
 
