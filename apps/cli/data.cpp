@@ -28,13 +28,6 @@ Error refuse_data(std::string message, std::string hint = {}) {
   return {ErrorCode::invalid_argument, std::move(message), std::move(hint)};
 }
 
-bool ends_with(const std::string& path, std::string_view extension) {
-  if (path.size() < extension.size()) return false;
-  return std::equal(extension.rbegin(), extension.rend(), path.rbegin(), [](char a, char b) {
-    return a == ((b >= 'A' && b <= 'Z') ? static_cast<char>(b - 'A' + 'a') : b);
-  });
-}
-
 std::string names_of(const std::vector<api::Port>& ports) {
   std::vector<std::string> names;
   for (const api::Port& port : ports) names.push_back("'" + plain(port.name) + "'");
@@ -56,31 +49,6 @@ Result<void> parse_value_range(const std::string& text, const std::string& flag,
                        "For example " + flag + "=-1..1 or " + flag + " 0..255.");
   }
   return {};
-}
-
-Result<io::ImageOptions> image_options(const InputFlags& flags) {
-  io::ImageOptions options;
-  IO_TRY_VOID(parse_value_range(flags.range, "--range", options));
-  options.mean = flags.mean;
-  options.deviation = flags.deviation;
-  if (std::find(flags.deviation.begin(), flags.deviation.end(), 0.0) != flags.deviation.end())
-    return refuse_data("--std is 0.", "Values are divided by it: give numbers above 0.");
-  if (!flags.channels.empty()) {
-    IO_TRY(options.channels, io::channels_from_word(flags.channels));
-  }
-  return options;
-}
-
-io::ImageSlot slot_of(const api::Port& port) {
-  io::ImageSlot slot;
-  slot.dtype = port.dtype;
-  slot.rank = static_cast<int>(port.sizes.size());
-  const int axis = slot.rank - 3;
-  if (axis >= 0) {
-    const std::string& size = port.sizes[static_cast<std::size_t>(axis)];
-    std::from_chars(size.data(), size.data() + size.size(), slot.channels);  // a name leaves 0: any
-  }
-  return slot;
 }
 
 std::uint16_t bf16_bits(float value) {
@@ -207,11 +175,60 @@ class InputReader {
   std::vector<bool> given_;
 };
 
-// The output that "NAME=FILE" or "FILE" means, and the file.
-struct OutputWord {
-  std::size_t index = 0;
-  std::string path;
-};
+Result<void> write_file(const api::Tensor& tensor, const std::string& path, const OutputFlags& flags,
+                        const Inputs& inputs) {
+  if (ends_with(path, ".npy")) return io::write_npy_file(path, tensor);
+  if (ends_with(path, ".png")) {
+    IO_TRY(const io::ImageOptions options, output_image_options(flags, inputs.image));
+    IO_TRY(const io::Image image, io::image_from_tensor(tensor, options, path));
+    return io::write_png(path, image);
+  }
+  return io::write_wav(path, tensor, output_rate(flags, inputs.sample_rate));
+}
+
+}  // namespace
+
+bool ends_with(const std::string& path, std::string_view extension) {
+  if (path.size() < extension.size()) return false;
+  return std::equal(extension.rbegin(), extension.rend(), path.rbegin(), [](char a, char b) {
+    return a == ((b >= 'A' && b <= 'Z') ? static_cast<char>(b - 'A' + 'a') : b);
+  });
+}
+
+Result<io::ImageOptions> image_options(const InputFlags& flags) {
+  io::ImageOptions options;
+  IO_TRY_VOID(parse_value_range(flags.range, "--range", options));
+  options.mean = flags.mean;
+  options.deviation = flags.deviation;
+  if (std::find(flags.deviation.begin(), flags.deviation.end(), 0.0) != flags.deviation.end())
+    return refuse_data("--std is 0.", "Values are divided by it: give numbers above 0.");
+  if (!flags.channels.empty()) {
+    IO_TRY(options.channels, io::channels_from_word(flags.channels));
+  }
+  return options;
+}
+
+Result<io::ImageOptions> output_image_options(const OutputFlags& flags, const io::ImageOptions& input) {
+  io::ImageOptions options = input;
+  if (!flags.range.empty()) IO_TRY_VOID(parse_value_range(flags.range, "--output-range", options));
+  return options;
+}
+
+int output_rate(const OutputFlags& flags, int input_rate) {
+  return flags.sample_rate != 0 ? flags.sample_rate : input_rate != 0 ? input_rate : default_sample_rate;
+}
+
+io::ImageSlot slot_of(const api::Port& port) {
+  io::ImageSlot slot;
+  slot.dtype = port.dtype;
+  slot.rank = static_cast<int>(port.sizes.size());
+  const int axis = slot.rank - 3;
+  if (axis >= 0) {
+    const std::string& size = port.sizes[static_cast<std::size_t>(axis)];
+    std::from_chars(size.data(), size.data() + size.size(), slot.channels);  // a name leaves 0: any
+  }
+  return slot;
+}
 
 Result<OutputWord> output_word(const std::vector<api::Port>& ports, const std::string& word) {
   IO_TRY(NamedWord named, split_name(word, "--output"));
@@ -222,23 +239,6 @@ Result<OutputWord> output_word(const std::vector<api::Port>& ports, const std::s
   }
   return OutputWord{static_cast<std::size_t>(index), std::move(named.rest)};
 }
-
-Result<void> write_file(const api::Tensor& tensor, const std::string& path, const OutputFlags& flags,
-                        const Inputs& inputs) {
-  if (ends_with(path, ".npy")) return io::write_npy_file(path, tensor);
-  if (ends_with(path, ".png")) {
-    io::ImageOptions options = inputs.image;
-    if (!flags.range.empty()) IO_TRY_VOID(parse_value_range(flags.range, "--output-range", options));
-    IO_TRY(const io::Image image, io::image_from_tensor(tensor, options, path));
-    return io::write_png(path, image);
-  }
-  const int rate = flags.sample_rate != 0    ? flags.sample_rate
-                   : inputs.sample_rate != 0 ? inputs.sample_rate
-                                             : default_sample_rate;
-  return io::write_wav(path, tensor, rate);
-}
-
-}  // namespace
 
 Error Inputs::explain(Error error) const {
   if (error.code != ErrorCode::shape_mismatch || !error.node.empty()) return error;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/image.h"
@@ -51,6 +52,20 @@ Result<Inputs> read_inputs(const api::Engine& engine, const InputFlags& flags);
 Result<void> check_output_flags(const api::Engine& engine, const OutputFlags& flags);
 Result<void> write_outputs(const api::Engine& engine, const std::vector<api::Tensor>& outputs, const OutputFlags& flags,
                            const Inputs& inputs);
+
+// What stands behind these, for those who read and write in other ways.
+bool ends_with(const std::string& path, std::string_view extension);
+io::ImageSlot slot_of(const api::Port& port);
+Result<io::ImageOptions> image_options(const InputFlags& flags);
+Result<io::ImageOptions> output_image_options(const OutputFlags& flags, const io::ImageOptions& input);
+int output_rate(const OutputFlags& flags, int input_rate);
+
+// The output that "NAME=FILE" or "FILE" means, and the file.
+struct OutputWord {
+  std::size_t index = 0;
+  std::string path;
+};
+Result<OutputWord> output_word(const std::vector<api::Port>& ports, const std::string& word);
 
 std::vector<api::TensorView> views_of(const std::vector<api::Tensor>& tensors);
 std::vector<std::vector<std::int64_t>> sizes_of(const std::vector<api::Tensor>& tensors);

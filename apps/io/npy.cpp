@@ -30,13 +30,6 @@ constexpr NpyName npy_names[] = {
     {"i8", DType::i64}, {"u8", DType::u64}, {"V2", DType::bf16}, {"V1", DType::f8e4m3},
 };
 
-struct Header {
-  DType dtype = DType::f32;
-  bool big_endian = false;
-  bool fortran = false;
-  std::vector<std::int64_t> sizes;
-};
-
 Error refuse(const std::string& name, const std::string& why, const std::string& hint = "Write it with numpy.save.") {
   return {ErrorCode::corrupt, "'" + name + "' is not a sound .npy array: " + why + ".", hint};
 }
@@ -46,7 +39,7 @@ class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
-  Result<Header> parse() {
+  Result<NpyHeader> parse() {
     if (!take("{")) return broken("a dictionary");
     while (!take("}")) {
       IO_TRY(const std::string key, word());
@@ -140,11 +133,11 @@ class HeaderParser {
   int keys_ = 0;
   bool has_dtype_ = false;
   bool has_shape_ = false;
-  Header header_;
+  NpyHeader header_;
 };
 
 // The elements' bytes; nothing if they exceed the address space.
-std::optional<std::uint64_t> data_bytes(const Header& header) {
+std::optional<std::uint64_t> data_bytes(const NpyHeader& header) {
   if (std::find(header.sizes.begin(), header.sizes.end(), 0) != header.sizes.end()) return 0;
   unsigned __int128 bytes = size_bytes(header.dtype);
   for (const std::int64_t size : header.sizes) {
@@ -215,16 +208,22 @@ std::string npy_code(DType dtype) {
 
 }  // namespace
 
-Result<api::Tensor> read_npy(const ByteSource& source, std::uint64_t size_bytes, const std::string& name) {
+Result<NpyHeader> read_npy_header(const ByteSource& source, std::uint64_t size_bytes, const std::string& name) {
   if (size_bytes < 10) return refuse(name, "it has " + std::to_string(size_bytes) + " bytes, fewer than a header");
   std::uint64_t used = 0;
   IO_TRY(const std::string text, read_header_text(source, name, used));
-  IO_TRY(const Header header, HeaderParser(text, name).parse());
+  IO_TRY(NpyHeader header, HeaderParser(text, name).parse());
   const auto expected = data_bytes(header);
   if (!expected.has_value() || used + *expected != size_bytes) {
     return refuse(name, "its header promises " + (expected.has_value() ? std::to_string(*expected) : "too many") +
                             " bytes of elements, found " + std::to_string(size_bytes - std::min(used, size_bytes)));
   }
+  header.size_bytes = used;
+  return header;
+}
+
+Result<api::Tensor> read_npy(const ByteSource& source, std::uint64_t size_bytes, const std::string& name) {
+  IO_TRY(const NpyHeader header, read_npy_header(source, size_bytes, name));
   IO_TRY(api::Tensor tensor, api::Tensor::allocate(header.dtype, header.sizes));
   IO_TRY_VOID(source(std::span(tensor.as<std::byte>(), tensor.size_bytes())));
   if (header.big_endian) swap_bytes(tensor);
@@ -250,6 +249,22 @@ Result<api::Tensor> read_npy_file(const std::string& path) {
   return read_npy(source, static_cast<std::uint64_t>(end), path);
 }
 
+std::string npy_header(DType dtype, const std::vector<std::int64_t>& sizes) {
+  std::string shape;
+  for (const std::int64_t size : sizes) shape += std::to_string(size) + ", ";
+  if (sizes.size() > 1) shape.resize(shape.size() - 2);
+  if (sizes.size() == 1) shape.pop_back();
+  std::string text = "{'descr': '" + npy_code(dtype) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  // The elements begin at a multiple of 64.
+  const std::size_t used = magic.size() + 4 + text.size() + 1;
+  text.append((64 - used % 64) % 64, ' ');
+  text += '\n';
+  std::string out = std::string(magic) + '\x01' + '\0';
+  out += static_cast<char>(text.size() & 255);
+  out += static_cast<char>(text.size() >> 8);
+  return out + text;
+}
+
 Result<NpyImage> make_npy(const api::Tensor& tensor) {
   NpyImage out;
   out.elements = tensor;
@@ -260,20 +275,7 @@ Result<NpyImage> make_npy(const api::Tensor& tensor) {
           std::bit_cast<float>(static_cast<std::uint32_t>(tensor.as<std::uint16_t>()[i]) << 16);
     }
   }
-  std::string shape;
-  for (const std::int64_t size : tensor.sizes()) shape += std::to_string(size) + ", ";
-  if (tensor.sizes().size() > 1) shape.resize(shape.size() - 2);
-  if (tensor.sizes().size() == 1) shape.pop_back();
-  std::string text =
-      "{'descr': '" + npy_code(out.elements.dtype()) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  // The elements begin at a multiple of 64.
-  const std::size_t used = magic.size() + 4 + text.size() + 1;
-  text.append((64 - used % 64) % 64, ' ');
-  text += '\n';
-  out.header = std::string(magic) + '\x01' + '\0';
-  out.header += static_cast<char>(text.size() & 255);
-  out.header += static_cast<char>(text.size() >> 8);
-  out.header += text;
+  out.header = npy_header(out.elements.dtype(), tensor.sizes());
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "polyphase/polyphase.h"
 
@@ -15,6 +16,19 @@ namespace polyphase::io {
 
 // Reads exactly `bytes.size()` bytes into `bytes`, or says why not.
 using ByteSource = std::function<Result<void>(std::span<std::byte> bytes)>;
+
+// What stands before the elements of an array.
+struct NpyHeader {
+  DType dtype = DType::f32;
+  bool big_endian = false;
+  bool fortran = false;  // the last axis moves slowest
+  std::vector<std::int64_t> sizes;
+  std::uint64_t size_bytes = 0;  // of itself: where the elements begin
+};
+// Reads it from the beginning of a file of `size_bytes`, which must be as long as it says.
+Result<NpyHeader> read_npy_header(const ByteSource& source, std::uint64_t size_bytes, const std::string& name);
+// The bytes before the row-major elements of an array that NumPy has a name for: not bf16.
+std::string npy_header(DType dtype, const std::vector<std::int64_t>& sizes);
 
 // `size_bytes` is the length of the whole array file: headers that promise more, or less, are refused before memory is
 // taken. `name` is for messages. The tensor is row-major and little endian whatever the file's order.

@@ -4,8 +4,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string_view.h>
 
+#include <chrono>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +37,14 @@ nanobind::tuple shape_of(const std::vector<std::string>& sizes);
 // `outputs`: memory for all outputs, or empty.
 std::vector<nanobind::object> run_arrays(const SessionHandle& session, nanobind::object args, nanobind::dict named,
                                          const std::vector<nanobind::object>& outputs, nanobind::object deadline);
+
+// Seconds from now, or None.
+std::optional<std::chrono::steady_clock::time_point> deadline_of(nanobind::object seconds);
+// The same tile by tile (polyphase/tiles.h). `progress` may be None.
+std::vector<nanobind::object> run_tiled(const SessionHandle& session, nanobind::object args, nanobind::dict named,
+                                        const nanobind::dict& tiles, std::int64_t memory_bytes,
+                                        nanobind::object deadline, nanobind::object progress);
+nanobind::list tile_axes(const api::Engine& engine);
 
 // The keyword arguments of polyphase.compile as polyphase._options has made them plain: no strings in place of lists.
 api::CompileOptions options_of(const nanobind::dict& given);

@@ -76,8 +76,6 @@ std::vector<GivenArray> gather(const std::vector<api::Port>& ports, nb::object a
   return out;
 }
 
-namespace {
-
 std::optional<std::chrono::steady_clock::time_point> deadline_of(nb::object seconds) {
   if (seconds.is_none()) return std::nullopt;
   double value = 0;
@@ -88,6 +86,8 @@ std::optional<std::chrono::steady_clock::time_point> deadline_of(nb::object seco
   const std::chrono::duration<double> wait(std::max(0.0, value));
   return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(wait);
 }
+
+namespace {
 
 std::vector<api::TensorView> views_of(const std::vector<GivenArray>& arrays) {
   std::vector<api::TensorView> out;

@@ -67,6 +67,25 @@ nb::dict run(const SessionHandle& handle, nb::object inputs, nb::object outputs,
   return out;
 }
 
+nb::dict run_in_tiles(const SessionHandle& handle, nb::object inputs, nb::object tiles, std::int64_t memory_bytes,
+                      nb::object deadline, nb::object progress) {
+  const api::Engine engine = handle.get().engine();
+  nb::dict named;
+  nb::list args;
+  if (nb::isinstance<nb::dict>(inputs)) {
+    named = nb::borrow<nb::dict>(inputs);
+  } else {
+    for (const nb::object& input : by_port(engine.inputs(), inputs, "input")) args.append(input);
+  }
+  nb::dict own;
+  if (!tiles.is_none() && !nb::try_cast(tiles, own))
+    refuse("tiles is no dict of sizes.", "Give the name of a size and its places in a tile, as in {'H': 512}.");
+  const auto results = run_tiled(handle, args, named, own, memory_bytes, std::move(deadline), std::move(progress));
+  nb::dict out;
+  for (std::size_t i = 0; i < results.size(); ++i) out[engine.outputs()[i].name.c_str()] = results[i];
+  return out;
+}
+
 nb::dict output_shapes(const SessionHandle& handle, nb::object input_shapes) {
   const api::Session& session = handle.get();
   const auto sizes = sizes_of(session, input_shapes);
@@ -118,6 +137,31 @@ void bind_session(nb::module_& module) {
            "with an input. Row-major ones are written without a copy. The same objects are returned.\n"
            "deadline: seconds from now after which the run is given up; None: never.\n\n"
            "Raises polyphase.Error: what Engine.__call__ raises, and cancelled after the deadline.")
+      .def(
+          "run_tiled", &run_in_tiles, "inputs"_a, "tiles"_a = nb::none(), "memory_bytes"_a = 0,
+          "deadline"_a = nb::none(), "progress"_a = nb::none(),
+          nb::sig("def run_tiled(self, inputs: dict[str, typing.Any] | collections.abc.Sequence[typing.Any], tiles: "
+                  "dict[str, int] | None = None, memory_bytes: int = 0, deadline: float | None = None, progress: "
+                  "typing.Callable[[float], typing.Any] | None = None) -> dict[str, typing.Any]"),
+          "Runs the network tile by tile, for images, volumes and sounds whose intermediate values do not fit into "
+          "memory: the\n"
+          "outputs are those of run. Inputs may be numpy.memmap arrays; docs/tiles.md says which networks can be run "
+          "so.\n\n"
+          "inputs, deadline: as for run.\n"
+          "tiles: the name of a size to the places of it that a tile has for itself, as in {'H': 512}; 0 leaves a size "
+          "whole, and\n"
+          "sizes that are not named are chosen.\n"
+          "memory_bytes: what one tile may take where sizes are chosen; 0: an eighth of the machine's memory, at most "
+          "256 MiB.\n"
+          "progress: called with the share that is done, 0 to 1, after every tile.\n\n"
+          "Raises polyphase.Error: what run raises, and unsupported where the network cannot be cut, by the node's "
+          "name.")
+      .def_prop_ro(
+          "tile_axes", [](const SessionHandle& handle) { return tile_axes(handle.get().engine()); },
+          nb::sig("def tile_axes(self) -> list[dict[str, typing.Any]]"),
+          "Along which symbolic sizes run_tiled can cut: size, refusal (None, or why not), step (tiles begin at "
+          "multiples of it),\n"
+          "halo_before and halo_after (places of the size that a tile reads beside its own).")
       .def("output_shapes", &output_shapes, "input_shapes"_a,
            nb::sig("def output_shapes(self, input_shapes: dict[str, collections.abc.Sequence[int]] | "
                    "collections.abc.Sequence[collections.abc.Sequence[int]]) -> dict[str, tuple[int, ...] | None]"),

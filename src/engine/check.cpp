@@ -202,6 +202,7 @@ Result<void> check_engine(Engine& engine, const Registry& registry) {
   TRY_VOID(check_recipes(engine));
   TRY_VOID(check_order(engine));
   TRY_VOID(check_control(engine));
+  TRY_VOID(check_cuts(engine));
   return check_shapes(engine);
 }
 

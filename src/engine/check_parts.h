@@ -16,6 +16,8 @@ Result<void> check_values(const Engine& engine);
 Result<void> check_order(const Engine& engine);
 // Blocks take and give what the steps that run them say.
 Result<void> check_control(const Engine& engine);
+// Cuts: every axis there, every number small enough to reckon with.
+Result<void> check_cuts(const Engine& engine);
 // Results' types follow from the parts and the operands' types; adds the checks that only sizes can decide.
 Result<void> check_shapes(Engine& engine);
 

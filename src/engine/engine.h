@@ -12,6 +12,7 @@
 #include "base/layout.h"
 #include "base/shape.h"
 #include "base/tensor.h"
+#include "engine/cuts.h"
 #include "engine/recipes.h"
 #include "ops/op.h"
 #include "ops/registry.h"
@@ -102,6 +103,7 @@ struct Engine {
   std::vector<Block> blocks;     // blocks[0] is the program
   std::vector<DimCheck> checks;  // tested whenever sizes change
   Recipes recipes;               // how constants follow from the model's weights, where these may be exchanged
+  std::vector<EngineCut> cuts;   // of the symbolic sizes of the inputs; none: nobody has looked for them
   // What the compiler decided, for `explain` and `inspect`: one line per remark ("conv1: relu fused").
   std::vector<std::string> remarks;
 };

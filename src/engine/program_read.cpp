@@ -50,6 +50,7 @@ class ProgramReader {
     TRY_VOID(each(from.blocks(), [&](const program::Block& item) { return block(item); }));
     TRY_VOID(each(from.checks(), [&](const program::Check& item) { return check(item); }));
     if (from.recipes() != nullptr) TRY_VOID(recipes(*from.recipes()));
+    TRY_VOID(each(from.cuts(), [&](const program::Cut& item) { return cut(item); }));
     return std::move(engine_);
   }
 
@@ -263,6 +264,32 @@ class ProgramReader {
     TRY_VOID(each(from.weights(), [&](const program::Weight& item) { return weight(item); }));
     TRY_VOID(each(from.tables(), [&](const program::RecipeTable& item) { return recipe_table(item); }));
     return each(from.nodes(), [&](const program::RecipeNode& item) { return recipe_node(item); });
+  }
+
+  Result<std::vector<CutState>> cut_states(const flatbuffers::Vector<flatbuffers::Offset<program::CutState>>* items) {
+    std::vector<CutState> out;
+    TRY_VOID(each(items, [&](const program::CutState& item) -> Result<void> {
+      out.push_back({item.axis(), item.up(), item.down(), item.low(), item.high()});
+      return {};
+    }));
+    return out;
+  }
+
+  Result<void> cut(const program::Cut& item) {
+    EngineCut out;
+    out.symbol = word(item.symbol());
+    out.node = word(item.node());
+    out.refusal = word(item.refusal());
+    out.step = item.step();
+    TRY(out.inputs, cut_states(item.inputs()));
+    TRY(out.outputs, cut_states(item.outputs()));
+    TRY_VOID(each(item.needs(), [&](const program::CutNeed& need) -> Result<void> {
+      TRY(Dim size, dim(need.size()));
+      out.needs.push_back({std::move(size), need.least(), need.up(), need.down()});
+      return {};
+    }));
+    engine_.cuts.push_back(std::move(out));
+    return {};
   }
 
   Result<void> check(const program::Check& item) {

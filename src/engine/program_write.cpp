@@ -39,10 +39,10 @@ class ProgramWriter {
     const auto inputs = ports(engine.inputs);
     const auto outputs = ports(engine.outputs);
     const auto recipe_list = engine.recipes.refittable ? recipes(engine.recipes) : Offset<program::Recipes>();
-    out_.Finish(program::CreateProgram(out_, text(engine.model_name), text(engine.producer), text(engine.cluster),
-                                       out_.CreateVector(symbols), inputs, outputs, out_.CreateVector(values),
-                                       out_.CreateVector(constants), out_.CreateVector(blocks),
-                                       out_.CreateVector(checks), texts(engine.remarks), recipe_list));
+    out_.Finish(program::CreateProgram(
+        out_, text(engine.model_name), text(engine.producer), text(engine.cluster), out_.CreateVector(symbols), inputs,
+        outputs, out_.CreateVector(values), out_.CreateVector(constants), out_.CreateVector(blocks),
+        out_.CreateVector(checks), texts(engine.remarks), recipe_list, cuts(engine.cuts)));
     std::vector<std::byte> bytes(out_.GetSize());
     std::memcpy(bytes.data(), out_.GetBufferPointer(), bytes.size());
     return bytes;
@@ -95,6 +95,30 @@ class ProgramWriter {
       nodes.push_back(program::CreateRecipeNode(out_, part(item.part), integers(item.inputs)));
     return program::CreateRecipes(out_, out_.CreateVector(weights), out_.CreateVector(tables),
                                   out_.CreateVector(nodes));
+  }
+
+  Offset<flatbuffers::Vector<Offset<program::CutState>>> cut_states(const std::vector<CutState>& items) {
+    std::vector<Offset<program::CutState>> out;
+    for (const CutState& item : items)
+      out.push_back(program::CreateCutState(out_, item.axis, item.up, item.down, item.low, item.high));
+    return out_.CreateVector(out);
+  }
+
+  Offset<flatbuffers::Vector<Offset<program::Cut>>> cuts(const std::vector<EngineCut>& items) {
+    std::vector<Offset<program::Cut>> out;
+    for (const EngineCut& item : items) {
+      std::vector<Offset<program::CutNeed>> needs;
+      for (const CutNeed& need : item.needs)
+        needs.push_back(program::CreateCutNeed(out_, text(need.size.text()), need.least, need.up, need.down));
+      const auto symbol = text(item.symbol);
+      const auto node = text(item.node);
+      const auto refusal = text(item.refusal);
+      const auto inputs = cut_states(item.inputs);
+      const auto outputs = cut_states(item.outputs);
+      out.push_back(
+          program::CreateCut(out_, symbol, node, refusal, item.step, inputs, outputs, out_.CreateVector(needs)));
+    }
+    return out_.CreateVector(out);
   }
 
   Offset<program::Part> part(const Part& item) {

@@ -370,6 +370,7 @@ Result<Engine> lower(const Graph& graph, const Target& target, const LowerOption
   TRY_VOID(Emitter(draft, options, engine).emit());
   engine.checks = std::move(draft.checks);
   engine.remarks = std::move(draft.remarks);
+  engine.cuts = find_cuts(graph);
   return engine;
 }
 

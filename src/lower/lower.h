@@ -40,6 +40,9 @@ struct LowerOptions {
 // operators find in weights.
 Result<Engine> lower(const Graph& graph, const Target& target, const LowerOptions& options = {});
 
+// For each symbolic size of the inputs, in the order of their names: where the graph may be run piece by piece.
+std::vector<EngineCut> find_cuts(const Graph& graph);
+
 // A step that lower would write, and what was decided about it.
 struct ChosenStep {
   std::string node;

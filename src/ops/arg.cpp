@@ -1,6 +1,7 @@
 // arg_max, arg_min: where along an axis the greatest or least element stands.
 #include <cmath>
 
+#include "ops/cut.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -88,6 +89,7 @@ OpDef arg_line(const char* name, const char* doc, Result<void> (*reference)(cons
                           Attribute(false)}},
           .infer = infer_arg,
           .reference = reference,
+          .cut = cut_reduction,
           .layout = LayoutRule::per_axis};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/cut.h"
 #include "ops/dense.h"
 #include "ops/families.h"
 
@@ -131,6 +132,18 @@ Result<void> reference_attention(const ReferenceContext& context) {
   return {};
 }
 
+// Queries may lie in pieces where keys and values do not depend on them.
+CutAnswer cut_attention(const CutContext& context) {
+  const CutState& q = context.state(0);
+  if (context.any_cut(1))
+    return "lets every place look at all places of " + axis_words(q.is_cut() ? q : context.state(1));
+  if (q.axis != 2 || context.attributes().get<bool>("causal")) return "mixes the whole of " + axis_words(q);
+  if (!context.has_operand(3)) return q;
+  const Shape& bias = context.operand(3).shape;
+  if (bias.rank() >= 2 && !(bias[bias.rank() - 2] == 1)) return "has a bias of its own for every query";
+  return q;
+}
+
 }  // namespace
 
 std::vector<OpDef> attention_operators() {
@@ -153,6 +166,7 @@ std::vector<OpDef> attention_operators() {
                       "weights that are NaN count as 0: a query that sees no key gives zeros", Attribute(false)}},
       .infer = infer_attention,
       .reference = reference_attention,
+      .cut = cut_attention,
       .layout = LayoutRule::row_major}};
 }
 

@@ -1,4 +1,5 @@
 // concat: tensors one after the other along an axis.
+#include "ops/cut.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 
@@ -49,6 +50,7 @@ std::vector<OpDef> concat_operators() {
                 .attributes = {{"axis", AttributeKind::integer, "which axis, from 0"}},
                 .infer = infer_concat,
                 .reference = reference_concat,
+                .cut = cut_concat,
                 .layout = LayoutRule::per_axis,
                 .moves_elements = true}};
 }

@@ -1,6 +1,7 @@
 // conv: cross-correlation with stride, dilation and groups over one to three spatial axes.
 #include <algorithm>
 
+#include "ops/cut.h"
 #include "ops/dense.h"
 #include "ops/families.h"
 #include "ops/window.h"
@@ -102,6 +103,7 @@ std::vector<OpDef> conv_operators() {
                      {"post", AttributeKind::dims, "zeros after the last element per spatial axis; negative crops"}},
       .infer = infer_conv,
       .reference = reference_conv,
+      .cut = cut_conv,
       .layout = LayoutRule::spatial}};
 }
 

@@ -2,6 +2,7 @@
 // not known here.
 #include <algorithm>
 
+#include "ops/cut.h"
 #include "ops/dense.h"
 #include "ops/families.h"
 #include "ops/window.h"
@@ -111,6 +112,7 @@ std::vector<OpDef> conv_transpose_operators() {
                      {"post", AttributeKind::dims, "elements cut off at the end per spatial axis; negative adds"}},
       .infer = infer_conv_transpose,
       .reference = reference_conv_transpose,
+      .cut = cut_conv_transpose,
       .layout = LayoutRule::spatial}};
 }
 

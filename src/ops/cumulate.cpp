@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/cut.h"
 #include "ops/dense.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -95,8 +96,8 @@ OpDef cumulate_line(const char* name, const char* doc) {
                          {"exclusive", AttributeKind::boolean, "an element does not count for its own place",
                           Attribute(false)},
                          {"reverse", AttributeKind::boolean, "from the end to the beginning", Attribute(false)}},
-          .infer = infer_cumulate < floats ? DTypeSet::floats : DTypeSet::numbers >,
-          .reference = reference_cumulate<fold>};
+          .infer = infer_cumulate < floats ? DTypeSet::floats : DTypeSet::numbers >
+          , .reference = reference_cumulate<fold>, .cut = cut_beside_axis};
 }
 
 }  // namespace

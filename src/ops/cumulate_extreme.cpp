@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/cut.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -69,7 +70,8 @@ OpDef extreme_line(const char* name, const char* doc, Result<void> (*reference)(
           .outputs = {{"values", "the type of x"}, {"indices", "i64, the shape of x"}},
           .attributes = {{"axis", AttributeKind::integer, "which axis, from 0"}},
           .infer = infer_cumulate_extreme,
-          .reference = reference};
+          .reference = reference,
+          .cut = cut_beside_axis};
 }
 
 }  // namespace

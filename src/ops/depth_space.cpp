@@ -1,4 +1,5 @@
 // depth_to_space, space_to_depth: blocks of channels become blocks of pixels, and back.
+#include "ops/cut.h"
 #include "ops/families.h"
 
 namespace polyphase {
@@ -97,6 +98,7 @@ std::vector<OpDef> depth_space_operators() {
                                 {"dcr", "crd"}}},
                 .infer = infer_depth_to_space,
                 .reference = reference_depth_to_space,
+                .cut = cut_depth_to_space,
                 .layout = LayoutRule::spatial,
                 .moves_elements = true},
           OpDef{.name = "space_to_depth",
@@ -108,6 +110,7 @@ std::vector<OpDef> depth_space_operators() {
                 .attributes = {{"block", AttributeKind::integer, "b, at least 1"}},
                 .infer = infer_space_to_depth,
                 .reference = reference_space_to_depth,
+                .cut = cut_space_to_depth,
                 .layout = LayoutRule::spatial,
                 .moves_elements = true}};
 }

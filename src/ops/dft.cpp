@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/cut.h"
 #include "ops/dense.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -132,6 +133,7 @@ std::vector<OpDef> dft_operators() {
                      {"onesided", AttributeKind::boolean, "only bins 0 … n/2 are there", Attribute(false)}},
       .infer = infer_dft,
       .reference = reference_dft,
+      .cut = cut_beside_axis,
       .layout = LayoutRule::row_major}};
 }
 

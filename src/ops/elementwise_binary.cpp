@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/cut.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -143,6 +144,7 @@ OpDef binary_line(const char* name, const char* doc, DTypeSet set, Floats, Integ
            .outputs = {{"z", gives_bool ? "bool, the broadcast shape" : "the broadcast shape"}},
            .layout = LayoutRule::elementwise};
   op.elementwise = true;
+  op.cut = cut_elementwise;
   switch (set) {
     case DTypeSet::numbers:
       op.infer = gives_bool ? infer_binary<DTypeSet::numbers, true> : infer_binary<DTypeSet::numbers, false>;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 
+#include "ops/cut.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -97,6 +98,7 @@ OpDef unary_line(const char* name, const char* doc, DTypeSet set, Floats, Intege
            .reference = nullptr,
            .layout = LayoutRule::elementwise};
   op.elementwise = true;
+  op.cut = cut_elementwise;
   switch (set) {
     case DTypeSet::floats:
       op.infer = gives_bool ? infer_unary<DTypeSet::floats, true> : infer_unary<DTypeSet::floats, false>;

@@ -1,4 +1,5 @@
 // gather, gather_elements, gather_nd: elements by computed index. Negative indices count from the end of the axis.
+#include "ops/cut.h"
 #include "ops/families.h"
 #include "ops/indices.h"
 
@@ -159,6 +160,7 @@ std::vector<OpDef> gather_operators() {
             .attributes = {{"axis", AttributeKind::integer, "which axis is indexed"}},
             .infer = infer_gather,
             .reference = reference_gather,
+            .cut = cut_gather,
             .moves_elements = true},
       OpDef{.name = "gather_elements",
             .doc = "y[i, j, …] = x[i, …, indices[i, j, …], …]: one index per element, along an axis, torch.gather.",

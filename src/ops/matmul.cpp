@@ -1,6 +1,7 @@
 // matmul: matrix products with numpy's rules for vectors and batches.
 #include <algorithm>
 
+#include "ops/cut.h"
 #include "ops/dense.h"
 #include "ops/families.h"
 
@@ -87,6 +88,27 @@ Result<void> reference_matmul(const ReferenceContext& context) {
   return {};
 }
 
+// One operand in pieces along its rows, its columns or a batch axis; the other one whole.
+CutAnswer cut_matmul(const CutContext& context) {
+  const bool by_a = context.state(0).is_cut();
+  if (by_a && context.state(1).is_cut()) return "multiplies two operands that both lie in pieces";
+  CutState y = context.state(by_a ? 0 : 1);
+  const int rank = context.operand(by_a ? 0 : 1).shape.rank();
+  const Shape& other = context.operand(by_a ? 1 : 0).shape;
+  const int summed = by_a || rank == 1 ? rank - 1 : rank - 2;
+  if (y.axis == summed) return "sums over the whole of " + axis_words(y);
+  const int result_rank = context.result().shape.rank();
+  if (y.axis >= rank - 2) {  // the one of the last two axes that is not summed
+    y.axis = by_a && other.rank() > 1 ? result_rank - 2 : result_rank - 1;
+    return y;
+  }
+  const int from_end = rank - 2 - y.axis;  // batch axes meet at their last
+  if (other.rank() - 2 >= from_end && !(other[other.rank() - 2 - from_end] == 1))
+    return "has an operand of its own values for every place along " + axis_words(y) + ", of shape " + other.text();
+  y.axis = result_rank - (other.rank() == 1 ? 1 : 2) - from_end;
+  return y;
+}
+
 }  // namespace
 
 std::vector<OpDef> matmul_operators() {
@@ -101,6 +123,7 @@ std::vector<OpDef> matmul_operators() {
                 .attributes = {},
                 .infer = infer_matmul,
                 .reference = reference_matmul,
+                .cut = cut_matmul,
                 .layout = LayoutRule::row_major}};
 }
 

@@ -2,6 +2,7 @@
 // parameters.
 #include <cmath>
 
+#include "ops/cut.h"
 #include "ops/dense.h"
 #include "ops/families.h"
 
@@ -197,6 +198,19 @@ Result<void> reference_layer_norm(const ReferenceContext& context) {
 
 AttributeSpec epsilon() { return {"epsilon", AttributeKind::real, "added to the variance", Attribute(1e-5)}; }
 
+CutAnswer cut_batch_norm(const CutContext& context) {
+  if (context.any_cut(1)) return "takes parameters that lie in pieces";
+  if (context.state(0).axis == 1) return "has parameters of their own for every place along axis 1";
+  return context.state(0);
+}
+
+CutAnswer cut_layer_norm(const CutContext& context) {
+  if (context.any_cut(1)) return "takes parameters that lie in pieces";
+  if (context.state(0).axis >= context.attributes().get<std::int64_t>("axis"))
+    return "takes its mean and variance over the whole of " + axis_words(context.state(0));
+  return context.state(0);
+}
+
 OpDef batch_norm() {
   return OpDef{.name = "batch_norm",
                .doc =
@@ -213,6 +227,7 @@ OpDef batch_norm() {
                .attributes = {epsilon()},
                .infer = infer_batch_norm,
                .reference = reference_batch_norm,
+               .cut = cut_batch_norm,
                .layout = LayoutRule::per_axis};
 }
 
@@ -230,6 +245,7 @@ OpDef instance_norm() {
                .attributes = {epsilon()},
                .infer = infer_instance_norm,
                .reference = reference_instance_norm,
+               .cut = cut_batch_only,
                .layout = LayoutRule::per_axis};
 }
 
@@ -248,6 +264,7 @@ OpDef group_norm() {
       .attributes = {{"groups", AttributeKind::integer, "number of groups; divides C"}, epsilon()},
       .infer = infer_group_norm,
       .reference = reference_group_norm,
+      .cut = cut_batch_only,
       .layout = LayoutRule::per_axis};
 }
 
@@ -269,6 +286,7 @@ OpDef layer_norm() {
                      Attribute(true)}},
                .infer = infer_layer_norm,
                .reference = reference_layer_norm,
+               .cut = cut_layer_norm,
                .layout = LayoutRule::per_axis};
 }
 

@@ -57,6 +57,8 @@ using Contents = std::optional<std::vector<Dim>>;
 inline constexpr std::int64_t max_contents = 1024;
 
 struct OpDef;
+class CutContext;
+struct CutAnswer;
 
 // What a graph takes and gives that a node owns.
 struct RegionTypes {
@@ -136,6 +138,8 @@ struct OpDef {
   // Plain loops over views; floats accumulate in double and round once, integers are exact. Errors are about data only
   // (an index out of range). Null only for operators that own regions or whose result count depends on data.
   Result<void> (*reference)(const ReferenceContext&) = nullptr;
+  // What becomes of operands that are pieces (ops/cut.h); null: nobody has said, so they must be whole.
+  CutAnswer (*cut)(const CutContext&) = nullptr;
 
   LayoutRule layout = LayoutRule::row_major;
   // The operator only moves or repeats elements; so contents follow by running the reference on element numbers.

@@ -1,4 +1,5 @@
 // pad: elements before and after, on any axis, by four rules; a negative amount crops.
+#include "ops/cut.h"
 #include "ops/families.h"
 #include "ops/pick.h"
 
@@ -72,6 +73,7 @@ std::vector<OpDef> pad_operators() {
                      {"value", AttributeKind::real, "the element of mode constant, in the dtype of x", Attribute(0.0)}},
       .infer = infer_pad,
       .reference = reference_pad,
+      .cut = cut_pad,
       .layout = LayoutRule::per_axis}};
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/cut.h"
 #include "ops/dense.h"
 #include "ops/families.h"
 #include "ops/window.h"
@@ -262,6 +263,7 @@ std::vector<OpDef> pool_operators() {
             .attributes = pool_attributes(),
             .infer = infer_max_pool,
             .reference = reference_max_pool,
+            .cut = cut_pool,
             .layout = LayoutRule::spatial},
       OpDef{.name = "avg_pool",
             .doc = "The mean of the elements under each window, per channel, over one to three spatial axes: their "
@@ -274,6 +276,7 @@ std::vector<OpDef> pool_operators() {
             .attributes = mean_attributes,
             .infer = infer_avg_pool,
             .reference = reference_avg_pool,
+            .cut = cut_pool,
             .layout = LayoutRule::spatial}};
 }
 

@@ -1,6 +1,7 @@
 // lstm, gru, rnn: recurrences over the first axis. The product of the input with its weights, which does not recur, is
 // a matmul before the node.
 #include "ops/recurrence.h"
+#include "ops/cut.h"
 
 #include <algorithm>
 #include <cmath>
@@ -324,6 +325,8 @@ Result<void> run_cell(std::string_view op_name, const ReferenceContext& context)
 
 // ---------------------------------------------------------------- definitions
 
+CutAnswer cut_recurrence(const CutContext&) { return "goes through its steps one after another, each from the last"; }
+
 OpDef recurrence_operator(const std::string& name, const std::string& formula, decltype(OpDef::reference) reference) {
   const Cell cell = cell_of(name);
   OpDef op{
@@ -353,7 +356,8 @@ OpDef recurrence_operator(const std::string& name, const std::string& formula, d
                      {"clip", AttributeKind::real, "what enters an activation is cut to [-clip, clip]; 0: it is not",
                       0.0}},
       .infer = infer_recurrence,
-      .reference = reference};
+      .reference = reference,
+      .cut = cut_recurrence};
   if (cell == Cell::lstm) {
     op.inputs.push_back({"initial_c", "[directions, batch, hidden]; absent: 0", true});
     op.inputs.push_back({"peephole", "[directions, 3 · hidden]: for i, o, f", true});

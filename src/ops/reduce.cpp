@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/cut.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -291,6 +292,7 @@ OpDef reduce_line(const char* name, const char* doc, DTypeSet set, Reference ref
                          {"keep", AttributeKind::boolean, "the axes stay, with size 1", Attribute(true)}},
           .infer = set == DTypeSet::any ? infer_reduce<DTypeSet::any> : infer_reduce<DTypeSet::numbers>,
           .reference = reference,
+          .cut = cut_reduction,
           .layout = LayoutRule::per_axis,
           .contents = contents_rule};
 }

@@ -1,6 +1,7 @@
 // reshape, transpose, expand, tile: the same elements under another shape.
 #include <algorithm>
 
+#include "ops/cut.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 
@@ -140,6 +141,7 @@ std::vector<OpDef> reshape_operators() {
             .attributes = {{"shape", AttributeKind::dims, "the new sizes, with as many elements as x"}},
             .infer = infer_reshape,
             .reference = reference_reshape,
+            .cut = cut_reshape,
             .moves_elements = true},
       OpDef{.name = "transpose",
             .doc = "The axes in another order: axis i of the result is axis order[i] of x.",
@@ -148,6 +150,7 @@ std::vector<OpDef> reshape_operators() {
             .attributes = {{"order", AttributeKind::integers, "a permutation of 0 … rank - 1"}},
             .infer = infer_transpose,
             .reference = reference_transpose,
+            .cut = cut_transpose,
             .layout = LayoutRule::permute,
             .moves_elements = true},
       OpDef{.name = "expand",
@@ -157,6 +160,7 @@ std::vector<OpDef> reshape_operators() {
             .attributes = {{"shape", AttributeKind::dims, "the new sizes; x's sizes equal them or are 1"}},
             .infer = infer_expand,
             .reference = reference_expand,
+            .cut = cut_expand,
             .moves_elements = true},
       OpDef{.name = "tile",
             .doc = "x repeated along every axis, whole copies side by side.",
@@ -165,6 +169,7 @@ std::vector<OpDef> reshape_operators() {
             .attributes = {{"repeats", AttributeKind::dims, "how many copies, one entry per axis"}},
             .infer = infer_tile,
             .reference = reference_tile,
+            .cut = cut_tile,
             .moves_elements = true},
   };
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/cut.h"
 #include "ops/dense.h"
 #include "ops/families.h"
 #include "ops/pick.h"
@@ -181,6 +182,7 @@ std::vector<OpDef> resize_operators() {
       .attributes = resize_attributes(),
       .infer = infer_resize,
       .reference = reference_resize,
+      .cut = cut_resize,
       .layout = LayoutRule::per_axis}};
 }
 

@@ -1,4 +1,5 @@
 // where, cast, identity, bind: choosing, converting and naming elements.
+#include "ops/cut.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -163,6 +164,7 @@ std::vector<OpDef> select_operators() {
              .layout = LayoutRule::elementwise,
              .contents = cast_contents};
   cast.elementwise = true;
+  cast.cut = cut_elementwise;
   return {
       OpDef{.name = "where",
             .doc = "x where the condition holds, else y; all three broadcast by numpy's rule.",
@@ -170,6 +172,7 @@ std::vector<OpDef> select_operators() {
             .outputs = {{"z", "the broadcast shape"}},
             .infer = infer_where,
             .reference = reference_where,
+            .cut = cut_elementwise,
             .layout = LayoutRule::elementwise,
             .contents = where_contents},
       std::move(cast),
@@ -179,6 +182,7 @@ std::vector<OpDef> select_operators() {
             .outputs = {{"y", "the same"}},
             .infer = infer_identity,
             .reference = reference_identity,
+            .cut = cut_elementwise,
             .layout = LayoutRule::elementwise,
             .moves_elements = true},
       OpDef{.name = "bind",

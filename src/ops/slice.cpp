@@ -1,4 +1,5 @@
 // slice: evenly spaced elements along every axis.
+#include "ops/cut.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 
@@ -69,6 +70,7 @@ std::vector<OpDef> slice_operators() {
                            {"step", AttributeKind::integers, "the distance between them, one entry per axis, not 0"}},
             .infer = infer_slice,
             .reference = reference_slice,
+            .cut = cut_slice,
             .layout = LayoutRule::per_axis,
             .moves_elements = true}};
 }

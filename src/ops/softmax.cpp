@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/cut.h"
 #include "ops/dense.h"
 #include "ops/families.h"
 
@@ -58,6 +59,7 @@ OpDef softmax_operator(const std::string& name, const std::string& formula, decl
                .attributes = {{"axis", AttributeKind::integer, "the axis, 0 to rank - 1"}},
                .infer = infer,
                .reference = reference,
+               .cut = cut_beside_axis,
                .layout = LayoutRule::per_axis};
 }
 

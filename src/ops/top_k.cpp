@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/cut.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -91,7 +92,8 @@ std::vector<OpDef> top_k_operators() {
                                {"k", AttributeKind::dim, "how many; at most the axis holds"},
                                {"largest", AttributeKind::boolean, "the greatest, else the least", Attribute(true)}},
                 .infer = infer_top_k,
-                .reference = reference_top_k}};
+                .reference = reference_top_k,
+                .cut = cut_beside_axis}};
 }
 
 }  // namespace polyphase

@@ -24,7 +24,7 @@ class Planner {
   }
 
   Result<std::shared_ptr<const LevelPlan>> plan() {
-    TRY_VOID(test_checks());
+    TRY_VOID(test_checks(program_, out_->level, out_->bindings));
     TRY_VOID(place_values());
     out_->steps.resize(program_.steps.size());
     for (std::size_t i = 0; i < program_.steps.size(); ++i) {
@@ -48,22 +48,6 @@ class Planner {
     for (const auto& [name, size] : out_->bindings)
       text += (text.empty() ? "" : ", ") + name + " = " + std::to_string(size);
     return text.empty() ? "the shapes of the model" : text;
-  }
-
-  Result<void> test_checks() const {
-    for (const DimCheck& check : program_.checks[static_cast<std::size_t>(out_->level)]) {
-      const auto left = check.left.evaluate(out_->bindings);
-      const auto right = check.right.evaluate(out_->bindings);
-      if (left.has_value() && right.has_value() && holds(check.relation, *left, *right)) continue;
-      const auto words = [](const Dim& dim, const std::optional<std::int64_t>& value) {
-        const std::string number = value.has_value() ? std::to_string(*value) : "beyond 64 bits";
-        return dim.is_constant() ? number : dim.text() + " = " + number;
-      };
-      return Error{ErrorCode::shape_mismatch,
-                   check.why + " Found " + words(check.left, left) + " and " + words(check.right, right) + ".",
-                   "Give inputs whose sizes fit together."};
-    }
-    return {};
   }
 
   Error wrong_size(const EngineValue& value) const {
@@ -231,6 +215,22 @@ class Planner {
 bool worth_sharing(double seconds, int phases) {
   constexpr double seconds_worth_sharing = 8e-6;
   return seconds / std::max(1, phases - 2) > seconds_worth_sharing;
+}
+
+Result<void> test_checks(const Program& program, int level, const DimBindings& bindings) {
+  for (const DimCheck& check : program.checks[static_cast<std::size_t>(level)]) {
+    const auto left = check.left.evaluate(bindings);
+    const auto right = check.right.evaluate(bindings);
+    if (left.has_value() && right.has_value() && holds(check.relation, *left, *right)) continue;
+    const auto words = [](const Dim& dim, const std::optional<std::int64_t>& value) {
+      const std::string number = value.has_value() ? std::to_string(*value) : "beyond 64 bits";
+      return dim.is_constant() ? number : dim.text() + " = " + number;
+    };
+    return Error{ErrorCode::shape_mismatch,
+                 check.why + " Found " + words(check.left, left) + " and " + words(check.right, right) + ".",
+                 "Give inputs whose sizes fit together."};
+  }
+  return {};
 }
 
 Result<std::shared_ptr<const LevelPlan>> plan_level(const Program& program, int level, const LevelPlans& lower,

@@ -73,6 +73,9 @@ struct PlanOptions {
   bool show_parts = false;
 };
 
+// Tests what the program demands of the sizes of this level. Error: shape_mismatch.
+Result<void> test_checks(const Program& program, int level, const DimBindings& bindings);
+
 // Plans `level` for these sizes, which all that it sees has been planned for in `lower`. Errors: shape_mismatch (a
 // check fails, or a size is negative or too large), out_of_memory (the arena is beyond the limit).
 Result<std::shared_ptr<const LevelPlan>> plan_level(const Program& program, int level, const LevelPlans& lower,

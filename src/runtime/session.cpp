@@ -59,6 +59,15 @@ Result<std::shared_ptr<const LevelPlan>> Session::plan_for(const std::vector<std
   return plan(0, {}, std::move(sizes));
 }
 
+Result<DimBindings> Session::bindings_for(const std::vector<std::vector<std::int64_t>>& input_sizes) const {
+  TRY(const auto sizes, bind_inputs(input_sizes));
+  const auto& symbols = program_->tree.front().symbols;
+  DimBindings bindings;
+  for (std::size_t i = 0; i < sizes.size(); ++i) bindings.emplace(symbols[i], sizes[i]);
+  TRY_VOID(test_checks(*program_, 0, bindings));
+  return bindings;
+}
+
 std::unique_ptr<Context> Session::borrow() {
   {
     const std::lock_guard lock(mutex_);

@@ -67,6 +67,9 @@ class Session {
   // The plan of level 0 for inputs of these sizes.
   Result<std::shared_ptr<const LevelPlan>> plan_for(const std::vector<std::vector<std::int64_t>>& input_sizes);
 
+  // The symbols' values for inputs of these sizes, which pass the program's checks; nothing is planned.
+  Result<DimBindings> bindings_for(const std::vector<std::vector<std::int64_t>>& input_sizes) const;
+
   const Program& program() const { return *program_; }
   int threads() const { return pool_.threads(); }
   // Weights packed while loading, and computed weights packed at runs.

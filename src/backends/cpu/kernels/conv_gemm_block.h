@@ -184,6 +184,10 @@ class GemmBlock {
     to = std::clamp(ceil_div(s_.in[2] - shift, w_.in_step()), from, q1_);
   }
 
+  // Pieces of a sum are counted over all segments: each stays where it is, whatever else the tile holds, so that a
+  // pixel has the same bits in an image and in a part of it.
+  bool sums_in_pieces() const { return taps_d_.count * taps_h_.count * taps_w_.count * s_.in_channels > sum_piece; }
+
   // One segment per line of taps. Rows at the border, where some of the taps lie outside the image, are copied.
   void point_joined_rows() {
     channels_ = taps_w_.count * s_.in_channels;
@@ -210,7 +214,7 @@ class GemmBlock {
           for (int64_t q = from; q < to; ++q) *at++ = first + (q - from) * pitch;
           for (int64_t q = to; q < q1_; ++q) *at++ = border_row(line, q, border);
         }
-        if (any) taps_[segments_++] = static_cast<int32_t>(i * taps_h_.count + j);
+        if (any || sums_in_pieces()) taps_[segments_++] = static_cast<int32_t>(i * taps_h_.count + j);
       }
     }
   }
@@ -236,7 +240,7 @@ class GemmBlock {
     return row;
   }
 
-  // Fills the segments' row pointers; a segment that only reads zeros is left out.
+  // Fills the segments' row pointers; a segment that only reads zeros is left out where that changes no bits.
   void point_rows() {
     channels_ = s_.in_channels;
     segments_ = 0;
@@ -244,7 +248,7 @@ class GemmBlock {
       for (int64_t j = 0; j < taps_h_.count; ++j) {
         bool any = pads_with_elements();
         for (int64_t l = 0; l < line_count_ && !any; ++l) any = input_line(lines_[l], i, j) != nullptr;
-        if (!any) continue;
+        if (!any && !sums_in_pieces()) continue;
         for (int64_t k = 0; k < taps_w_.count; ++k) {
           if (pads_with_elements()) {
             point_padded_segment(i, j, k);
@@ -260,13 +264,13 @@ class GemmBlock {
     int64_t from;
     int64_t to;
     inside(k, from, to);
-    if (from == to) return;
+    if (from == to && !sums_in_pieces()) return;
     const int64_t shift = taps_w_.first_shift + k * taps_w_.shift_step;
     const int64_t pitch = w_.in_step() * in_strides_.axis[2];
     const float** at = rows_ + segments_ * row_count_;
     for (int64_t l = 0; l < line_count_; ++l) {
       const float* line = input_line(lines_[l], i, j);
-      if (line == nullptr) {
+      if (line == nullptr || from == to) {
         std::fill_n(at, q1_ - q0_, zeros_);
       } else {
         std::fill_n(at, from - q0_, zeros_);
