@@ -55,14 +55,14 @@ class Chooser {
   }
 
   Result<void> expect_names() const {
-    for (const auto& [name, own] : options_.own) {
+    for (const auto& asked : options_.own) {
       const bool known = std::any_of(engine().cuts.begin(), engine().cuts.end(),
-                                     [&](const EngineCut& cut) { return cut.symbol == name; });
-      if (known && own >= 0) continue;
+                                     [&](const EngineCut& cut) { return cut.symbol == asked.first; });
+      if (known && asked.second >= 0) continue;
       std::string list;
       for (const EngineCut& cut : engine().cuts) list += (list.empty() ? "" : ", ") + cut.symbol;
       return Error{ErrorCode::invalid_argument,
-                   "tiles of " + std::to_string(own) + " are asked for along '" + name + "'.",
+                   "tiles of " + std::to_string(asked.second) + " are asked for along '" + asked.first + "'.",
                    "Tiles have 0 (not cut) or more places along one of: " + list + "."};
     }
     return {};
