@@ -1,0 +1,169 @@
+"""docs/performance.md, its pictures and the table of docs/guides/upsampling.md, out of the reports in docs/measured.
+
+    .venv/bin/python bench/page.py [REPORT.json…]     takes these reports in first (bench … --json), by what they measured, on what and with how many threads
+
+The pages say nothing that was not measured: words about how the numbers came to be stand here, every number comes from a report.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import shutil
+import sys
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+MEASURED, PAGE, GUIDE, PICTURES = ROOT / "docs/measured", ROOT / "docs/performance.md", ROOT / "docs/guides/upsampling.md", ROOT / "docs/images/performance"
+MARK = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- end -->)", re.DOTALL)
+TITLES = {"layers": "Transposed convolutions of deployed networks", "random": "Drawn geometries", "networks": "Whole networks", "padding": "Padding and crops", "upsampling": "Ways to double an image's sides"}
+WORDS = {
+    "layers": "The suite: layers of GANs, U-Nets, super-resolution, vocoders, codecs and heads (`bench/layers.json`), batch 1, channels-first in and out for every system but the\n"
+              "one whose name ends in `last`, which is given channels-last tensors.",
+    "random": "Drawn by a seed from the same families (`bench/geometries.py`), so that nothing can be tuned to a list.",
+    "networks": "At the sizes at which they are used (`bench/nets.py`), exported by PyTorch. `inductor` is `torch.compile` with frozen weights.",
+    "padding": "Time over the uncropped layer's at equal output size: the input is longer or shorter by whole strides. `padding` crops both sides, `asymmetric` one,\n"
+               "`beyond d(k-1)` more than a kernel's reach; `negative` appends outputs that no tap reaches, as output padding does.",
+    "upsampling": "Equal input, equal output: `docs/guides/upsampling.md` says when to choose which.",
+}
+
+
+def key(report: dict) -> str:
+    settings = report["settings"]
+    return "_".join([settings["what"], report["machine"]["cluster"], settings["dtype"], f"{settings['threads']}t", *([settings["isa"]] if settings["isa"] != "native" else [])])
+
+
+def reports() -> dict[str, dict]:
+    return {path.stem: json.loads(path.read_text()) for path in sorted(MEASURED.glob("*.json"))}
+
+
+def geometric_mean(values: list[float]) -> float:
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def provenance(report: dict) -> str:
+    settings, machine = report["settings"], report["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    given = " ".join(f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in settings.items()
+                     if name not in ("what", "file", "json", "plots") and value not in (False, None, "", []))
+    times = "processor time of the one thread" if settings["processor_time"] else "wall time"
+    return f"{machine['name']} ({machine['cluster']}), {report['date'][:10]}, {versions}; medians of {times}. `bench {settings['what']} {given}`"
+
+
+def milliseconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}" if value < 10 else f"{value:.1f}"
+
+
+def ratio_summary(report: dict) -> str:
+    ratios = sorted(row["ratio"] for row in report["rows"] if row["ratio"])
+    tenth = ratios[: max(1, len(ratios) // 10)]
+    text = (f"Best peer's time over ours: geometric mean **{geometric_mean(ratios):.2f}**, least {ratios[0]:.2f}, worst tenth up to {tenth[-1]:.2f}; "
+            f"{sum(ratio >= 1 for ratio in ratios)} of {len(ratios)} at 1 or better.")
+    peers = [peer for peer in report["rows"][0]["results"] if peer != "polyphase"]
+    each = []
+    for peer in peers:
+        found = [row["results"][peer]["ms"] / row["results"]["polyphase"]["ms"] for row in report["rows"] if row["results"][peer]["ms"] and row["results"]["polyphase"]["ms"]]
+        if found:
+            each.append(f"{peer} {geometric_mean(found):.2f} ({len(found)})")
+    text += f" Each alone: {', '.join(each)}."
+    large = [row["flops"] / report["roof"]["flops"] / (row["results"]["polyphase"]["ms"] * 1e-3) for row in report["rows"] if row["flops"] >= 2e8 and row["bound"] == "compute"]
+    if large:
+        text += (f" Of the FMA peak ({report['roof']['flops'] / 1e9:.0f} GFLOP/s, a loop on registers alone), {len(large)} rows of 0.2 GFLOP or more: geometric mean "
+                 f"{100 * geometric_mean(large):.0f} %, least {100 * min(large):.0f} %.")
+    return text
+
+
+def ratio_table(report: dict) -> list[str]:
+    peers = list(report["rows"][0]["results"])
+    counted = any(row["flops"] for row in report["rows"])
+    lines = ["| | " + ("GFLOP | " if counted else "") + " | ".join(f"{peer} ms" for peer in peers) + " | best peer / ours |" + (" of peak |" if counted else ""),
+             "|---|" + "---:|" * (len(peers) + 1 + 2 * counted)]
+    for row in report["rows"]:
+        ours = row["results"]["polyphase"]["ms"]
+        cells = [row["name"], *([f"{row['flops'] / 1e9:.3f}"] if counted else []), *(milliseconds(row["results"][peer]["ms"]) for peer in peers), f"{row['ratio']:.2f}" if row["ratio"] else "–"]
+        if counted:
+            cells.append(f"{100 * row['flops'] / report['roof']['flops'] / (ours * 1e-3):.0f} %" if ours else "–")
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def padding_table(report: dict) -> list[str]:
+    names = list(dict.fromkeys(name for row in report["rows"] for name in row["ms"] if name != "none"))
+    lines = ["| layer | uncropped ms | " + " | ".join(names) + " |", "|---|" + "---:|" * (len(names) + 1)]
+    for row in report["rows"]:
+        lines.append(f"| {row['name']} | {milliseconds(row['ms']['none'])} | " + " | ".join(f"{row['ratios'][name]:.2f}" if name in row["ratios"] else "–" for name in names) + " |")
+    return lines
+
+
+def padding_summary(report: dict) -> str:
+    ratios = [ratio for row in report["rows"] for name, ratio in row["ratios"].items() if name != "none"]
+    return f"{len(ratios)} crops: geometric mean {geometric_mean(ratios):.2f}, most {max(ratios):.2f}, {sum(ratio <= 1.1 for ratio in ratios)} within 10 %."
+
+
+def pictures_of(name: str, report: dict) -> list[str]:
+    kinds = {"layers": ("ratios", "roofline"), "random": ("ratios", "roofline"), "networks": ("ratios",), "padding": ("",), "upsampling": ("",)}[report["settings"]["what"]]
+    return [f"{name}_{kind}" if kind else name for kind in kinds]
+
+
+def section(name: str, report: dict) -> list[str]:
+    what, threads = report["settings"]["what"], report["settings"]["threads"]
+    title = f"{TITLES[what]}: {report['machine']['cluster']}, {report['settings']['dtype']}, {threads} thread{'s' if threads > 1 else ''}"
+    summary, table = (padding_summary(report), padding_table(report)) if what == "padding" else (ratio_summary(report), ratio_table(report))
+    shown = [f"![{title}](images/performance/{picture}.svg)" for picture in pictures_of(name, report)]
+    return [f"## {title}", "", WORDS[what], "", summary, "", *shown, "", "<details><summary>Every row</summary>", "", *table, "", "</details>", "", f"Measured: {provenance(report)}", ""]
+
+
+def page(found: dict[str, dict]) -> str:
+    order = list(TITLES)
+    names = sorted(found, key=lambda name: (order.index(found[name]["settings"]["what"]), name))
+    head = ["# How fast it is", "", "<!-- Written by bench/page.py out of docs/measured. -->", "",
+            "Polyphase beside every system that was installed, in one run: each result is checked against FP64 before it is timed, systems take turns, each in a process of its own.",
+            "Ratios are the best peer's time over ours, row by row, so the peer that they are held against is better than any one system. Machines and days differ by more than",
+            "most improvements: compare within a table, and measure your own (`make bench`; CONTRIBUTING.md, \"Measure\"). What a layer is bound by is in the rooflines.", ""]
+    return "\n".join(head + [line for name in names for line in section(name, found[name])]).rstrip() + "\n"
+
+
+def guide_table(report: dict) -> str:
+    lines = ["| | form | GFLOP | polyphase ms | best peer ms |", "|---|---|---:|---:|---:|"]
+    last = ""
+    for row in report["rows"]:
+        place, form = row["name"].split(": ")
+        best = row["results"][row["best_peer"]]["ms"] if row["best_peer"] else None
+        lines.append(f"| {place if place != last else ''} | {form} | {row['flops'] / 1e9:.2f} | {milliseconds(row['results']['polyphase']['ms'])} | {milliseconds(best)} ({row['best_peer']}) |")
+        last = place
+    return "\n".join([*lines, "", f"Measured: {provenance(report)}", ""])
+
+
+def guide(text: str, found: dict[str, dict]) -> str:
+    report = next(report for name, report in found.items() if name.startswith("upsampling"))
+    return MARK.sub(lambda _: guide_table(report), text)
+
+
+def take_in(path: pathlib.Path) -> None:
+    import plots
+
+    report = json.loads(path.read_text())
+    name = key(report)
+    MEASURED.mkdir(parents=True, exist_ok=True)
+    (MEASURED / f"{name}.json").write_text(json.dumps(report, separators=(",", ":")).replace('{"name"', '\n{"name"') + "\n")
+    drawn = PICTURES / "new"
+    plots.draw(report, drawn)
+    for picture in drawn.glob("*.svg"):
+        kind = picture.stem.removeprefix(report["settings"]["what"])
+        picture.replace(PICTURES / f"{name}{kind}.svg")
+    shutil.rmtree(drawn)
+
+
+def main() -> None:
+    for path in sys.argv[1:]:
+        take_in(pathlib.Path(path))
+    found = reports()
+    PAGE.write_text(page(found))
+    if GUIDE.exists():
+        GUIDE.write_text(guide(GUIDE.read_text(), found))
+
+
+if __name__ == "__main__":
+    main()
