@@ -46,8 +46,9 @@ def geometric_mean(values: list[float]) -> float:
 def provenance(report: dict) -> str:
     settings, machine = report["settings"], report["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
-    given = " ".join(f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in settings.items()
-                     if name not in ("what", "file", "json", "plots") and value not in (False, None, "", []))
+    drawn = ("seed", "count") if settings["what"] in ("random", "padding") else ()
+    words = {name: settings[name] for name in ("filter", *drawn, "threads", "dtype", "isa", "seconds", "rounds") if settings[name] not in ("", "native")}
+    given = " ".join([*(["--suite"] if settings["suite"] else []), *(f"--{name} {value}" for name, value in words.items()), *(["--processor-time"] if settings["processor_time"] else [])])
     times = "processor time of the one thread" if settings["processor_time"] else "wall time"
     return f"{machine['name']} ({machine['cluster']}), {report['date'][:10]}, {versions}; medians of {times}. `bench {settings['what']} {given}`"
 
@@ -126,7 +127,7 @@ def page(found: dict[str, dict]) -> str:
 
 
 def guide_table(report: dict) -> str:
-    lines = ["| | form | GFLOP | polyphase ms | best peer ms |", "|---|---|---:|---:|---:|"]
+    lines = ["| | form | GFLOP as written | polyphase ms | best peer ms |", "|---|---|---:|---:|---:|"]
     last = ""
     for row in report["rows"]:
         place, form = row["name"].split(": ")

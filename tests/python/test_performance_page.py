@@ -1,0 +1,29 @@
+"""docs/performance.md and the guide to upsampling say what the reports in docs/measured say."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+import page  # noqa: E402
+
+
+def test_pages_are_what_the_reports_say():
+    found = page.reports()
+    assert {report["settings"]["what"] for report in found.values()} == set(page.TITLES)
+    assert page.PAGE.read_text() == page.page(found), "write it again: bench/page.py"
+    assert page.GUIDE.read_text() == page.guide(page.GUIDE.read_text(), found), "write it again: bench/page.py"
+    for picture in re.findall(r"\]\((images/[^)]+)\)", page.PAGE.read_text()):
+        assert (page.PAGE.parent / picture).exists(), picture
+
+
+def test_every_row_was_checked_before_it_was_timed():
+    for report in page.reports().values():
+        for row in report["rows"]:
+            for peer, result in row.get("results", {}).items():
+                assert (result["ms"] is None) != (result["why_not"] == ""), (row["name"], peer)
+                assert result["ms"] is None or result["error"] < 2e-5, (row["name"], peer)
