@@ -297,25 +297,34 @@ class Chooser {
     for (const auto& owned : graph_.nodes()) {
       const Node& node = *owned;
       if (node.op().layout != LayoutRule::spatial || node.outputs().size() != 1 || is_constant_node(node)) continue;
-      for (std::size_t i = 0; i < node.inputs().size(); ++i) {
-        if (!follows(node, i)) continue;
-        const Value& value = *node.input(i);
-        if (cost_of(value, made(value), needed(node, i)) == 0) continue;
-        const double copy = seconds_of_copy(value, made(value));
-        const auto before = cost_of_rows(node);
-        reads_[{&node, i}] = other(needed(node, i));
-        const auto after = cost_of_rows(node);
-        if (!after.has_value() || (before.has_value() && *after > *before + copy)) reads_.erase({&node, i});
-      }
-      const Value& result = *node.output();
-      const double bytes = copies_of(result);
-      if (bytes == 0) continue;
-      const double copy = seconds_of_copy(result, made(result));
-      const auto before = cost_of_rows(node);
-      writes_[&node] = other(made(result));
-      const auto after = copies_of(result) < bytes ? cost_of_rows(node) : std::nullopt;
-      if (!after.has_value() || (before.has_value() && *after > *before + copy)) writes_.erase(&node);
+      read_the_callers(node);
+      write_the_callers(node);
+      read_the_callers(node);  // there may be a kernel that gains only where both are the caller's
     }
+  }
+
+  void read_the_callers(const Node& node) {
+    for (std::size_t i = 0; i < node.inputs().size(); ++i) {
+      if (!follows(node, i)) continue;
+      const Value& value = *node.input(i);
+      if (cost_of(value, made(value), needed(node, i)) == 0) continue;
+      const double copy = seconds_of_copy(value, made(value));
+      const auto before = cost_of_rows(node);
+      reads_[{&node, i}] = other(needed(node, i));
+      const auto after = cost_of_rows(node);
+      if (!after.has_value() || (before.has_value() && *after > *before + copy)) reads_.erase({&node, i});
+    }
+  }
+
+  void write_the_callers(const Node& node) {
+    const Value& result = *node.output();
+    const double bytes = copies_of(result);
+    if (bytes == 0) return;
+    const double copy = seconds_of_copy(result, made(result));
+    const auto before = cost_of_rows(node);
+    writes_[&node] = other(made(result));
+    const auto after = copies_of(result) < bytes ? cost_of_rows(node) : std::nullopt;
+    if (!after.has_value() || (before.has_value() && *after > *before + copy)) writes_.erase(&node);
   }
 
   // ---- writing it down ----
