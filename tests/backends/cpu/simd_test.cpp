@@ -173,6 +173,21 @@ SIMD_TEST(PicksLanes) {
   for (int i = 0; i < vec_width; ++i) EXPECT_EQ(to[i], from[lanes[i]]);
 }
 
+SIMD_TEST(InterleavesAnyRows) {
+  for (int rows = 1; rows <= 6; ++rows) {
+    for (int columns : {1, vec_width - 1, vec_width, 2 * vec_width + 3}) {
+      std::vector<float> from(static_cast<size_t>(rows * columns));
+      for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
+      std::vector<float> to(from.size(), -1.0F);
+      interleave(from.data(), columns, to.data(), rows, columns);
+      for (int r = 0; r < rows; ++r) {
+        for (int c = 0; c < columns; ++c)
+          ASSERT_EQ(to[static_cast<size_t>(c * rows + r)], static_cast<float>(r * columns + c));
+      }
+    }
+  }
+}
+
 SIMD_TEST(MaxKeepsTheSecondNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(std::isnan(sum(max(broadcast(0.0F), broadcast(nan)))));

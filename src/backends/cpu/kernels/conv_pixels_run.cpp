@@ -178,7 +178,7 @@ class Tile {
       if (s == 1) {
         std::copy_n(from, count, line);
       } else {
-        transpose(from, s_.out_channels * plan_.x_block, line, s, s, qw1_ - qw0_);
+        interleave(from, s_.out_channels * plan_.x_block, line, s, qw1_ - qw0_);
       }
       place_.channel = group_ * s_.out_channels + o;
       place_.axis[2] = x + lo;

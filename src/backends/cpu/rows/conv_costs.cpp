@@ -55,8 +55,9 @@ constexpr GemmFactors gemm_avx512 = {.product = 0.134,
 struct PixelsFactors {
   double product;
   double visit;
-  double result;             // vectors of them, of a forward convolution
-  double result_transposed;  // which lie apart
+  double result;              // vectors of them, of a forward convolution
+  double result_interleaved;  // of two to four phases
+  double result_transposed;   // of more
   double channel;
   double copied;
   double in_turned;
@@ -67,6 +68,7 @@ struct PixelsFactors {
 constexpr PixelsFactors pixels_avx2 = {.product = 0.199,
                                        .visit = 0.77,
                                        .result = 2.5,
+                                       .result_interleaved = 5,
                                        .result_transposed = 17.5,
                                        .channel = 8.5,
                                        .copied = 0.104,
@@ -77,6 +79,7 @@ constexpr PixelsFactors pixels_avx2 = {.product = 0.199,
 constexpr PixelsFactors pixels_avx512 = {.product = 0.14,
                                          .visit = 0.33,
                                          .result = 4.2,
+                                         .result_interleaved = 4.2,
                                          .result_transposed = 4.2,
                                          .channel = 5.6,
                                          .copied = 0.051,
@@ -222,9 +225,10 @@ double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool o
       in_planar ? 0 : static_cast<double>(s.groups * s.kernel[0]) * turned(s, s.in, s.in_channels, width);
   const double out_turned = out_planar ? 0 : static_cast<double>(s.groups) * turned(s, s.out, s.out_channels, width);
   const double results = lines * vectors * static_cast<double>(columns);
+  const double of_phases = phases <= 4 ? by.result_interleaved : by.result_transposed;
+  const double of_result = s.transposed && phases > 1 ? of_phases : by.result;
   return (by.product * multiplies + by.visit * visits * static_cast<double>(ceil_div(columns, pixel_columns(width))) +
-          (s.transposed ? by.result_transposed : by.result) * results +
-          by.channel * lines_of_taps * static_cast<double>(s.in_channels) + by.copied * copied +
+          of_result * results + by.channel * lines_of_taps * static_cast<double>(s.in_channels) + by.copied * copied +
           by.in_turned * in_turned + by.out_turned * out_turned + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
          ns;
 }

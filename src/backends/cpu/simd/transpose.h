@@ -51,7 +51,49 @@ inline void transpose(const float* from, int64_t from_pitch, float* to, int64_t 
   }
 }
 
-// The same where whole cache lines of `to` matter: where its rows lie alike, blocks begin at their vector boundaries,
+// Where the lanes of the S vectors that S rows' vectors become come from.
+template <int S>
+struct InterleavedLanes {
+  int32_t column[S][vec_width] = {};
+  float row[S][vec_width] = {};
+  constexpr InterleavedLanes() {
+    for (int i = 0; i < S * vec_width; ++i) {
+      column[i / vec_width][i % vec_width] = i / S;
+      row[i / vec_width][i % vec_width] = static_cast<float>(i % S);
+    }
+  }
+};
+
+template <int S>
+void interleave_rows(const float* from, int64_t from_pitch, float* to, int64_t columns) {
+  static constexpr InterleavedLanes<S> lanes;
+  int64_t c = 0;
+  for (; c + vec_width <= columns; c += vec_width) {
+    VecF rows[S];
+    for (int r = 0; r < S; ++r) rows[r] = load(from + r * from_pitch + c);
+    for (int k = 0; k < S; ++k) {
+      const VecI column = load(lanes.column[k]);
+      const VecF row = load(lanes.row[k]);
+      VecF out = pick(rows[S - 1], column);
+      for (int r = S - 2; r >= 0; --r)
+        out = select(less(row, broadcast(static_cast<float>(r) + 0.5F)), pick(rows[r], column), out);
+      store(to + c * S + k * vec_width, out);
+    }
+  }
+  for (; c < columns; ++c) {
+    for (int r = 0; r < S; ++r) to[c * S + r] = from[r * from_pitch + c];
+  }
+}
+
+// to[c * rows + r] = from[r * from_pitch + c]: the rows are few and long.
+inline void interleave(const float* from, int64_t from_pitch, float* to, int64_t rows, int64_t columns) {
+  if (rows == 2) return interleave_rows<2>(from, from_pitch, to, columns);
+  if (rows == 3) return interleave_rows<3>(from, from_pitch, to, columns);
+  if (rows == 4) return interleave_rows<4>(from, from_pitch, to, columns);
+  transpose(from, from_pitch, to, rows, rows, columns);
+}
+
+// transpose where whole cache lines of `to` matter: where its rows lie alike, blocks begin at their vector boundaries,
 // and one block of columns is finished before the next, so that every row of `to` is written front to back.
 // `past_caches` is for results that are much larger than the caches: whole cache lines of rows go past them.
 inline void transpose_to_rows(const float* from, int64_t from_pitch, float* to, int64_t to_pitch, int64_t rows,

@@ -1,6 +1,6 @@
 """docs/performance.md, its pictures and the table of docs/guides/upsampling.md, out of the reports in docs/measured.
 
-    .venv/bin/python bench/page.py [REPORT.json…]     takes these reports in first (bench … --json), by what they measured, on what and with how many threads
+    .venv/bin/python bench/performance_page.py [REPORT.json…]     takes these reports in first (bench … --json), by what they measured, on what and with how many threads
 
 The pages say nothing that was not measured: words about how the numbers came to be stand here, every number comes from a report.
 """
@@ -119,7 +119,7 @@ def section(name: str, report: dict) -> list[str]:
 def page(found: dict[str, dict]) -> str:
     order = list(TITLES)
     names = sorted(found, key=lambda name: (order.index(found[name]["settings"]["what"]), name))
-    head = ["# How fast it is", "", "<!-- Written by bench/page.py out of docs/measured. -->", "",
+    head = ["# How fast it is", "", "<!-- Written by bench/performance_page.py out of docs/measured. -->", "",
             "Polyphase beside every system that was installed, in one run: each result is checked against FP64 before it is timed, systems take turns, each in a process of its own.",
             "Ratios are the best peer's time over ours, row by row, so the peer that they are held against is better than any one system. Machines and days differ by more than",
             "most improvements: compare within a table, and measure your own (`make bench`; CONTRIBUTING.md, \"Measure\"). What a layer is bound by is in the rooflines.", ""]
