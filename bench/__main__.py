@@ -89,7 +89,8 @@ def sweep_padding(args: argparse.Namespace) -> int:
 
 
 def settings_of(args: argparse.Namespace) -> dict:
-    return {name: str(value) if isinstance(value, pathlib.Path) else value for name, value in vars(args).items()}
+    """What was asked for, but not where the answers go: reports are read on other machines."""
+    return {name: value.name if isinstance(value, pathlib.Path) else value for name, value in vars(args).items() if name not in ("json", "plots")}
 
 
 def write(args: argparse.Namespace, found: dict) -> None:

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 import geometries
 import measure
 import numpy as np
-import polyphase
 from layers import Layer
 
 LEAST_FLOPS, MOST_FLOPS = 5e7, 1e9  # long enough to time, short enough for a dozen variants of each
@@ -109,6 +108,8 @@ def draw(seed: int, of_each: int) -> Iterator[tuple[str, Layer]]:
 
 def sweep(seed: int, of_each: int, seconds: float, rounds: int, threads: int, processor: bool, filter_: str) -> Iterator[dict]:
     """Times every variant of every layer, in rounds that alternate between the variants of one; yields a row for each layer."""
+    import polyphase  # here, so that reports can be read where it is not built
+
     clock = time.process_time if processor else time.perf_counter
     for family, layer in draw(seed, of_each):
         if filter_ not in layer.name:

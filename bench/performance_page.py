@@ -13,7 +13,8 @@ import re
 import shutil
 import sys
 
-import numpy as np
+import padding
+from measure import geometric_mean
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MEASURED, PAGE, GUIDE, PICTURES = ROOT / "docs/measured", ROOT / "docs/performance.md", ROOT / "docs/guides/upsampling.md", ROOT / "docs/images/performance"
@@ -37,10 +38,6 @@ def key(report: dict) -> str:
 
 def reports() -> dict[str, dict]:
     return {path.stem: json.loads(path.read_text()) for path in sorted(MEASURED.glob("*.json"))}
-
-
-def geometric_mean(values: list[float]) -> float:
-    return float(np.exp(np.mean(np.log(values))))
 
 
 def provenance(report: dict) -> str:
@@ -98,11 +95,6 @@ def padding_table(report: dict) -> list[str]:
     return lines
 
 
-def padding_summary(report: dict) -> str:
-    ratios = [ratio for row in report["rows"] for name, ratio in row["ratios"].items() if name != "none"]
-    return f"{len(ratios)} crops: geometric mean {geometric_mean(ratios):.2f}, most {max(ratios):.2f}, {sum(ratio <= 1.1 for ratio in ratios)} within 10 %."
-
-
 def pictures_of(name: str, report: dict) -> list[str]:
     kinds = {"layers": ("ratios", "roofline"), "random": ("ratios", "roofline"), "networks": ("ratios",), "padding": ("",), "upsampling": ("",)}[report["settings"]["what"]]
     return [f"{name}_{kind}" if kind else name for kind in kinds]
@@ -111,7 +103,7 @@ def pictures_of(name: str, report: dict) -> list[str]:
 def section(name: str, report: dict) -> list[str]:
     what, threads = report["settings"]["what"], report["settings"]["threads"]
     title = f"{TITLES[what]}: {report['machine']['cluster']}, {report['settings']['dtype']}, {threads} thread{'s' if threads > 1 else ''}"
-    summary, table = (padding_summary(report), padding_table(report)) if what == "padding" else (ratio_summary(report), ratio_table(report))
+    summary, table = (f"{padding.summary(report['rows'])}.", padding_table(report)) if what == "padding" else (ratio_summary(report), ratio_table(report))
     shown = [f"![{title}](images/performance/{picture}.svg)" for picture in pictures_of(name, report)]
     return [f"## {title}", "", WORDS[what], "", summary, "", *shown, "", "<details><summary>Every row</summary>", "", *table, "", "</details>", "", f"Measured: {provenance(report)}", ""]
 

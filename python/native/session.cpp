@@ -50,40 +50,45 @@ std::vector<std::vector<std::int64_t>> sizes_of(const api::Session& session, nb:
   return out;
 }
 
-nb::dict run(const SessionHandle& handle, nb::object inputs, nb::object outputs, nb::object deadline) {
-  const api::Engine engine = handle.get().engine();
-  std::vector<nb::object> memory;
-  if (!outputs.is_none()) memory = by_port(engine.outputs(), outputs, "output");
-  nb::dict named;
+// Inputs as the caller gave them: by name, or in the order of the ports.
+struct GivenInputs {
   nb::list args;
+  nb::dict named;
+};
+
+GivenInputs inputs_of(const api::Engine& engine, const nb::object& inputs) {
+  GivenInputs out;
   if (nb::isinstance<nb::dict>(inputs)) {
-    named = nb::borrow<nb::dict>(inputs);
+    out.named = nb::borrow<nb::dict>(inputs);
   } else {
-    for (const nb::object& input : by_port(engine.inputs(), inputs, "input")) args.append(input);
+    for (const nb::object& input : by_port(engine.inputs(), inputs, "input")) out.args.append(input);
   }
-  const std::vector<nb::object> results = run_arrays(handle, args, named, memory, std::move(deadline));
+  return out;
+}
+
+nb::dict by_name(const api::Engine& engine, const std::vector<nb::object>& results) {
   nb::dict out;
   for (std::size_t i = 0; i < results.size(); ++i) out[engine.outputs()[i].name.c_str()] = results[i];
   return out;
 }
 
+nb::dict run(const SessionHandle& handle, nb::object inputs, nb::object outputs, nb::object deadline) {
+  const api::Engine engine = handle.get().engine();
+  std::vector<nb::object> memory;
+  if (!outputs.is_none()) memory = by_port(engine.outputs(), outputs, "output");
+  const GivenInputs given = inputs_of(engine, inputs);
+  return by_name(engine, run_arrays(handle, given.args, given.named, memory, std::move(deadline)));
+}
+
 nb::dict run_in_tiles(const SessionHandle& handle, nb::object inputs, nb::object tiles, std::int64_t memory_bytes,
                       nb::object deadline, nb::object progress) {
   const api::Engine engine = handle.get().engine();
-  nb::dict named;
-  nb::list args;
-  if (nb::isinstance<nb::dict>(inputs)) {
-    named = nb::borrow<nb::dict>(inputs);
-  } else {
-    for (const nb::object& input : by_port(engine.inputs(), inputs, "input")) args.append(input);
-  }
+  const GivenInputs given = inputs_of(engine, inputs);
   nb::dict own;
   if (!tiles.is_none() && !nb::try_cast(tiles, own))
     refuse("tiles is no dict of sizes.", "Give the name of a size and its places in a tile, as in {'H': 512}.");
-  const auto results = run_tiled(handle, args, named, own, memory_bytes, std::move(deadline), std::move(progress));
-  nb::dict out;
-  for (std::size_t i = 0; i < results.size(); ++i) out[engine.outputs()[i].name.c_str()] = results[i];
-  return out;
+  return by_name(
+      engine, run_tiled(handle, given.args, given.named, own, memory_bytes, std::move(deadline), std::move(progress)));
 }
 
 nb::dict output_shapes(const SessionHandle& handle, nb::object input_shapes) {

@@ -144,7 +144,7 @@ class Chooser {
     return product;
   }
 
-  Result<void> divide(std::size_t i, std::int64_t tiles) { return set(i, (out_.sizes[i].whole + tiles - 1) / tiles); }
+  Result<void> divide(std::size_t i, std::int64_t tiles) { return set(i, ceil_div(out_.sizes[i].whole, tiles)); }
 
   // Halves the size whose halos then cost least, until a tile fits; then takes back what was too much.
   Result<void> fit() {

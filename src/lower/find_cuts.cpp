@@ -28,7 +28,7 @@ class CutFinder {
       refuse(nullptr, "pieces would have to begin at multiples of more than " + std::to_string(CutContext::most_step));
     }
     if (!out_.refusal.empty()) demands_.step = 1;
-    length_ = (least_length + demands_.step - 1) / demands_.step * demands_.step;
+    length_ = ceil_div(least_length, demands_.step) * demands_.step;
     if (out_.refusal.empty()) walk();
     out_.step = demands_.step;
     if (out_.refusal.empty()) check_growth();

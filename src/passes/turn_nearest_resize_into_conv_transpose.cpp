@@ -79,15 +79,14 @@ Value* sum_taps(Rewrite& rewrite, Value* weights, int axis, std::int64_t factor)
 bool join(Graph& graph, Node* convolution, const Node& resize, const Factors& factors) {
   ConvolutionWindow window(*convolution);
   const Shape& kernel = convolution->input(1)->type.shape;
-  const Dim pixels = Dim(resize.input(0)->type.shape.element_count());
+  const Shape& image = resize.input(0)->type.shape;
   double growth = 1;
   for (std::size_t i = 0; i < factors.size(); ++i) {
     const auto taps = static_cast<double>(kernel[static_cast<int>(i) + 2].value());
     if (factors[i] > 1 && window.dilation[i] != 1 && taps > 1) return false;
     growth *= (taps + static_cast<double>(factors[i] - 1)) / taps;
   }
-  if (growth > most_growth || surely_less_equal(pixels, Dim(fewest_pixels) * resize.input(0)->type.shape[1]))
-    return false;
+  if (growth > most_growth || surely_less_equal(image.element_count(), Dim(fewest_pixels) * image[1])) return false;
   Rewrite rewrite(graph, convolution);
   std::vector<Value*> inputs = convolution->inputs();
   inputs[0] = resize.input(0);

@@ -11,7 +11,7 @@ class PieceMaker {
   PieceMaker(const Engine& engine, const EngineCut& cut, const DimBindings& bindings, std::int64_t own)
       : engine_(engine), cut_(cut), bindings_(bindings), whole_(bindings.find(cut.symbol)->second) {
     own_ = std::min(whole_, std::max<std::int64_t>(1, own));
-    own_ = (own_ + cut.step - 1) / cut.step * cut.step;
+    own_ = up_to_step(own_);
   }
 
   Result<std::vector<Piece>> make() {

@@ -21,6 +21,11 @@ def test_pages_are_what_the_reports_say():
         assert (page.PAGE.parent / picture).exists(), picture
 
 
+def test_reports_say_nothing_of_the_folders_of_the_machine():
+    for path in page.MEASURED.glob("*.json"):
+        assert not re.search(r'"/\w', path.read_text()), path
+
+
 def test_every_row_was_checked_before_it_was_timed():
     for report in page.reports().values():
         for row in report["rows"]:

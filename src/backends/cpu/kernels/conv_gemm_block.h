@@ -374,13 +374,8 @@ class GemmBlock {
     }
   }
 
-  // The columns [lo, hi) of a row that lie inside the tile's outputs.
-  void clip(int64_t row, int64_t& lo, int64_t& hi) const {
-    lo = n0_;
-    hi = n1_;
-    if (plan_.format.stacked) clip_stacked(q0_ + row % (q1_ - q0_), lo, hi);
-  }
-  void clip_stacked(int64_t q, int64_t& lo, int64_t& hi) const {
+  // The stacked columns [lo, hi) of the row of q that lie inside the tile's outputs.
+  void clip(int64_t q, int64_t& lo, int64_t& hi) const {
     const int64_t x = out_x(q);
     lo = std::max(n0_, (x0_ - x) * s_.out_channels);
     hi = std::min(n1_, (x1_ - x) * s_.out_channels);

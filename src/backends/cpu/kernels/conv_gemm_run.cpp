@@ -151,7 +151,7 @@ class Tile : private GemmBlock {
     int64_t q = q0_ + row % (q1_ - q0_);
     for (int i = 0; i < count; ++i) {
       Part& part = parts[i];
-      clip_stacked(q, part.lo, part.hi);
+      clip(q, part.lo, part.hi);
       part.lo = std::max(part.lo, column_);
       part.hi = std::min(part.hi, end);
       part.directly = follow && part.lo == column_ && part.hi == end;
@@ -247,8 +247,9 @@ class Tile : private GemmBlock {
   void end_row(float* data, const Line& line, int64_t row) const {
     int64_t lo;
     int64_t hi;
-    clip(row, lo, hi);
-    const int64_t x = out_x(q0_ + row % (q1_ - q0_));
+    const int64_t q = q0_ + row % (q1_ - q0_);
+    clip(q, lo, hi);
+    const int64_t x = out_x(q);
     each_pixel(lo, hi, [&](int64_t, int64_t count, int64_t channel, int64_t pixel) {
       apply_endings(plan_.endings, p_.operands, data + pixel * plan_.out.axis[2] + channel, count,
                     place_of(line, channel, x + pixel), true);

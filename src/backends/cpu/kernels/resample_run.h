@@ -23,21 +23,25 @@ struct ResampleLists {
   const ResampleTap* axis[3];
 };
 
+// to[i] = value(read)[i] for a run of floats, by whole vectors and a last one that is none: `read` loads the run's
+// present vector from where another run begins.
+template <class Value>
+POLYPHASE_INLINE void store_run(float* to, int64_t count, Value value) {
+  int64_t i = 0;
+  for (; i + vec_width <= count; i += vec_width)
+    store(to + i, value([i](const float* from) { return load(from + i); }));
+  const int n = static_cast<int>(count - i);
+  if (n > 0) store_first(to + i, value([i, n](const float* from) { return load_first(from + i, n); }), n);
+}
+
 inline void resample_pixel(const ResamplePlan& p, const ResampleLists& lists, const float* image, float* to) {
   const bool copies = p.taps[0] == 1 && p.taps[1] == 1 && p.taps[2] == 1;
-  const auto each_vector = [&](auto value) {
-    int64_t c = 0;
-    for (; c + vec_width <= p.channels; c += vec_width)
-      store(to + c, value([c](const float* from) { return load(from + c); }));
-    const int n = static_cast<int>(p.channels - c);
-    if (n > 0) store_first(to + c, value([c, n](const float* from) { return load_first(from + c, n); }), n);
-  };
   if (copies) {
     const float* from = image + lists.axis[0]->offset + lists.axis[1]->offset + lists.axis[2]->offset;
-    each_vector([&](auto read) { return read(from); });
+    store_run(to, p.channels, [&](auto read) { return read(from); });
     return;
   }
-  each_vector([&](auto read) {
+  store_run(to, p.channels, [&](auto read) {
     VecF sum = broadcast(0.0F);
     for (int z = 0; z < p.taps[0]; ++z) {
       for (int y = 0; y < p.taps[1]; ++y) {
@@ -67,7 +71,7 @@ inline float resample_one(const ResamplePlan& p, const ResampleLists& lists, con
 
 // to[x] = Σ over the taps of the outer axes, for `count` places of the last axis.
 inline void sum_lines(const ResamplePlan& p, const ResampleLists& lists, const float* image, int64_t count, float* to) {
-  const auto each_line = [&](auto read) {
+  store_run(to, count, [&](auto read) {
     VecF sum = broadcast(0.0F);
     for (int z = 0; z < p.taps[0]; ++z) {
       for (int y = 0; y < p.taps[1]; ++y) {
@@ -76,12 +80,7 @@ inline void sum_lines(const ResamplePlan& p, const ResampleLists& lists, const f
       }
     }
     return sum;
-  };
-  int64_t x = 0;
-  for (; x + vec_width <= count; x += vec_width)
-    store(to + x, each_line([x](const float* line) { return load(line + x); }));
-  const int n = static_cast<int>(count - x);
-  if (n > 0) store_first(to + x, each_line([x, n](const float* line) { return load_first(line + x, n); }), n);
+  });
 }
 
 // A line of results out of `line`, of which whole vectors can be read wherever a list says.
