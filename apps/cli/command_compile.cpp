@@ -83,18 +83,14 @@ int compile(const CompileFlags& flags) {
                   "Give the model that it was compiled from."});
     return exit_user;
   }
-  const auto network = open_network(flags.network, flags.threads);
+  NetworkFlags with_file = flags.network;
+  with_file.engine_file = output_path(flags);
+  const auto network = open_network(with_file, flags.threads);
   if (!network.ok()) {
     report_error(network.error());
     return exit_user;
   }
-  const std::string path = output_path(flags);
-  const auto saved = network->engine.save(path);
-  if (!saved.ok()) {
-    report_error(saved.error());
-    return exit_user;
-  }
-  report(flags, *network, path);
+  report(flags, *network, with_file.engine_file);
   return exit_ok;
 }
 

@@ -130,6 +130,7 @@ Result<Network> open_network(const NetworkFlags& flags, int threads, api::PassHi
     api::CompileOptions options;
     options.target = flags.target;
     options.refittable = flags.refittable;
+    options.engine_file = flags.engine_file;
     options.shapes = out.sizes.shapes;
     options.dims = out.sizes.dims;
     options.tune_for = out.sizes.tune_for;

@@ -26,7 +26,8 @@ struct NetworkFlags {
   std::vector<std::string> print_after;
   std::string stop_after;
   bool refittable = false;
-  bool json = false;  // graphs that are printed go to stderr then, so that stdout is JSON
+  std::string engine_file;  // where the engine is written while it is compiled; empty: nowhere
+  bool json = false;        // graphs that are printed go to stderr then, so that stdout is JSON
 };
 
 // Adds MODEL, --json, and the flags that go with compiling.

@@ -161,6 +161,7 @@ typedef struct polyphase_compile_options {
   int32_t tune;              // not 0: kernels and layouts are chosen by what they take on this CPU
   int32_t tune_threads;      // of the sessions to come; 0: one per core
   const char* timing_cache;  // the file that remembers what was measured; NULL: the user's (CompileOptions)
+  const char* engine_file;   // written while it is compiled; the engine's weights are in it then. NULL: in memory
 } polyphase_compile_options;
 
 // Compiles an ONNX file or a program of torch.export (.pt2), told apart by content; options may be NULL. POLYPHASE_IO,

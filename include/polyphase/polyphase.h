@@ -136,6 +136,10 @@ struct CompileOptions {
   // weights, and the elements of those that meet in one constant (a convolution's weights with its bias or batch norm):
   // up to twice the file. Passes do not look at weights then.
   bool refittable = false;
+  // Where the engine is written while it is compiled, as Engine::save would write it; empty: nowhere. The Engine that
+  // compile gives has its weights in this file then, not in memory, and packed weights are never in memory together.
+  // Errors: io.
+  std::string engine_file;
   // Kernels and layouts are chosen by what they take on this CPU, not by estimates: those of every step that has a
   // choice are measured, at the sizes of tune_for where sizes are symbolic. Not for target portable.
   bool tune = false;

@@ -30,6 +30,10 @@ api::CompileOptions options_of(const nb::dict& given) {
     const auto cache = nb::cast<nb::bytes>(given["timing_cache"]);
     out.timing_cache.assign(cache.c_str(), cache.size());
   }
+  if (given.contains("engine_file")) {
+    const auto file = nb::cast<nb::bytes>(given["engine_file"]);
+    out.engine_file.assign(file.c_str(), file.size());
+  }
   const auto folder = nb::cast<nb::bytes>(given["external_data"]);
   out.external_data_folder.assign(folder.c_str(), folder.size());
   return out;

@@ -19,7 +19,7 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
             shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None, tune_for: Mapping[str, Sequence[int]] | None = None,
             without: Sequence[str] = (), progress: Callable[[str, float], object] | None = None,
             external_data: Path | None = None, refittable: bool = False, tune: bool = False, tune_threads: int = 0,
-            timing_cache: Path | None = None) -> Engine:
+            timing_cache: Path | None = None, engine_file: Path | None = None) -> Engine:
     """Compiles a network into an engine.
 
     model: the path or the bytes of an ONNX file or of a program of torch.export (.pt2, docs/torch.md), or an onnx.ModelProto;
@@ -45,6 +45,8 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
         symbolic, not by estimates (docs/tuning.md). tune_threads: of the sessions to come; 0: one per core.
     timing_cache: the file that keeps what was measured, which any number of processes may share. None: timings.txt in
         $POLYPHASE_CACHE_DIR, else $XDG_CACHE_HOME/polyphase, else ~/.cache/polyphase.
+    engine_file: where the engine is written while it is compiled, as Engine.save would write it. The engine that is returned has
+        its weights in this file then, not in memory, and packed weights are never in memory together.
 
     Other Python threads go on meanwhile; Ctrl-C ends the compilation.
 
@@ -54,7 +56,7 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress is a {type(progress).__name__}.", hint="Give a function of (stage, done), or None.")
     options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, external_data=external_data,
-                            refittable=refittable, tune=tune, tune_threads=tune_threads, timing_cache=timing_cache)
+                            refittable=refittable, tune=tune, tune_threads=tune_threads, timing_cache=timing_cache, engine_file=engine_file)
     given = not (args is None and kwargs is None and dynamic_shapes is None)
     if given or not (is_path(model) or isinstance(model, (bytes, bytearray, memoryview))):
         programs = _programs_of_torch(model, args, kwargs, dynamic_shapes, given)

@@ -41,7 +41,8 @@ def model_bytes(model: Any) -> bytes:
 
 def plain_options(*, target: str, shapes: Mapping[str, Shape] | None, dims: Mapping[str, Range] | None,
                   tune_for: Mapping[str, Sequence[int]] | None, without: Sequence[str], external_data: Path | None = None,
-                  refittable: bool = False, tune: bool = False, tune_threads: int = 0, timing_cache: Path | None = None) -> dict[str, Any]:
+                  refittable: bool = False, tune: bool = False, tune_threads: int = 0, timing_cache: Path | None = None,
+                  engine_file: Path | None = None) -> dict[str, Any]:
     if not isinstance(target, str):
         raise ArgumentError(f"target is a {type(target).__name__}.", hint="Targets are native, portable, scalar, avx2 and avx512.")
     if isinstance(without, str) or not all(isinstance(name, str) for name in without):
@@ -54,6 +55,7 @@ def plain_options(*, target: str, shapes: Mapping[str, Shape] | None, dims: Mapp
         "without": list(without),
         "refittable": bool(refittable),
         "external_data": path_bytes(external_data) if external_data is not None else b"",
+        "engine_file": path_bytes(engine_file) if engine_file is not None else b"",
         **tuning_options(tune, tune_threads, timing_cache),
     }
 

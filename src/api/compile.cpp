@@ -7,6 +7,7 @@
 #include "api/pass_history.h"
 #include "api/tuning.h"
 #include "base/shape_binding.h"
+#include "engine/engine_writer.h"
 #include "engine/file.h"
 #include "lower/lower.h"
 
@@ -106,7 +107,8 @@ PassOptions pass_options_of(const CompileOptions& options) {
 
 namespace {
 
-Result<polyphase::Engine> compile_for(ImportedModel model, const Target& target, const CompileOptions& options) {
+Result<polyphase::Engine> compile_for(ImportedModel model, const Target& target, const CompileOptions& options,
+                                      EngineWriter* file) {
   Graph& graph = *model.graph;
   PassOptions passes = pass_options_of(options);
   if (options.history != nullptr) record_passes(graph, *options.history, passes);
@@ -118,11 +120,25 @@ Result<polyphase::Engine> compile_for(ImportedModel model, const Target& target,
                         .cancelled = options.cancelled,
                         .threads = usable_cores(),
                         .refittable = options.refittable,
+                        .file = file,
                         .weights = {}};
   for (ImportedWeight& weight : model.weights)
     lowering.weights.push_back({weight.names, weight.value, weight.used, weight.fixed_because});
   TRY(polyphase::Engine engine, lower(graph, target, lowering));
   engine.remarks.insert(engine.remarks.begin(), model.warnings.begin(), model.warnings.end());
+  return engine;
+}
+
+// The engine is what stands in the file.
+Result<polyphase::Engine> compile_into(const std::string& path, ImportedModel model, const Target& target,
+                                       const CompileOptions& options) {
+  TRY(std::string writable, writable_path(path));
+  EngineWriter file(std::move(writable));
+  TRY_VOID(file.open());
+  TRY(polyphase::Engine engine, compile_for(std::move(model), target, options, &file));
+  TRY_VOID(file.finish(engine));
+  TRY_VOID(file.lend(engine));
+  TRY_VOID(file.publish());
   return engine;
 }
 
@@ -135,7 +151,8 @@ Result<Engine> compile_graph(ImportedModel model, std::shared_ptr<const Workshop
   TRY(const std::shared_ptr<Tuner> tuner, tuner_of(options, target));
   target.likely = &likely;
   target.times = tuner.get();
-  auto engine = compile_for(std::move(model), target, options);
+  auto engine = options.engine_file.empty() ? compile_for(std::move(model), target, options, nullptr)
+                                            : compile_into(options.engine_file, std::move(model), target, options);
   if (tuner != nullptr) finish_tuning(*tuner, options);  // what was measured is kept, whatever came of it
   if (!engine.ok()) return std::move(engine).error();
   tell(options, "done", 1);

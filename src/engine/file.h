@@ -9,13 +9,14 @@
 //       32   │ section table, 32 bytes a section:                            │
 //            │   u32 kind, u32 flags (bit 0: a reader must know the kind),   │
 //            │   u64 offset, u64 size, u64 XXH3 of its bytes                 │
-//            ├─ 64 ─────────────────────────────────────────────────────────┤
-//            │ kind 1, program: FlatBuffers, engine.fbs                      │
 //            ├─ 4096 ───────────────────────────────────────────────────────┤
 //            │ kind 2, constants: each at a multiple of 64, borrowed from    │
 //            │ the mapping as they lie                                       │
+//            ├─ a multiple of 64 ───────────────────────────────────────────┤
+//            │ kind 1, program: FlatBuffers, engine.fbs                      │
 //            └──────────────────────────────────────────────────────────────┘
 //
+// Constants stand first so that they can be written before the program is known; a reader takes sections in any order.
 // Little endian. Bytes between sections are 0 and checked to be. So every changed byte and every cut is refused before
 // anything is believed; and what carries right checksums is still taken for hostile: FlatBuffers' verifier, then
 // check_engine. A reader reads every minor of its major: a new minor only adds what older readers may ignore.

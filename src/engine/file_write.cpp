@@ -1,99 +1,87 @@
-// Engine → bytes: header, program, constants, each at its alignment; into a new file or into memory.
-#define XXH_STATIC_LINKING_ONLY  // declares the state's size
-#include <xxhash.h>
-
-#include <array>
-
+// Engine → bytes: constants, program, header, each at its alignment; into a new file or into memory.
 #include "base/check.h"
+#include "engine/engine_writer.h"
 #include "engine/file.h"
-#include "engine/file_header.h"
-#include "engine/new_file.h"
-#include "engine/program.h"
+#include "engine/file_layout.h"
 
 namespace polyphase {
 namespace {
 
-// On the stack, where it needs no memory that the system could refuse.
-class Checksum {
- public:
-  Checksum() { XXH3_64bits_reset(&state_); }
-  void add(std::span<const std::byte> bytes) { XXH3_64bits_update(&state_, bytes.data(), bytes.size()); }
-  std::uint64_t digest() const { return XXH3_64bits_digest(&state_); }
-
- private:
-  XXH3_state_t state_;
-};
-
-// What stands in the file, piece by piece from its first byte to its last.
-struct FilePieces {
-  explicit FilePieces(const Engine& engine);
-
-  // Calls f(span) for each piece in order; f gives a Result<void>.
-  template <typename F>
-  Result<void> each(F&& f) const {
-    const std::vector<std::byte> zeros(constants_alignment_bytes);
-    const auto gap = [&](std::size_t size) { return std::span<const std::byte>(zeros.data(), size); };
-    TRY_VOID(f(std::span<const std::byte>(header)));
-    TRY_VOID(f(gap(sections[0].offset - header.size())));
-    TRY_VOID(f(std::span<const std::byte>(program)));
-    TRY_VOID(f(gap(sections[1].offset - sections[0].offset - program.size())));
-    for (const auto& piece : constants) TRY_VOID(f(piece));
-    return {};
-  }
-  std::size_t size_bytes() const { return sections[1].offset + sections[1].size_bytes; }
-
-  std::vector<Section> sections{2};
-  std::vector<std::byte> header;
-  std::vector<std::byte> program;
-  std::vector<std::span<const std::byte>> constants;  // with the zeros between them
-};
-
-constexpr std::array<std::byte, constant_alignment_bytes> constant_gap{};
-
-FilePieces::FilePieces(const Engine& engine) {
-  std::vector<ConstantPlace> places;
-  std::size_t constants_bytes = 0;
-  Checksum hash;
-  for (const EngineConstant& constant : engine.constants) {
-    const std::span<const std::byte> bytes(constant.bytes->data(), constant.bytes->size_bytes());
-    places.push_back({constants_bytes, bytes.size()});
-    constants.push_back(bytes);
-    const std::size_t end = constants_bytes + bytes.size();
-    constants_bytes = align_up(end, constant_alignment_bytes);
-    constants.emplace_back(constant_gap.data(), constants_bytes - end);
-    hash.add(bytes);
-    hash.add(constants.back());
-  }
-  program = write_program(engine, places);
-  const std::size_t header_bytes = engine_header_bytes + 2 * engine_section_entry_bytes;
-  sections[0] = {static_cast<std::uint32_t>(SectionKind::program), true,
-                 align_up(header_bytes, program_alignment_bytes), program.size(), checksum_of(program)};
-  sections[1] = {static_cast<std::uint32_t>(SectionKind::constants), true,
-                 align_up(sections[0].offset + program.size(), constants_alignment_bytes), constants_bytes,
-                 hash.digest()};
-  header = make_header(sections, size_bytes());
+std::span<const std::byte> bytes_of(const EngineConstant& constant) {
+  return {constant.bytes->data(), constant.bytes->size_bytes()};
 }
 
 }  // namespace
 
+FileLayout::Rest FileLayout::rest(const Engine& engine) const {
+  CHECK(places_.size() == engine.constants.size());
+  Rest out;
+  out.program = write_program(engine, places_);
+  out.program_at = align_up(constants_at + constants_bytes_, program_alignment_bytes);
+  out.total_bytes = out.program_at + out.program.size();
+  const std::vector<Section> sections = {{static_cast<std::uint32_t>(SectionKind::constants), true, constants_at,
+                                          constants_bytes_, XXH3_64bits_digest(&hash_)},
+                                         {static_cast<std::uint32_t>(SectionKind::program), true, out.program_at,
+                                          out.program.size(), checksum_of(out.program)}};
+  out.header = make_header(sections, out.total_bytes);
+  return out;
+}
+
+EngineWriter::EngineWriter(std::string path) : file_(std::move(path)), layout_(std::make_unique<FileLayout>()) {}
+EngineWriter::~EngineWriter() = default;
+
+Result<void> EngineWriter::add(std::span<const std::byte> bytes) {
+  return layout_->add(bytes,
+                      [&](std::size_t at, std::span<const std::byte> piece) { return file_.write_at(at, piece); });
+}
+
+Result<void> EngineWriter::read(std::size_t constant, std::size_t offset, std::span<std::byte> out) const {
+  return file_.read_at(FileLayout::constants_at + layout_->places()[constant].offset + offset, out);
+}
+
+Result<void> EngineWriter::finish(const Engine& engine) {
+  const FileLayout::Rest rest = layout_->rest(engine);
+  total_bytes_ = rest.total_bytes;
+  TRY_VOID(file_.write_at(rest.program_at, rest.program));
+  return file_.write_at(0, rest.header);
+}
+
+Result<void> EngineWriter::lend(Engine& engine) const {
+  TRY(const std::shared_ptr<Buffer> file, file_.map(total_bytes_));
+  for (std::size_t i = 0; i < engine.constants.size(); ++i) {
+    const ConstantPlace& place = layout_->places()[i];
+    engine.constants[i].bytes =
+        Buffer::borrow(file, file->data() + FileLayout::constants_at + place.offset, place.size_bytes);
+  }
+  return {};
+}
+
 Result<void> write_engine(const Engine& engine, const std::string& path) {
-  TRY(const std::string target, writable_path(path));
-  const FilePieces pieces(engine);
-  NewFile file(target);
-  TRY_VOID(file.open());
-  TRY_VOID(pieces.each([&](std::span<const std::byte> piece) { return file.write(piece); }));
-  return file.publish();
+  TRY(std::string target, writable_path(path));
+  EngineWriter writer(std::move(target));
+  TRY_VOID(writer.open());
+  for (const EngineConstant& constant : engine.constants) TRY_VOID(writer.add(bytes_of(constant)));
+  TRY_VOID(writer.finish(engine));
+  return writer.publish();
 }
 
 std::vector<std::byte> engine_bytes(const Engine& engine) {
-  const FilePieces pieces(engine);
+  std::size_t constants_bytes = 0;
+  for (const EngineConstant& constant : engine.constants)
+    constants_bytes += align_up(constant.bytes->size_bytes(), constant_alignment_bytes);
   std::vector<std::byte> out;
-  out.reserve(pieces.size_bytes());
-  const auto written = pieces.each([&](std::span<const std::byte> piece) -> Result<void> {
+  out.reserve(FileLayout::constants_at + constants_bytes);
+  out.resize(FileLayout::constants_at);
+  FileLayout layout;
+  const auto append = [&](std::size_t, std::span<const std::byte> piece) -> Result<void> {
     out.insert(out.end(), piece.begin(), piece.end());
     return {};
-  });
-  CHECK(written.ok() && out.size() == pieces.size_bytes());
+  };
+  for (const EngineConstant& constant : engine.constants) CHECK(layout.add(bytes_of(constant), append).ok());
+  const FileLayout::Rest rest = layout.rest(engine);
+  out.resize(rest.program_at);
+  out.insert(out.end(), rest.program.begin(), rest.program.end());
+  std::copy(rest.header.begin(), rest.header.end(), out.begin());
   return out;
 }
 

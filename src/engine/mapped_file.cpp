@@ -26,15 +26,16 @@ Result<std::shared_ptr<Buffer>> map_file(const std::string& path) {
     return Error{ErrorCode::io, "'" + path + "' is " + (folder ? "a folder" : "a device or a pipe") + ", not a file.",
                  "Give the path of a regular file."};
   }
-  const auto size_bytes = static_cast<std::size_t>(status.st_size);
-  if (size_bytes == 0) {
-    ::close(file);
-    return Buffer::borrow(nullptr, nullptr, 0);
-  }
-  void* const start = ::mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, file, 0);
-  const int reason = errno;
+  auto mapped = map_open_file(file, static_cast<std::size_t>(status.st_size), path);
   ::close(file);  // the mapping keeps the file
+  return mapped;
+}
+
+Result<std::shared_ptr<Buffer>> map_open_file(int file, std::size_t size_bytes, const std::string& path) {
+  if (size_bytes == 0) return Buffer::borrow(nullptr, nullptr, 0);
+  void* const start = ::mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, file, 0);
   if (start == MAP_FAILED) {
+    const int reason = errno;
     return Error{ErrorCode::io,
                  "cannot map '" + path + "' (" + std::to_string(size_bytes) + " bytes): " + std::strerror(reason) + ".",
                  "Close other programs, or copy the file to a local disk."};

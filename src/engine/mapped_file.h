@@ -12,4 +12,7 @@ namespace polyphase {
 // empty file gives an empty Buffer.
 Result<std::shared_ptr<Buffer>> map_file(const std::string& path);
 
+// The first bytes of a file that is open for reading; it may be closed afterwards. `path` is for messages. Error(io).
+Result<std::shared_ptr<Buffer>> map_open_file(int file, std::size_t size_bytes, const std::string& path);
+
 }  // namespace polyphase

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "engine/mapped_file.h"
+
 namespace polyphase {
 
 NewFile::~NewFile() {
@@ -22,7 +24,7 @@ NewFile::~NewFile() {
 // A leftover may be renamed or removed by its writer between open and lock: then the name is no longer this file.
 bool NewFile::open_once(int attempt) {
   temporary_ = path_ + ".polyphase-new" + (attempt == 0 ? "" : "-" + std::to_string(attempt));
-  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  file_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (file_ < 0) return false;
   struct stat held {};
   struct stat named {};
@@ -46,14 +48,35 @@ Result<void> NewFile::open() {
   return {};
 }
 
-Result<void> NewFile::write(std::span<const std::byte> bytes) {
+Result<void> NewFile::write(std::span<const std::byte> bytes) { return write_at(end_, bytes); }
+
+Result<void> NewFile::write_at(std::size_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(file_, bytes.data(), std::min<std::size_t>(bytes.size(), std::size_t{1} << 30));
+    const std::size_t most = std::min<std::size_t>(bytes.size(), std::size_t{1} << 30);
+    const ssize_t written = ::pwrite(file_, bytes.data(), most, static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return failed("write");
     bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::size_t>(written);
+    end_ = std::max(end_, offset);
   }
   return {};
+}
+
+Result<void> NewFile::read_at(std::size_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t read = ::pread(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (read < 0 && errno == EINTR) continue;
+    if (read == 0) errno = EIO;
+    if (read <= 0) return failed("read again what was written to");
+    bytes = bytes.subspan(static_cast<std::size_t>(read));
+    offset += static_cast<std::size_t>(read);
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Buffer>> NewFile::map(std::size_t size_bytes) const {
+  return map_open_file(file_, size_bytes, path_);
 }
 
 Result<void> NewFile::publish() {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "base/result.h"
+#include "base/tensor.h"
 
 namespace polyphase {
 
@@ -19,7 +21,13 @@ class NewFile {
   ~NewFile();
 
   Result<void> open();
+  // Behind what was written last.
   Result<void> write(std::span<const std::byte> bytes);
+  // Bytes between what was written and a later offset are 0.
+  Result<void> write_at(std::size_t offset, std::span<const std::byte> bytes);
+  Result<void> read_at(std::size_t offset, std::span<std::byte> bytes) const;
+  // The first bytes of what was written, from now on and under any name.
+  Result<std::shared_ptr<Buffer>> map(std::size_t size_bytes) const;
   // Flushes to the disk and renames over what was there.
   Result<void> publish();
 
@@ -29,6 +37,7 @@ class NewFile {
 
   std::string path_;
   std::string temporary_;
+  std::size_t end_ = 0;  // of what was written
   int file_ = -1;
   bool exists_ = false;
 };

@@ -1,14 +1,10 @@
-// emit: Draft → Engine: values numbered anew, constants kept raw or packed, equal bytes once.
+// emit: Draft → Engine: values numbered anew, constants kept raw or packed.
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 #include <set>
-#include <string_view>
-#include <unordered_map>
 
-#include "base/tasks.h"
 #include "engine/file_header.h"
 #include "kernel/catalogue.h"
+#include "lower/constants.h"
 #include "lower/draft.h"
 #include "lower/lower.h"
 
@@ -19,8 +15,7 @@ class Emitter {
  public:
   Emitter(const Draft& draft, const LowerOptions& options, Engine& engine)
       : draft_(draft),
-        cancelled_(options.cancelled),
-        threads_(options.threads),
+        constants_({&draft.target, options.cancelled, options.threads, options.file}),
         engine_(engine),
         numbers_(draft.values.size(), -1),
         index_(draft.recipes) {
@@ -28,7 +23,6 @@ class Emitter {
   }
 
   Result<void> emit() {
-    TRY_VOID(make_packs());
     for (const EnginePort& port : draft_.inputs) TRY_VOID(add_port(port, engine_.inputs));
     engine_.blocks.resize(draft_.blocks.size());
     for (std::size_t block = 0; block < draft_.blocks.size(); ++block) {
@@ -43,7 +37,8 @@ class Emitter {
       }
     }
     for (const EnginePort& port : draft_.outputs) TRY_VOID(add_port(port, engine_.outputs));
-    return keep_leaves();
+    TRY_VOID(keep_leaves());
+    return make_constants();
   }
 
  private:
@@ -81,68 +76,8 @@ class Emitter {
     const DraftValue& from = draft_.value(root);
     if (from.recipe >= 0) meet({from.recipe});
     const std::string source = from.recipe < 0 ? "" : std::to_string(from.recipe) + " " + from.layout.text();
-    TRY(own.constant, keep(from.name, from.constant, source));
+    own.constant = constants_.add_elements(from.name, from.constant, source);
     return {};
-  }
-
-  // The elements of a dense tensor as they lie; `source` as of add_constant.
-  Result<int> keep(const std::string& name, const Tensor& tensor, const std::string& source) {
-    const std::size_t bytes = static_cast<std::size_t>(tensor.view().element_count()) * size_bytes(tensor.dtype());
-    // Weights are views of the model's file, which aligns nothing.
-    const bool aligned = reinterpret_cast<std::uintptr_t>(tensor.view().data) % 64 == 0;
-    std::shared_ptr<Buffer> buffer;
-    if (aligned) {
-      buffer = Buffer::borrow(tensor.buffer(), tensor.view().data, bytes);
-    } else {
-      TRY(buffer, Buffer::allocate(bytes));
-      if (bytes != 0) std::memcpy(buffer->data(), tensor.view().data, bytes);
-    }
-    return add_constant({name, std::move(buffer), {}}, source);
-  }
-
-  // Equal bytes of equal format are kept once. Not so where they follow from weights and would soon differ: there
-  // `source` says what they are, and the same sources are kept once; empty: no weight has a say in them.
-  int add_constant(EngineConstant constant, const std::string& source) {
-    if (!source.empty()) {
-      const auto [known, fresh] = by_source_.emplace(source, static_cast<int>(engine_.constants.size()));
-      if (fresh) engine_.constants.push_back(std::move(constant));
-      return known->second;
-    }
-    const std::string_view bytes = bytes_of(constant);
-    const std::size_t sample = sample_of(bytes) ^ std::hash<std::string>()(constant.format);
-    const auto [first, last] = by_sample_.equal_range(sample);
-    for (auto known = first; known != last; ++known) {
-      const EngineConstant& other = engine_.constants[static_cast<std::size_t>(known->second)];
-      if (other.format == constant.format && hash_of(*other.bytes) == hash_of(*constant.bytes) &&
-          bytes_of(other) == bytes)
-        return known->second;
-    }
-    engine_.constants.push_back(std::move(constant));
-    const int index = static_cast<int>(engine_.constants.size()) - 1;
-    by_sample_.emplace(sample, index);
-    return index;
-  }
-
-  static std::string_view bytes_of(const EngineConstant& constant) {
-    return {reinterpret_cast<const char*>(constant.bytes->data()), constant.bytes->size_bytes()};
-  }
-
-  // Tells most constants apart without reading them whole.
-  static std::size_t sample_of(std::string_view bytes) {
-    constexpr std::size_t pieces = 64;
-    constexpr std::size_t piece = 64;
-    if (bytes.size() <= pieces * piece) return std::hash<std::string_view>()(bytes);
-    std::string some = std::to_string(bytes.size());
-    for (std::size_t i = 0; i < pieces; ++i) some += bytes.substr((bytes.size() - piece) / (pieces - 1) * i, piece);
-    return std::hash<std::string>()(some);
-  }
-
-  // Of those whose samples are equal.
-  std::size_t hash_of(const Buffer& bytes) {
-    const auto [known, fresh] = hashes_.emplace(bytes.data(), 0);
-    if (fresh)
-      known->second = std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size_bytes()});
-    return known->second;
   }
 
   Result<void> add_step(const DraftStep& from, std::size_t block) {
@@ -173,17 +108,6 @@ class Emitter {
     return {};
   }
 
-  // What a step packs: which operands, how, and from what.
-  struct Pack {
-    const Packing* packing = nullptr;
-    std::unique_ptr<Asked> asked = nullptr;
-    std::vector<int> operands = {};
-    std::vector<TensorView> views = {};
-    bool at_run = false;   // some are computed
-    std::string key = {};  // what decides the bytes
-    bool depends = false;  // on weights
-  };
-
   Pack pack_of(const DraftStep& step) const {
     Pack out{.packing = &step.rows.front().row->packing, .asked = describe(draft_, step)};
     out.operands = out.packing->inputs(out.asked->desc);
@@ -196,81 +120,19 @@ class Emitter {
     return out;
   }
 
-  bool packs_now(const DraftStep& step) const {
-    return !draft_.target.portable && step.settled() && !step.rows.front().row->packing.format.empty();
-  }
-
-  // All at once, on several threads; each only once.
-  Result<void> make_packs() {
-    std::vector<std::shared_ptr<const Pack>> packs;
-    std::vector<std::size_t> sizes;
-    for (const DraftBlock& block : draft_.blocks) {
-      for (const int id : block.steps) {
-        if (!packs_now(draft_.step(id))) continue;
-        auto pack = std::make_shared<const Pack>(pack_of(draft_.step(id)));
-        if (pack->at_run || !packs_.emplace(pack->key, nullptr).second) continue;
-        sizes.push_back(pack->packing->size_bytes(pack->asked->desc, draft_.target));
-        packs.push_back(std::move(pack));
-      }
-    }
-    TRY(const auto buffers, buffers_of(sizes));
-    std::vector<Task> tasks;
-    for (std::size_t i = 0; i < packs.size(); ++i) {
-      packs_.at(packs[i]->key) = buffers[i];
-      tasks.push_back(task_of(std::move(packs[i]), *buffers[i]));
-    }
-    const std::size_t size = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
-    return run_tasks(std::move(tasks), shares_of_pack(size) == 1 ? 1 : threads_);
-  }
-
-  // Large ones are blocks of their own; the others share one, since pages of a large block cost little.
-  static Result<std::vector<std::shared_ptr<Buffer>>> buffers_of(const std::vector<std::size_t>& sizes) {
-    constexpr std::size_t large = std::size_t{4} << 20;
-    const auto rounded = [](std::size_t size) { return (size + 63) / 64 * 64; };
-    std::size_t together = 0;
-    for (const std::size_t size : sizes) together += size < large ? rounded(size) : 0;
-    TRY(const auto shared, Buffer::allocate_raw(together));
-    std::vector<std::shared_ptr<Buffer>> out;
-    std::byte* next = shared->data();
-    for (const std::size_t size : sizes) {
-      if (size >= large) {
-        TRY(auto own, Buffer::allocate_raw(size));
-        out.push_back(std::move(own));
-      } else {
-        out.push_back(Buffer::borrow(shared, next, size));
-        next += rounded(size);
-      }
-    }
-    return out;
-  }
-
-  Task task_of(std::shared_ptr<const Pack> pack, const Buffer& to) const {
-    return {
-        [this, shares = shares_of_pack(to.size_bytes())]() -> Result<std::int64_t> {
-          if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed)) {
-            return Error{ErrorCode::cancelled, "the compilation was cancelled.", "Compile again to have the engine."};
-          }
-          return shares;
-        },
-        [this, pack = std::move(pack), to = to.data()](std::int64_t share, std::int64_t count) {
-          pack->packing->pack(pack->asked->desc, draft_.target, pack->views, {share, count}, to);
-        }};
-  }
-
   // `packed` becomes the operands whose elements nobody needs raw.
   Result<void> pack(const DraftStep& from, Step& step, std::vector<int>& packed) {
     if (from.rows.front().row->packing.format.empty()) return {};
-    const Pack pack = pack_of(from);
-    step.pack_at_run = pack.at_run;
-    if (pack.at_run || draft_.target.portable) return {};
-    step.packed = add_constant({from.name, packs_.at(pack.key), std::string(pack.packing->format)},
-                               pack.depends ? pack.key : std::string());
-    packed = pack.operands;
-    if (!pack.depends) return {};
+    const auto pack = std::make_shared<const Pack>(pack_of(from));
+    step.pack_at_run = pack->at_run;
+    if (pack->at_run || draft_.target.portable) return {};
+    step.packed = constants_.add_pack(from.name, pack);
+    packed = pack->operands;
+    if (!pack->depends) return {};
     // To pack again takes all that goes into the pack.
     std::vector<int> together;
     for (const int operand : packed) {
-      if (!pack.asked->desc.inputs[static_cast<std::size_t>(operand)].present) continue;
+      if (!pack->asked->desc.inputs[static_cast<std::size_t>(operand)].present) continue;
       const int value = from.inputs[static_cast<std::size_t>(operand)];
       const int recipe = draft_.value(draft_.root_of(value)).recipe;
       if (recipe >= 0) {
@@ -331,26 +193,36 @@ class Emitter {
         continue;
       }
       // Where a step reads it as it is, it is there already.
-      if (is_weight && kept_.count(static_cast<int>(i)) == 0 && by_source_.count(source) == 0) continue;
+      if (is_weight && kept_.count(static_cast<int>(i)) == 0 && !constants_.has_source(source)) continue;
       TRY(const Tensor elements, in_layout(given, Layout::row_major(given.view().rank)));
       if (is_weight) {
-        TRY(recipes.weights[i].kept, keep(recipes.weights[i].names.front(), elements, source));
+        recipes.weights[i].kept = constants_.add_elements(recipes.weights[i].names.front(), elements, source);
       } else {
-        TRY(recipes.tables[i - recipes.weights.size()].constant, keep("table of recipes", elements, ""));
+        recipes.tables[i - recipes.weights.size()].constant = constants_.add_elements("table of recipes", elements, "");
       }
     }
     return {};
   }
 
+  // So far they are named by numbers.
+  Result<void> make_constants() {
+    TRY(const std::vector<int> index, constants_.make(engine_));
+    const auto name = [&](int& number) {
+      if (number >= 0) number = index[static_cast<std::size_t>(number)];
+    };
+    for (EngineValue& value : engine_.values) name(value.constant);
+    for (Block& block : engine_.blocks) {
+      for (Step& step : block.steps) name(step.packed);
+    }
+    for (EngineWeight& weight : engine_.recipes.weights) name(weight.kept);
+    for (RecipeTable& table : engine_.recipes.tables) name(table.constant);
+    return {};
+  }
+
   const Draft& draft_;
-  const std::atomic<bool>* cancelled_;
-  int threads_;
-  std::unordered_map<std::string, std::shared_ptr<Buffer>> packs_;  // by Pack::key
+  Constants constants_;
   Engine& engine_;
   std::vector<int> numbers_;
-  std::unordered_multimap<std::size_t, int> by_sample_;
-  std::unordered_map<const std::byte*, std::size_t> hashes_;  // by where the bytes are
-  std::unordered_map<std::string, int> by_source_;
   const RecipeIndex index_;
   std::set<int> kept_;  // weights whose elements are
 };

@@ -16,6 +16,8 @@
 
 namespace polyphase {
 
+class EngineWriter;
+
 // A tensor that the model names.
 struct NamedWeight {
   std::vector<std::string> names;  // several: tied. The first is the attribute `weight` of its constants
@@ -33,11 +35,14 @@ struct LowerOptions {
   // The engine keeps how its constants follow from these, so that they can be exchanged (runtime/refit.h). The same
   // program comes out whatever their elements are.
   bool refittable = false;
+  // Where the constants go as they are packed, so that they never are in memory together; the engine's lack their bytes
+  // then. Null: into memory.
+  EngineWriter* file = nullptr;
   std::vector<NamedWeight> weights = {};  // all that the graph's constants name, and others of the model
 };
 
-// Errors: unsupported (an operator without kernel or reference loops), out_of_memory, cancelled; refittable: what the
-// operators find in weights.
+// Errors: unsupported (an operator without kernel or reference loops), out_of_memory, cancelled, io of the file;
+// refittable: what the operators find in weights.
 Result<Engine> lower(const Graph& graph, const Target& target, const LowerOptions& options = {});
 
 // For each symbolic size of the inputs, in the order of their names: where the graph may be run piece by piece.

@@ -42,9 +42,8 @@ bool is_constant(const Value* value) {
   return true;
 }
 
-std::vector<double> elements_of(const Tensor& tensor) {
+std::vector<double> elements_of(const TensorView& view) {
   std::vector<double> out;
-  const TensorView& view = tensor.view();
   out.reserve(static_cast<std::size_t>(view.element_count()));
   for_each_index<1>(view.size_span(), {view.strides.data()}, [&](const std::array<std::int64_t, 1>& at) {
     out.push_back(load_double(view.data + at[0] * static_cast<std::int64_t>(size_bytes(view.dtype)), view.dtype));
@@ -57,10 +56,16 @@ std::optional<double> repeated_element(const Value* value) {
   if (tensor == nullptr || tensor->view().empty()) return std::nullopt;
   const TensorView& view = tensor->view();
   const double first = load_double(view.data, view.dtype);
+  const auto element = static_cast<std::int64_t>(size_bytes(view.dtype));
+  if (view.is_row_major()) {  // the usual, and weights end the search at their second element
+    for (std::int64_t i = 0; i < view.element_count(); ++i) {
+      if (load_double(view.data + i * element, view.dtype) != first) return std::nullopt;
+    }
+    return first;
+  }
   bool same = true;
   for_each_index<1>(view.size_span(), {view.strides.data()}, [&](const std::array<std::int64_t, 1>& at) {
-    same =
-        same && load_double(view.data + at[0] * static_cast<std::int64_t>(size_bytes(view.dtype)), view.dtype) == first;
+    same = same && load_double(view.data + at[0] * element, view.dtype) == first;
   });
   if (!same) return std::nullopt;
   return first;

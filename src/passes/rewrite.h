@@ -27,7 +27,8 @@ bool is_constant(const Value* value);
 // The element that a constant repeats (a scalar, a filled tensor). Reads values.
 std::optional<double> repeated_element(const Value* value);
 // The whole constant as doubles, in row-major order. Reads values.
-std::vector<double> elements_of(const Tensor& tensor);
+std::vector<double> elements_of(const TensorView& view);
+inline std::vector<double> elements_of(const Tensor& tensor) { return elements_of(tensor.view()); }
 // Every element of a constant equals `element`.
 bool is_filled_with(const Value* value, double element);
 

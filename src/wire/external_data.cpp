@@ -55,6 +55,11 @@ Result<Place> place_named(const onnx::TensorProto& tensor) {
 
 }  // namespace
 
+std::shared_ptr<Buffer> ExternalData::take_set_apart(const onnx::TensorProto& tensor) {
+  auto found = set_apart_.extract(&tensor);
+  return found.empty() ? nullptr : std::move(found.mapped());
+}
+
 Result<ExternalData::OpenFile*> ExternalData::open(const std::string& location) {
   const auto found = files_.find(location);
   if (found != files_.end()) return &found->second;

@@ -1,4 +1,5 @@
-// ExternalData: the bytes of tensors that an ONNX model keeps in files beside it.
+// ExternalData: the bytes of tensors that an ONNX model keeps in files beside it, or that were set apart when it was
+// read.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/tensor.h"
+#include "wire/large_data.h"
 #include "wire/regular_file.h"
 
 namespace onnx {
@@ -22,7 +24,11 @@ namespace polyphase::wire {
 class ExternalData {
  public:
   // No folder (the model came as bytes): every external tensor is refused.
-  explicit ExternalData(std::optional<std::filesystem::path> folder) : folder_(std::move(folder)) {}
+  explicit ExternalData(std::optional<std::filesystem::path> folder, LargeData set_apart = {})
+      : folder_(std::move(folder)), set_apart_(std::move(set_apart)) {}
+
+  // The raw data that the tensor lacks because they are large, given away; null: it has them itself.
+  std::shared_ptr<Buffer> take_set_apart(const onnx::TensorProto& tensor);
 
   // The `size_bytes` bytes that the tensor's external_data entries name. Tensors that name the same bytes share them; a
   // file's bytes are read at most twice over in all, so that a small model cannot ask for a large one's memory many
@@ -37,6 +43,7 @@ class ExternalData {
   Result<OpenFile*> open(const std::string& location);
 
   std::optional<std::filesystem::path> folder_;
+  LargeData set_apart_;
   std::map<std::string, OpenFile> files_;
   std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::shared_ptr<Buffer>> regions_;
 };

@@ -1,9 +1,12 @@
 // Parsing within limits, and the search for the reason when it fails.
 #include "wire/onnx_model.h"
 
+#include <algorithm>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <google/protobuf/io/coded_stream.h>
 #include "onnx/onnx.pb.h"
@@ -99,11 +102,11 @@ Result<ModelPointer> parse(std::span<const std::byte> bytes) {
   return model;
 }
 
-}  // namespace
-
-Result<ModelPointer> parse_model(std::span<const std::byte> bytes) {
+// f, with what protobuf and the system may throw as Errors.
+template <typename F>
+auto without_throwing(F&& f) -> decltype(f()) {
   try {
-    return parse(bytes);
+    return f();
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::out_of_memory, "there is not enough memory to read the ONNX model.",
                  "Use a machine with more memory."};
@@ -113,16 +116,68 @@ Result<ModelPointer> parse_model(std::span<const std::byte> bytes) {
   }
 }
 
+Result<std::shared_ptr<RegularFile>> open_model(const std::filesystem::path& path) {
+  TRY(auto file, RegularFile::open(path));
+  if (file->size_bytes() <= max_model_bytes) return file;
+  return Error{ErrorCode::unsupported,
+               "the file has " + std::to_string(file->size_bytes()) + " bytes; an ONNX file has at most " +
+                   std::to_string(max_model_bytes) + ".",
+               "Save the weights beside it: onnx.save(model, FILE, save_as_external_data=True)."};
+}
+
+using MaybeModel = std::optional<ModelApart>;
+
+// Nothing: the model must be read whole, were it only to say what is wrong with it.
+Result<MaybeModel> parse_skeleton(const ModelBytes& model) {
+  if (model.size_bytes > max_model_bytes) return MaybeModel();
+  std::vector<std::byte> head(static_cast<std::size_t>(std::min<std::int64_t>(model.size_bytes, 512)));
+  TRY_VOID(model.read(0, head));
+  if (recognise(head).surely_foreign) return MaybeModel();
+  TRY(MaybeSkeleton skeleton, skeleton_of(model));
+  if (!skeleton.has_value()) return MaybeModel();
+  auto parsed = parse(std::as_bytes(std::span(skeleton->bytes)));
+  if (!parsed.ok()) return MaybeModel();
+  ModelApart out{std::move(parsed).value(), {}};
+  for (auto& [place, data] : skeleton->initializers)
+    out.data.emplace(&out.model->graph().initializer(place), std::move(data));
+  return MaybeModel(std::move(out));
+}
+
+}  // namespace
+
+Result<ModelPointer> parse_model(std::span<const std::byte> bytes) {
+  return without_throwing([&] { return parse(bytes); });
+}
+
 Result<ModelPointer> read_model(const std::filesystem::path& path) {
-  TRY(const auto file, RegularFile::open(path));
-  if (file->size_bytes() > max_model_bytes) {
-    return Error{ErrorCode::unsupported,
-                 "the file has " + std::to_string(file->size_bytes()) + " bytes; an ONNX file has at most " +
-                     std::to_string(max_model_bytes) + ".",
-                 "Save the weights beside it: onnx.save(model, FILE, save_as_external_data=True)."};
-  }
+  TRY(const auto file, open_model(path));
   TRY(const auto bytes, file->read(0, file->size_bytes()));
   return parse_model({bytes->data(), bytes->size_bytes()});
+}
+
+Result<ModelApart> parse_model_apart(std::span<const std::byte> bytes) {
+  return without_throwing([&]() -> Result<ModelApart> {
+    const auto read = [&](std::int64_t offset, std::span<std::byte> out) -> Result<void> {
+      if (!out.empty()) std::memcpy(out.data(), bytes.data() + offset, out.size());
+      return {};
+    };
+    TRY(auto apart, parse_skeleton({static_cast<std::int64_t>(bytes.size()), read}));
+    if (apart.has_value()) return std::move(*apart);
+    TRY(auto model, parse(bytes));
+    return ModelApart{std::move(model), {}};
+  });
+}
+
+Result<ModelApart> read_model_apart(const std::filesystem::path& path) {
+  TRY(const auto file, open_model(path));
+  return without_throwing([&]() -> Result<ModelApart> {
+    const auto read = [&](std::int64_t offset, std::span<std::byte> out) { return file->read_into(offset, out); };
+    TRY(auto apart, parse_skeleton({file->size_bytes(), read}));
+    if (apart.has_value()) return std::move(*apart);
+    TRY(const auto bytes, file->read(0, file->size_bytes()));
+    TRY(auto model, parse({bytes->data(), bytes->size_bytes()}));
+    return ModelApart{std::move(model), {}};
+  });
 }
 
 }  // namespace polyphase::wire

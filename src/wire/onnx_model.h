@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/result.h"
+#include "wire/large_data.h"
 
 namespace onnx {
 class ModelProto;
@@ -29,5 +30,13 @@ inline constexpr int max_message_depth = 100;
 // says so.
 Result<ModelPointer> parse_model(std::span<const std::byte> bytes);
 Result<ModelPointer> read_model(const std::filesystem::path& path);
+
+// The same, with what is large beside it: to be taken by take_tensor (ExternalData::set_apart).
+struct ModelApart {
+  ModelPointer model;
+  LargeData data;
+};
+Result<ModelApart> parse_model_apart(std::span<const std::byte> bytes);
+Result<ModelApart> read_model_apart(const std::filesystem::path& path);
 
 }  // namespace polyphase::wire

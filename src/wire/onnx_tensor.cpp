@@ -86,8 +86,9 @@ Result<Tensor> take_tensor(onnx::TensorProto& proto, ExternalData& external) {
   const std::int64_t stored = four_bits ? count / 2 + count % 2 : count * static_cast<std::int64_t>(size_bytes(dtype));
 
   const bool is_external = proto.data_location() == onnx::TensorProto::EXTERNAL;
-  const int places = (is_external ? 1 : 0) + (proto.has_raw_data() && !proto.raw_data().empty() ? 1 : 0) +
-                     (has_typed_data(proto) ? 1 : 0);
+  std::shared_ptr<Buffer> apart = external.take_set_apart(proto);
+  const bool is_raw = apart != nullptr || (proto.has_raw_data() && !proto.raw_data().empty());
+  const int places = (is_external ? 1 : 0) + (is_raw ? 1 : 0) + (has_typed_data(proto) ? 1 : 0);
   if (places > 1) {
     return Error{ErrorCode::invalid_model,
                  "the tensor's data are there twice (raw_data, a typed field, or an external file).",
@@ -96,6 +97,10 @@ Result<Tensor> take_tensor(onnx::TensorProto& proto, ExternalData& external) {
   if (is_external) {
     TRY(auto bytes, external.read(proto, stored));
     return from_bytes(std::move(bytes), desc, false);
+  }
+  if (apart != nullptr) {
+    TRY_VOID(check_length(static_cast<std::int64_t>(apart->size_bytes()), stored));
+    return from_bytes(std::move(apart), desc, true);
   }
   if (proto.has_raw_data() && (places == 1 && !has_typed_data(proto))) {
     TRY_VOID(check_length(static_cast<std::int64_t>(proto.raw_data().size()), stored));

@@ -124,19 +124,23 @@ Result<std::shared_ptr<RegularFile>> RegularFile::open_below(const std::filesyst
 Result<std::shared_ptr<Buffer>> RegularFile::read(std::int64_t offset, std::int64_t length) const {
   CHECK(offset >= 0 && length >= 0 && offset <= size_bytes_ && length <= size_bytes_ - offset);
   TRY(auto buffer, Buffer::allocate_raw(static_cast<std::size_t>(length)));
-  std::int64_t done = 0;
-  while (done < length) {
-    const auto got = ::pread(descriptor_, buffer->data() + done, static_cast<std::size_t>(length - done),
-                             static_cast<off_t>(offset + done));
+  TRY_VOID(read_into(offset, {buffer->data(), static_cast<std::size_t>(length)}));
+  return buffer;
+}
+
+Result<void> RegularFile::read_into(std::int64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const auto got = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return io_error(name_, "cannot be read");
     if (got == 0) {
       return Error{ErrorCode::corrupt, "the file " + quoted_name(name_) + " became shorter while it was read.",
                    "Wait until whatever writes it has finished, and try again."};
     }
-    done += got;
+    out = out.subspan(static_cast<std::size_t>(got));
+    offset += got;
   }
-  return buffer;
+  return {};
 }
 
 }  // namespace polyphase::wire

@@ -31,6 +31,8 @@ class RegularFile {
   // Reads exactly `length` bytes at `offset` into a new buffer. Reading, not mapping: a file that shrinks meanwhile is
   // an Error, not a signal.
   Result<std::shared_ptr<Buffer>> read(std::int64_t offset, std::int64_t length) const;
+  // The same into memory of the caller's.
+  Result<void> read_into(std::int64_t offset, std::span<std::byte> out) const;
 
  private:
   RegularFile(int descriptor, std::int64_t size_bytes, std::string name);

@@ -190,6 +190,41 @@ TEST(Compile, OpensModelsAndEngines) {
   EXPECT_EQ(a, b);
 }
 
+TEST(Compile, WritesTheEngineWhileItIsCompiled) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("polyphase_compile_test_" + std::to_string(getpid()) + "_folder");
+  std::filesystem::create_directory(folder);
+  for (const bool refittable : {false, true}) {
+    for (const char* target : {"native", "portable"}) {
+      CompileOptions options;
+      options.refittable = refittable;
+      options.target = target;
+      const auto in_memory = compile(demo(), options);
+      ASSERT_TRUE(in_memory.ok()) << in_memory.error().text();
+      options.engine_file = (folder / "demo.ppe").string();
+      const auto engine = compile(demo(), options);
+      ASSERT_TRUE(engine.ok()) << engine.error().text();
+      EXPECT_EQ(*Engine::load(options.engine_file)->to_bytes(), *in_memory->to_bytes());
+      std::filesystem::remove(options.engine_file);
+      EXPECT_EQ(*engine->to_bytes(), *in_memory->to_bytes());
+      EXPECT_EQ(run_on(*Session::create(*engine), 12, 9), run_on(*Session::create(*in_memory), 12, 9));
+    }
+  }
+  CompileOptions options;
+  options.engine_file = (folder / "none" / "demo.ppe").string();
+  EXPECT_EQ(compile(demo(), options).error().text(),
+            "cannot create a file beside '" + options.engine_file +
+                "': No such file or directory. Choose a folder that exists and can be written.");
+  options.engine_file = folder.string();
+  EXPECT_EQ(compile(demo(), options).error().code, ErrorCode::io);
+  options.engine_file = (folder / "demo.ppe").string();
+  std::atomic<bool> cancelled{true};
+  options.cancelled = &cancelled;
+  EXPECT_EQ(compile(demo(), options).error().code, ErrorCode::cancelled);
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Compile, TellsHowFarItIsAndPrintsGraphs) {
   CompileOptions options;
   double last = -1;

@@ -191,6 +191,14 @@ TEST_F(OutOfMemory, InCompile) {
   refuse_each("compile", POLYPHASE_SANITIZED != 0 ? 30 : 100, [&] { return outcome_of(compile(model_path)); });
 }
 
+TEST_F(OutOfMemory, InCompileIntoAFile) {
+  CompileOptions options;
+  options.engine_file = path_;
+  refuse_each("compile into a file", POLYPHASE_SANITIZED != 0 ? 30 : 100,
+              [&] { return outcome_of(compile(model_path, options)); });
+  EXPECT_TRUE(Engine::load(path_).ok());
+}
+
 TEST_F(OutOfMemory, ThroughTheCAbi) {
   polyphase_session handle{session_};
   DLManagedTensorVersioned* input = nullptr;

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/engine_writer.h"
 #include "engine/file_header.h"
 #include "engine/sample.h"
 
@@ -117,7 +118,73 @@ TEST_F(EngineFile, ConstantsSectionIsPageAligned) {
   const auto sections = check_header(bytes, "m.ppe");
   ASSERT_TRUE(sections.ok());
   ASSERT_EQ(sections->size(), 2U);
-  EXPECT_EQ((*sections)[1].offset % 4096, 0U);
+  EXPECT_EQ((*sections)[0].kind, static_cast<std::uint32_t>(SectionKind::constants));
+  EXPECT_EQ((*sections)[0].offset % 4096, 0U);
+}
+
+TEST_F(EngineFile, GrowsWhileTheEngineIsMade) {
+  const auto right = bytes_of(write_sample());
+  Engine engine = sample_engine(registry_);
+  {
+    EngineWriter writer(path("grown.ppe"));
+    ASSERT_TRUE(writer.open().ok());
+    for (EngineConstant& constant : engine.constants) {
+      const std::size_t size = constant.bytes->size_bytes();
+      ASSERT_TRUE(writer.add({constant.bytes->data(), size}).ok());
+    }
+    std::vector<std::byte> back(engine.constants[1].bytes->size_bytes());
+    ASSERT_TRUE(writer.read(1, 0, back).ok());
+    EXPECT_EQ(std::memcmp(back.data(), engine.constants[1].bytes->data(), back.size()), 0);
+    EXPECT_FALSE(writer.read(1, 1 << 20, back).ok()) << "beyond the end";
+    for (EngineConstant& constant : engine.constants) constant.bytes = nullptr;
+    ASSERT_TRUE(writer.finish(engine).ok());
+    ASSERT_TRUE(writer.lend(engine).ok());
+    EXPECT_FALSE(std::filesystem::exists(path("grown.ppe")));
+    ASSERT_TRUE(writer.publish().ok());
+  }
+  EXPECT_EQ(bytes_of(path("grown.ppe")), right);
+  std::filesystem::remove(path("grown.ppe"));
+  const Engine same = sample_engine(registry_);
+  for (std::size_t i = 0; i < engine.constants.size(); ++i) {
+    ASSERT_EQ(engine.constants[i].bytes->size_bytes(), same.constants[i].bytes->size_bytes());
+    EXPECT_EQ(std::memcmp(engine.constants[i].bytes->data(), same.constants[i].bytes->data(),
+                          same.constants[i].bytes->size_bytes()),
+              0);
+  }
+  EXPECT_EQ(engine_bytes(engine), right);
+}
+
+TEST_F(EngineFile, AFileThatIsNotFinishedLeavesNothing) {
+  {
+    EngineWriter writer(path("half.ppe"));
+    ASSERT_TRUE(writer.open().ok());
+    ASSERT_TRUE(writer.add(std::vector<std::byte>(100)).ok());
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  EngineWriter nowhere(path("no/such/folder.ppe"));
+  EXPECT_NE(nowhere.open().error().text().find("No such file or directory"), std::string::npos);
+}
+
+// Files of format 1.0 and 1.1 have their program first.
+TEST_F(EngineFile, SectionsStandInAnyOrder) {
+  const std::vector<std::byte> bytes = bytes_of(write_sample());
+  const auto sections = check_header(bytes, "m.ppe").value();
+  const auto contents = [&](const Section& section) {
+    const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(section.offset);
+    return std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(section.size_bytes));
+  };
+  std::vector<Section> turned = {sections[1], sections[0]};
+  turned[0].offset = 128;
+  turned[1].offset = align_up(128 + turned[0].size_bytes, constants_alignment_bytes);
+  std::vector<std::byte> old = make_header(turned, turned[1].offset + turned[1].size_bytes);
+  for (std::size_t i = 0; i < 2; ++i) {
+    old.resize(turned[i].offset);
+    const auto part = contents(sections[1 - i]);
+    old.insert(old.end(), part.begin(), part.end());
+  }
+  const auto engine = read(old);
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  EXPECT_EQ(engine_bytes(*engine), bytes);
 }
 
 TEST_F(EngineFile, EveryFlippedByteIsRefused) {
@@ -149,12 +216,12 @@ TEST_F(EngineFile, SaysWhatIsWrongWithADamagedFile) {
   const auto sections = check_header(bytes, "m.ppe").value();
   const std::string total = std::to_string(bytes.size());
 
-  bytes.back() ^= std::byte{1};
+  bytes[sections[0].offset + 40] ^= std::byte{1};
   EXPECT_EQ(message().substr(0, 51), "'m.ppe' is damaged: section constants has checksum ");
+  bytes[sections[0].offset + 40] ^= std::byte{1};
   bytes.back() ^= std::byte{1};
-  bytes[sections[0].offset + 40] ^= std::byte{1};
   EXPECT_NE(message().find("section program has checksum"), std::string::npos) << message();
-  bytes[sections[0].offset + 40] ^= std::byte{1};
+  bytes.back() ^= std::byte{1};
   bytes[17] ^= std::byte{1};
   EXPECT_NE(message().find("its header has checksum"), std::string::npos) << message();
   bytes[17] ^= std::byte{1};

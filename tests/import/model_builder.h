@@ -118,7 +118,7 @@ class ModelBuilder {
 
   Result<ImportedModel> import(const ImportOptions& options = {}) const {
     static const Registry registry = Registry::built_in();
-    return import_onnx(wire::ModelPointer(new onnx::ModelProto(model_)), registry, options);
+    return import_onnx(wire::ModelApart{wire::ModelPointer(new onnx::ModelProto(model_)), {}}, registry, options);
   }
 
  private:

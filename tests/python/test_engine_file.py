@@ -6,9 +6,12 @@ import json
 import pathlib
 import random
 import subprocess
+import sys
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import small_models
 
@@ -98,3 +101,33 @@ def test_an_engine_may_be_replaced_while_it_runs(polyphase, engine, tmp_path):
         polyphase("compile", NETWORK, "-o", target)
     out, said = bench.communicate()
     assert bench.returncode == 0 and json.loads(out)["runs"] > 0, said
+
+
+def deep(path: pathlib.Path, layers: int, channels: int = 256) -> pathlib.Path:
+    """Convolutions one behind the other, each with weights of its own."""
+    base = np.random.default_rng(1).standard_normal((channels, channels, 3, 3), dtype=np.float32)
+    weights = [helper.make_tensor(f"w{i}", TensorProto.FLOAT, base.shape, (base + np.float32(i)).tobytes(), raw=True) for i in range(layers)]
+    names = ["x", *(f"t{i}" for i in range(1, layers)), "y"]
+    nodes = [helper.make_node("Conv", [names[i], f"w{i}"], [names[i + 1]], pads=[1, 1, 1, 1]) for i in range(layers)]
+    ports = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, channels, 32, 32])] for name in ("x", "y")]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "deep", *ports, weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return path
+
+
+# By way of a small process, since a child's peak begins with its parent's.
+PEAK = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, capture_output=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+
+
+def peak_bytes(*words) -> int:
+    return 1024 * int(subprocess.run([sys.executable, "-c", PEAK, *map(str, words)], check=True, capture_output=True, text=True).stdout)
+
+
+def test_compiling_into_a_file_holds_the_weights_once(polyphase, tmp_path):
+    """Not once more as protobuf reads them, and not at all as they are packed, which is 16/9 of them for such convolutions."""
+    peak = {}
+    for layers in (1, 32):
+        model = deep(tmp_path / f"{layers}.onnx", layers)
+        peak[layers] = peak_bytes(polyphase.path, "compile", model, "-o", tmp_path / f"{layers}.ppe")
+    weights = 31 * 4 * 9 * 256 * 256
+    assert (tmp_path / "32.ppe").stat().st_size > 1.7 * weights, "they are packed for Winograd's filtering"
+    assert peak[32] - peak[1] < 1.7 * weights

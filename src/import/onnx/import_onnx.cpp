@@ -2,15 +2,16 @@
 #include "import/onnx/import_onnx.h"
 
 #include <new>
+#include <utility>
 
 #include "import/onnx/importer.h"
 
 namespace polyphase {
 
-Result<ImportedModel> import_onnx(wire::ModelPointer model, const Registry& registry, const ImportOptions& options,
+Result<ImportedModel> import_onnx(wire::ModelApart model, const Registry& registry, const ImportOptions& options,
                                   const std::optional<std::filesystem::path>& folder) {
   try {
-    return Importer(*model, registry, options, folder).run();
+    return Importer(*model.model, std::move(model.data), registry, options, folder).run();
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::out_of_memory, "there is not enough memory to import the model.",
                  "Use a machine with more memory."};
@@ -19,14 +20,14 @@ Result<ImportedModel> import_onnx(wire::ModelPointer model, const Registry& regi
 
 Result<ImportedModel> import_onnx(std::span<const std::byte> bytes, const Registry& registry,
                                   const ImportOptions& options, const std::optional<std::filesystem::path>& folder) {
-  TRY(auto model, wire::parse_model(bytes));
+  TRY(auto model, wire::parse_model_apart(bytes));
   return import_onnx(std::move(model), registry, options, folder);
 }
 
 Result<ImportedModel> import_onnx(const std::filesystem::path& path, const Registry& registry,
                                   const ImportOptions& options) {
   const std::string step = "while reading " + path.string();
-  auto model = wire::read_model(path);
+  auto model = wire::read_model_apart(path);
   if (!model.ok()) return std::move(model).error().within(step);
   auto imported = import_onnx(std::move(model).value(), registry, options, path.parent_path());
   if (!imported.ok()) return std::move(imported).error().within(step);

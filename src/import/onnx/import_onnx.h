@@ -27,7 +27,7 @@ Result<ImportedModel> import_onnx(std::span<const std::byte> bytes, const Regist
                                   const ImportOptions& options = {},
                                   const std::optional<std::filesystem::path>& folder = std::nullopt);
 // From a parsed model, which is consumed.
-Result<ImportedModel> import_onnx(wire::ModelPointer model, const Registry& registry, const ImportOptions& options = {},
+Result<ImportedModel> import_onnx(wire::ModelApart model, const Registry& registry, const ImportOptions& options = {},
                                   const std::optional<std::filesystem::path>& folder = std::nullopt);
 
 }  // namespace polyphase

@@ -61,9 +61,9 @@ bool is_structural(std::string_view op_type);
 
 class Importer {
  public:
-  Importer(onnx::ModelProto& model, const Registry& registry, const ImportOptions& options,
+  Importer(onnx::ModelProto& model, wire::LargeData data, const Registry& registry, const ImportOptions& options,
            const std::optional<std::filesystem::path>& folder)
-      : model_(model), registry_(registry), options_(options), external_(folder) {}
+      : model_(model), registry_(registry), options_(options), external_(folder, std::move(data)) {}
 
   Result<ImportedModel> run();
 
