@@ -147,10 +147,11 @@ TEST(LargeData, WhatCannotBeReadSaysSo) {
   std::string bytes = model({40000}).SerializeAsString();
   EXPECT_EQ(parse_model_apart(span_of(bytes.substr(0, 150000))).error().text(),
             parse_model(span_of(bytes.substr(0, 150000))).error().text());
-  const ModelBytes shrinks = {static_cast<std::int64_t>(bytes.size()), [](std::int64_t, std::span<std::byte>) {
-                                return Result<void>(Error{ErrorCode::corrupt, "became shorter.", "Wait."});
-                              }};
-  EXPECT_EQ(skeleton_of(shrinks).error().message, "became shorter.");
+  const ModelBytes shrinks = {
+      static_cast<std::int64_t>(bytes.size()), [](std::int64_t, std::span<std::byte>) {
+        return Result<void>(Error{ErrorCode::corrupt, "the file 'm.onnx' became shorter while it was read.", "Wait."});
+      }};
+  EXPECT_EQ(skeleton_of(shrinks).error().message, "the file 'm.onnx' became shorter while it was read.");
 }
 
 }  // namespace
