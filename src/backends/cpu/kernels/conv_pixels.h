@@ -1,10 +1,14 @@
 // Convolution and transposed convolution with few output channels: vectors along the pixels, weights broadcast.
 //
 // The columns (phase of the last axis, out channel) of a group are N = stride * out_channels, cut into chunks of at
-// most 12 (of 32 registers) or 6 (of 16). A tile owns some q lines by a q range of the last axis; it first copies the
-// input lines it needs channels-first and zero-padded, so that every tap is one unaligned vector load:
+// most 12 (of 32 registers) or 6 (of 16). A tile owns some groups by a block of q along each axis; it first copies the
+// input lines that a group's block needs channels-first and zero-padded, so that every tap is one unaligned vector
+// load:
 //
 //     acc[column][q..q+16*V) += weight[c][td][th][tw][column] * line[c][td][th][q + shift(tw) ..]
+//
+// Copied lines lie directly behind each other, so that neighbouring lines of q are one run of vectors where no step of
+// q passes over input lines: what a run sums up between its lines is left behind when they are written.
 //
 // Nothing is gained where N fills vectors by itself: that is conv_gemm's work.
 #pragma once
@@ -29,6 +33,14 @@ struct ConvPixelsFormat {
   ConvPixelsFormat() = default;
 };
 
+// One phase of the outer axes, in a tile's scratch.
+struct PixelsPhase {
+  int64_t taps;
+  int64_t offsets;   // where those of its taps begin
+  int64_t weights;   // floats in front of its own
+  int64_t channels;  // whose products are summed up along a run at a time
+};
+
 struct ConvPixelsPlan {
   ConvShape shape;
   ConvPixelsFormat format;
@@ -38,20 +50,21 @@ struct ConvPixelsPlan {
   bool has_bias;
   bool in_planar;
   bool out_planar;
+  bool past_caches;  // rows of an output so large that the caches cannot hold it for its reader
   int32_t width;
-  int32_t vectors;     // of q in one register block
-  int64_t first_q[2];  // un-cropped q range of the last two axes
-  int64_t q_count[2];
-  int64_t d_lines;  // output depths of the fullest phase
-  int64_t lines_per_tile;
-  int64_t line_blocks;
-  int64_t x_block;  // q of a tile along the last axis
-  int64_t x_blocks;
-  int64_t shift_h[2];  // least and greatest input shift of any phase of the middle axis
-  int64_t in_lines;    // input lines of one depth in the scratch
-  int64_t max_taps_d;
-  int64_t max_taps;      // of one phase of the outer axes, all taps of the last
-  int64_t pitch;         // floats of one line in the scratch
+  int64_t first_q[3];  // un-cropped q range of each axis
+  int64_t q_count[3];
+  int64_t tile_q[3];  // q of a tile along each axis
+  int64_t blocks[3];  // tiles along each axis
+  int64_t tile_groups;
+  int64_t group_blocks;
+  int64_t first_shift[2];  // least input shift of any phase of an outer axis
+  int64_t tile_lines[2];   // input depths of a tile, lines of a depth
+  int64_t run_lines;       // neighbouring lines of q that are one run
+  int64_t pitch;           // floats of one line in the scratch
+  int64_t channel_pitch;
+  int64_t sum_pitch;     // floats of a column's sums of a run
+  int64_t max_taps;      // of all phases of the outer axes together, all taps of the last
   int64_t shared_bytes;  // none
   int64_t scratch_bytes;
 };
@@ -72,7 +85,7 @@ void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, c
 // Vectors of q that fit beside `columns` columns in the registers.
 constexpr int pixel_vectors(int width, int columns) {
   const int registers = width == 16 ? 32 : 16;
-  const int vectors = (registers - 2) / (columns + 1);
+  const int vectors = (registers - 1) / (columns + 1);  // one holds a weight
   const int most = width == 16 ? 12 : 6;
   return vectors > most ? most : vectors;
 }

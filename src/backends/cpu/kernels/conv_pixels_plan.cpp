@@ -9,7 +9,11 @@ namespace polyphase::cpu {
 namespace {
 
 constexpr int64_t scratch_floats = 96 * 1024;
+constexpr int64_t kept_line_floats = 5 * 1024;  // of a tile's lines that stay in the first-level cache
+constexpr int64_t kept_sum_floats = 3 * 1024;   // and of a run's sums
+constexpr int64_t few_lines = 4;
 constexpr int64_t pixels_tiles_aimed = 24;
+constexpr double least_tile_work = 8192;  // vector instructions: much beside what beginning a tile costs
 
 AxisTaps last_axis_taps(const ConvShape& shape) {
   const ConvAxis w(shape, 2);
@@ -35,6 +39,127 @@ ConvPixelsFormat::ConvPixelsFormat(const ConvShape& shape, int width) {
   group_size = shape.kernel[0] * shape.kernel[1] * taps_w * shape.in_channels * chunks * chunk;
 }
 
+namespace {
+
+// Chooses the sizes of a tile, one after the other.
+class PixelsPlanner {
+ public:
+  explicit PixelsPlanner(ConvPixelsPlan& plan) : plan_(plan), s_(plan.shape) {
+    for (int a = 0; a < 3; ++a) {
+      const ConvAxis axis(s_, a);
+      plan.first_q[a] = floor_div(axis.crop(), axis.phases());
+      plan.q_count[a] = std::max<int64_t>(1, ceil_div(s_.out[a] + axis.crop(), axis.phases()) - plan.first_q[a]);
+      plan.tile_q[a] = 1;
+      if (a < 2) find_shifts(axis, a);
+    }
+    plan.tile_groups = 1;
+  }
+
+  void choose() {
+    choose_width();
+    // Four times as many lines as a line of q reads: then the halo is little beside them.
+    const int64_t wide = floats(lines(0, 1) * lines(1, 4 * halo_[1]), plan_.tile_q[2]);
+    const int64_t most = std::clamp(wide, kept_line_floats, scratch_floats);
+    for (const int a : {1, 0}) {
+      grow(plan_.tile_q[a], plan_.q_count[a], [&] { return tile_floats() <= most; });
+      even_out(plan_.q_count[a], plan_.tile_q[a]);
+    }
+    grow(plan_.tile_groups, s_.groups, [&] { return work() <= 8 * least_tile_work; });
+    even_out(s_.groups, plan_.tile_groups);
+    for (int a = 0; a < 3; ++a) plan_.blocks[a] = ceil_div(plan_.q_count[a], plan_.tile_q[a]);
+    for (int a = 0; a < 2; ++a) plan_.tile_lines[a] = lines(a, plan_.tile_q[a]);
+    plan_.group_blocks = ceil_div(s_.groups, plan_.tile_groups);
+    choose_run();
+  }
+
+ private:
+  void find_shifts(const ConvAxis& axis, int a) {
+    int64_t least = 0;
+    int64_t most = 0;
+    bool found = false;
+    for (int64_t r = 0; r < axis.phases(); ++r) {
+      const AxisTaps taps = axis.taps(r);
+      if (taps.count == 0) continue;
+      const int64_t last = taps.first_shift + (taps.count - 1) * taps.shift_step;
+      least = found ? std::min(least, taps.first_shift) : taps.first_shift;
+      most = found ? std::max(most, last) : last;
+      found = true;
+    }
+    plan_.first_shift[a] = least;
+    halo_[a] = most - least + 1;
+  }
+
+  // Input lines (depths) that so many q of an outer axis read.
+  int64_t lines(int a, int64_t q) const { return (q - 1) * ConvAxis(s_, a).in_step() + halo_[a]; }
+  int64_t floats(int64_t lines, int64_t q) const { return s_.in_channels * lines * (q + reach(s_)); }
+  int64_t tile_floats() const { return floats(lines(0, plan_.tile_q[0]) * lines(1, plan_.tile_q[1]), plan_.tile_q[2]); }
+
+  // Long lines are cut where their halos stay short beside them, or where a few of them would not fit, in whole
+  // register blocks.
+  void choose_width() {
+    const int64_t block = pixel_vectors(plan_.width, static_cast<int>(plan_.format.chunk)) * plan_.width;
+    const int64_t a_pixel = s_.in_channels * lines(0, 1) * lines(1, std::min<int64_t>(few_lines, plan_.q_count[1]));
+    const int64_t wide = a_pixel * std::max<int64_t>(512, 16 * reach(s_));
+    const int64_t most = std::clamp(wide, kept_line_floats, scratch_floats) / a_pixel - reach(s_);
+    const int64_t q = plan_.q_count[2];
+    plan_.tile_q[2] = q;
+    if (q <= most) return;
+    int64_t blocks = std::max<int64_t>(1, most / block);
+    even_out(ceil_div(q, block), blocks);
+    plan_.tile_q[2] = blocks * block;
+  }
+
+  // The least size that needs no more tiles.
+  static void even_out(int64_t count, int64_t& size) { size = ceil_div(count, ceil_div(count, size)); }
+
+  // Doubles a size of the tile while it fits and enough tiles are left, or tiles would be next to nothing.
+  template <class Fits>
+  void grow(int64_t& size, int64_t count, Fits fits) {
+    while (size < count) {
+      const int64_t before = size;
+      const bool is_small = work() < least_tile_work;
+      size = std::min(2 * size, count);
+      if (fits() && (is_small || tiles() >= pixels_tiles_aimed)) continue;
+      size = before;
+      return;
+    }
+  }
+
+  int64_t tiles() const {
+    int64_t count = s_.batch * ceil_div(s_.groups, plan_.tile_groups);
+    for (int a = 0; a < 3; ++a) count *= ceil_div(plan_.q_count[a], plan_.tile_q[a]);
+    return count;
+  }
+
+  double work() const {
+    const int64_t phases = ConvAxis(s_, 0).phases() * ConvAxis(s_, 1).phases();
+    const int64_t of_vector =
+        plan_.format.columns * (s_.kernel[0] * s_.kernel[1] * plan_.format.taps_w * s_.in_channels + 4 * phases);
+    return static_cast<double>(of_vector * ceil_div(plan_.tile_q[2], plan_.width)) *
+           static_cast<double>(plan_.tile_q[0] * plan_.tile_q[1] * plan_.tile_groups);
+  }
+
+  void choose_run() {
+    plan_.pitch = plan_.tile_q[2] + reach(s_);
+    constexpr int64_t line = 16;  // floats of a line of the cache; channels an odd number of them apart share no sets
+    const int64_t of_channel = plan_.tile_lines[0] * plan_.tile_lines[1] * plan_.pitch;
+    plan_.channel_pitch = (ceil_div(of_channel, line) / 2 * 2 + 1) * line;
+    plan_.run_lines = 1;
+    const int64_t columns = plan_.format.chunk * plan_.format.chunks;
+    const int64_t run = std::clamp<int64_t>(kept_sum_floats / (columns * plan_.pitch), 1, plan_.tile_q[1]);
+    const int64_t alone = run * ceil_div(plan_.tile_q[2], plan_.width);
+    const int64_t joined = ceil_div((run - 1) * plan_.pitch + plan_.tile_q[2], plan_.width);
+    if (ConvAxis(s_, 1).in_step() == 1 && 10 * joined <= 11 * alone) plan_.run_lines = run;
+    plan_.sum_pitch = ceil_div((plan_.run_lines - 1) * plan_.pitch + plan_.tile_q[2], plan_.width) * plan_.width;
+  }
+
+  ConvPixelsPlan& plan_;
+  const ConvShape& s_;
+  int64_t halo_[2] = {};
+};
+
+}  // namespace
+
 ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                                 const EndingProgram& endings, bool has_bias, int width) {
   ConvPixelsPlan plan = {};
@@ -46,60 +171,24 @@ ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, 
   plan.has_bias = has_bias;
   plan.in_planar = in.channel != 1 || shape.groups * shape.in_channels == 1;
   plan.out_planar = out.channel != 1;
+  plan.past_caches = is_past_caches(shape) && (plan.out_planar || out.axis[2] == 1) && shape.out[2] >= 64;
   plan.width = width;
-  for (int a = 1; a < 3; ++a) {
-    const int64_t s = shape.transposed ? shape.stride[a] : 1;
-    const int64_t pre = shape.transposed ? shape.pre[a] : 0;
-    plan.first_q[a - 1] = floor_div(pre, s);
-    plan.q_count[a - 1] = ceil_div(shape.out[a] + pre, s) - plan.first_q[a - 1];
-  }
-  const ConvAxis d(shape, 0);
-  const ConvAxis h(shape, 1);
-  plan.d_lines = ceil_div(shape.out[0], d.phases());
-  plan.shift_h[0] = 0;
-  plan.shift_h[1] = 0;
-  for (int64_t r = 0; r < h.phases(); ++r) {
-    const AxisTaps taps = h.taps(r);
-    if (taps.count == 0) continue;
-    const int64_t last = taps.first_shift + (taps.count - 1) * taps.shift_step;
-    plan.shift_h[0] = r == 0 ? taps.first_shift : std::min(plan.shift_h[0], taps.first_shift);
-    plan.shift_h[1] = r == 0 ? last : std::max(plan.shift_h[1], last);
-  }
-  for (int64_t r = 0; r < d.phases(); ++r) plan.max_taps_d = std::max(plan.max_taps_d, d.taps(r).count);
-  const int64_t q = std::max<int64_t>(1, plan.q_count[1]);
-  const int64_t most = pixel_vectors(width, static_cast<int>(plan.format.chunk));
-  const int64_t blocks = ceil_div(ceil_div(q, width), most);
-  plan.vectors = static_cast<int32_t>(ceil_div(ceil_div(q, width), blocks));
-  const int64_t halo = plan.shift_h[1] - plan.shift_h[0] + 1;
-  const auto in_lines = [&](int64_t lines) { return (lines - 1) * h.in_step() + halo; };
-  const auto floats = [&](int64_t lines, int64_t pixels) {
-    return shape.in_channels * plan.max_taps_d * in_lines(lines) * (pixels + reach(shape));
-  };
-  while (plan.vectors > 1 && floats(1, plan.vectors * width) > scratch_floats) --plan.vectors;
-  plan.x_block = plan.vectors * width;
-  while (plan.x_block < q && floats(1, 2 * plan.x_block) <= scratch_floats / 2) plan.x_block *= 2;
-  plan.x_blocks = ceil_div(q, plan.x_block);
-  plan.lines_per_tile = 1;
-  const int64_t others = plan.x_blocks * shape.batch * shape.groups * d.phases() * plan.d_lines;
-  while (plan.lines_per_tile < plan.q_count[0] && floats(2 * plan.lines_per_tile, plan.x_block) <= scratch_floats &&
-         others * ceil_div(plan.q_count[0], 2 * plan.lines_per_tile) >= pixels_tiles_aimed) {
-    plan.lines_per_tile *= 2;
-  }
-  plan.line_blocks = ceil_div(plan.q_count[0], plan.lines_per_tile);
-  plan.in_lines = in_lines(plan.lines_per_tile);
-  plan.pitch = plan.x_block + reach(shape) + width;
-  const int64_t copy = shape.in_channels * plan.max_taps_d * plan.in_lines * plan.pitch;
-  const int64_t sums = plan.format.chunk * plan.format.chunks * plan.x_block;
-  const int64_t line = shape.out_channels * plan.x_block * ConvAxis(shape, 2).phases();
+  PixelsPlanner(plan).choose();
+  const int64_t columns = plan.format.chunk * plan.format.chunks;
+  const int64_t phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
+  const int64_t lines = shape.in_channels * plan.channel_pitch + width;
+  const int64_t sums = columns * (plan.sum_pitch + 1);
+  const int64_t line = shape.out_channels * plan.tile_q[2] * ConvAxis(shape, 2).phases();
   plan.max_taps = shape.kernel[0] * shape.kernel[1] * plan.format.taps_w;
-  plan.scratch_bytes = (copy + sums + line + 48) * 4 + ceil_div(plan.max_taps * 8, 64) * 64;
+  plan.scratch_bytes =
+      (lines + sums + line) * 4 + plan.max_taps * 8 + phases * static_cast<int64_t>(sizeof(PixelsPhase)) + 4 * 64;
   return plan;
 }
 
 int64_t conv_pixels_tiles(const ConvPixelsPlan& plan, int) {
   const ConvShape& s = plan.shape;
   if (s.batch * s.out_points() * s.groups * s.out_channels == 0) return 0;
-  return s.batch * s.groups * ConvAxis(s, 0).phases() * plan.d_lines * plan.line_blocks * plan.x_blocks;
+  return s.batch * plan.group_blocks * plan.blocks[0] * plan.blocks[1] * plan.blocks[2];
 }
 
 int64_t conv_pixels_packed_floats(const ConvShape& shape, int width) {

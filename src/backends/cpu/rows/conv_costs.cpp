@@ -54,35 +54,48 @@ constexpr GemmFactors gemm_avx512 = {.product = 0.134,
 
 struct PixelsFactors {
   double product;
+  double weight;
   double visit;
   double result;              // vectors of them, of a forward convolution
   double result_interleaved;  // of two to four phases
   double result_transposed;   // of more
-  double channel;
+  double run;
+  double line;
   double copied;
+  double copied_line;
+  double tile;
   double in_turned;
   double out_turned;
   double byte_beyond;
   double call;
 };
-constexpr PixelsFactors pixels_avx2 = {.product = 0.199,
-                                       .visit = 0.77,
-                                       .result = 2.5,
-                                       .result_interleaved = 5,
-                                       .result_transposed = 17.5,
-                                       .channel = 8.5,
-                                       .copied = 0.104,
-                                       .in_turned = 0.147,
-                                       .out_turned = 0.38,
-                                       .byte_beyond = 0.19,
-                                       .call = 99};
+constexpr PixelsFactors pixels_avx2 = {.product = 0.14,
+                                       .weight = 0.03,
+                                       .visit = 0.133,
+                                       .result = 0.31,
+                                       .result_interleaved = 1.19,
+                                       .result_transposed = 1.5,
+                                       .run = 30,
+                                       .line = 14.7,
+                                       .copied = 0.194,
+                                       .copied_line = 3.3,
+                                       .tile = 30,
+                                       .in_turned = 0.208,
+                                       .out_turned = 0.54,
+                                       .byte_beyond = 0.076,
+                                       .call = 30};
+// Of the kernel before it joined lines and groups.
 constexpr PixelsFactors pixels_avx512 = {.product = 0.14,
+                                         .weight = 0,
                                          .visit = 0.33,
                                          .result = 4.2,
                                          .result_interleaved = 4.2,
                                          .result_transposed = 4.2,
-                                         .channel = 5.6,
+                                         .run = 0,
+                                         .line = 0,
                                          .copied = 0.051,
+                                         .copied_line = 5.6,
+                                         .tile = 0,
                                          .in_turned = 0.026,
                                          .out_turned = 0.060,
                                          .byte_beyond = 0,
@@ -209,27 +222,64 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
          ns;
 }
 
+namespace {
+
+// What conv_pixels does, counted.
+struct PixelsWork {
+  double multiplies;  // of vectors
+  double weights;     // broadcasts, one for a register block's vectors
+  double visits;      // vectors of pixels that are loaded
+  double results;     // vectors of them
+  double runs;        // by phases of the outer axes and chunks
+  double lines;       // of the output
+  double copied;      // floats
+  double copied_lines;
+  double tiles;
+};
+
+PixelsWork pixels_work(const ConvShape& s, int width) {
+  const ConvPixelsPlan plan = plan_conv_pixels(s, {}, {}, {}, false, width);
+  const ConvPixelsFormat& f = plan.format;
+  const double phases = product_of_factors(ConvAxis(s, 0).phases(), ConvAxis(s, 1).phases());
+  const double groups = product_of_factors(s.batch, s.groups);
+  double runs = groups * static_cast<double>(plan.blocks[2]);
+  runs *= product_of_factors(plan.q_count[0], ceil_div(plan.q_count[1], plan.run_lines));
+  const int64_t vectors = plan.sum_pitch / width;
+  const int64_t blocks = ceil_div(vectors, pixel_vectors(width, static_cast<int>(f.chunk)));
+  const double taps = product_of_factors(s.kernel[0], s.kernel[1], f.taps_w, s.in_channels);
+  const double blocks_of_tiles = groups * product_of_factors(plan.blocks[0], plan.blocks[1], plan.blocks[2]);
+  const double copied_lines =
+      blocks_of_tiles * product_of_factors(s.in_channels, plan.tile_lines[0], plan.tile_lines[1]);
+  return {.multiplies = runs * taps * product_of_factors(vectors, f.chunk, f.chunks),
+          .weights = runs * taps * product_of_factors(blocks, f.chunk, f.chunks),
+          .visits = runs * taps * product_of_factors(vectors, f.chunks),
+          .results = runs * phases * product_of_factors(vectors, f.columns),
+          .runs = runs * phases * static_cast<double>(f.chunks),
+          .lines = groups * product_of_factors(s.out_channels, s.out[0], s.out[1], plan.blocks[2]),
+          .copied = copied_lines * static_cast<double>(plan.pitch),
+          .copied_lines = copied_lines,
+          .tiles = blocks_of_tiles / static_cast<double>(plan.tile_groups)};
+}
+
+}  // namespace
+
 double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
   const PixelsFactors& by = width == avx512_width ? pixels_avx512 : pixels_avx2;
-  const int64_t phases = s.transposed ? s.stride[2] : 1;
-  const int64_t columns = phases * s.out_channels;
-  const int64_t taps_w = ceil_div(s.kernel[2], phases);
-  const double vectors = static_cast<double>(ceil_div(ceil_div(s.out[2], phases), width));
-  const double lines = product_of_factors(s.batch, s.groups, s.out[0], s.out[1]);
-  const double lines_of_taps = lines * product_of_factors(s.kernel[0], s.kernel[1]) /
-                               (s.transposed ? product_of_factors(s.stride[0], s.stride[1]) : 1.0);
-  const double visits = lines_of_taps * vectors * static_cast<double>(taps_w);
-  const double multiplies = visits * product_of_factors(s.in_channels, columns);
-  const double copied = product_of_factors(s.batch, s.groups, s.in_channels, s.kernel[0]) * points_of(s.in);
-  const double in_turned =
-      in_planar ? 0 : static_cast<double>(s.groups * s.kernel[0]) * turned(s, s.in, s.in_channels, width);
-  const double out_turned = out_planar ? 0 : static_cast<double>(s.groups) * turned(s, s.out, s.out_channels, width);
-  const double results = lines * vectors * static_cast<double>(columns);
+  const PixelsWork work = pixels_work(s, width);
+  const int64_t phases = ConvAxis(s, 2).phases();
+  // The channels of a group alone fill vectors that are turned; an image of one channel lies either way.
+  const auto turned_alone = [&](bool planar, int64_t channels, double points) {
+    return planar || s.groups * channels == 1 ? 0 : points * static_cast<double>(ceil_div(channels, width) * width);
+  };
+  const double in_turned = turned_alone(in_planar, s.in_channels, work.copied / static_cast<double>(s.in_channels));
+  const double out_turned =
+      turned_alone(out_planar, s.out_channels, work.results * width / static_cast<double>(s.out_channels));
   const double of_phases = phases <= 4 ? by.result_interleaved : by.result_transposed;
-  const double of_result = s.transposed && phases > 1 ? of_phases : by.result;
-  return (by.product * multiplies + by.visit * visits * static_cast<double>(ceil_div(columns, pixel_columns(width))) +
-          of_result * results + by.channel * lines_of_taps * static_cast<double>(s.in_channels) + by.copied * copied +
-          by.in_turned * in_turned + by.out_turned * out_turned + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
+  const double of_result = phases > 1 ? of_phases : by.result;
+  return (by.product * work.multiplies + by.weight * work.weights + by.visit * work.visits + of_result * work.results +
+          by.run * work.runs + by.line * work.lines + by.copied * work.copied + by.copied_line * work.copied_lines +
+          by.tile * work.tiles + by.in_turned * in_turned + by.out_turned * out_turned +
+          by.byte_beyond * bytes_beyond_caches(s) + by.call) *
          ns;
 }
 

@@ -67,8 +67,7 @@ struct InterleavedLanes {
 template <int S>
 void interleave_rows(const float* from, int64_t from_pitch, float* to, int64_t columns) {
   static constexpr InterleavedLanes<S> lanes;
-  int64_t c = 0;
-  for (; c + vec_width <= columns; c += vec_width) {
+  const auto whole = [&](int64_t c) {
     VecF rows[S];
     for (int r = 0; r < S; ++r) rows[r] = load(from + r * from_pitch + c);
     for (int k = 0; k < S; ++k) {
@@ -79,7 +78,11 @@ void interleave_rows(const float* from, int64_t from_pitch, float* to, int64_t c
         out = select(less(row, broadcast(static_cast<float>(r) + 0.5F)), pick(rows[r], column), out);
       store(to + c * S + k * vec_width, out);
     }
-  }
+  };
+  int64_t c = 0;
+  for (; c + vec_width <= columns; c += vec_width) whole(c);
+  if (c == columns) return;
+  if (columns >= vec_width) return whole(columns - vec_width);  // some of them once more
   for (; c < columns; ++c) {
     for (int r = 0; r < S; ++r) to[c * S + r] = from[r * from_pitch + c];
   }

@@ -1,0 +1,85 @@
+// Copies the input lines of a tile of conv_pixels channels-first, zero outside the image.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backends/cpu/kernels/conv_pixels.h"
+#include "backends/cpu/simd/transpose.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+// Copies `count` floats, with `before` zeros in front and `after` behind. Writes up to a vector more, since lines are
+// short, and stores of a part of a vector take many processors long.
+POLYPHASE_INLINE void copy_padded(const float* from, float* to, int64_t before, int64_t count, int64_t after) {
+  for (int64_t i = 0; i < before; i += vec_width) store(to + i, broadcast(0.0F));
+  to += before;
+  int64_t i = 0;
+  for (; i + vec_width <= count; i += vec_width) store(to + i, load(from + i));
+  if (i < count) {
+    store(to + i, load_first(from + i, static_cast<int>(count - i)));
+    i += vec_width;
+  }
+  for (; i < count + after; i += vec_width) store(to + i, broadcast(0.0F));
+}
+
+// Fetches a line that is copied soon: lines of different channels are too far apart for the processor to foresee them.
+POLYPHASE_INLINE void fetch_line(const float* from, int64_t count) {
+  constexpr int64_t line = 64 / sizeof(float);
+  for (int64_t i = 0; i < count; i += line) __builtin_prefetch(from + i, 0, 2);
+}
+
+// A block of input positions: `extent` from `first` on, any of them outside the image.
+struct PixelsBlock {
+  const float* image;  // of a group
+  bool has_next;       // another channel lies behind the group's last
+  int64_t first[3];
+  int64_t extent[3];
+};
+
+// To [channel][depth][line][pixel], as the plan has it, in ascending order: each copy overwrites what the one before
+// wrote too much.
+inline void copy_pixels(const ConvPixelsPlan& plan, const PixelsBlock& block, float* to) {
+  const ConvShape& s = plan.shape;
+  const int64_t from = std::clamp<int64_t>(-block.first[2], 0, block.extent[2]);
+  const int64_t end = std::clamp<int64_t>(s.in[2] - block.first[2], from, block.extent[2]);
+  const bool is_row = plan.in_planar && plan.in.axis[2] == 1;
+  constexpr int64_t kept_floats = 64 * 1024;  // of an image that was just written, in the second-level cache
+  constexpr int64_t long_line = 1024;         // which the processor foresees well enough
+  const bool fetches = s.groups * s.in_channels * s.in_points() > kept_floats && block.extent[2] < long_line;
+  const int64_t depth_pitch = plan.tile_lines[1] * plan.pitch;
+  for (int64_t c = 0; c < (plan.in_planar ? s.in_channels : 1); ++c) {
+    for (int64_t i = 0; i < block.extent[0]; ++i) {
+      const int64_t id = block.first[0] + i;
+      for (int64_t l = 0; l < block.extent[1]; ++l) {
+        const int64_t ih = block.first[1] + l;
+        float* line = to + c * plan.channel_pitch + i * depth_pitch + l * plan.pitch;
+        const bool inside = id >= 0 && id < s.in[0] && ih >= 0 && ih < s.in[1] && from < end;
+        const float* source = block.image;
+        if (inside) {
+          source += c * plan.in.channel + id * plan.in.axis[0] + ih * plan.in.axis[1] +
+                    (block.first[2] + from) * plan.in.axis[2];
+        }
+        if (is_row) {
+          copy_padded(source, line, inside ? from : 0, inside ? end - from : 0, block.extent[2] - (inside ? end : 0));
+          if (inside && fetches && (block.has_next || c + 1 < s.in_channels))
+            fetch_line(source + plan.in.channel, end - from);
+          continue;
+        }
+        for (int64_t o = 0; o < (plan.in_planar ? 1 : s.in_channels); ++o) {
+          float* other = line + o * plan.channel_pitch;
+          std::fill_n(other, inside ? from : block.extent[2], 0.0F);
+          if (inside) std::fill_n(other + end, block.extent[2] - end, 0.0F);
+        }
+        if (!inside) continue;
+        if (plan.in_planar) {
+          for (int64_t x = from; x < end; ++x) line[x] = source[(x - from) * plan.in.axis[2]];
+        } else {
+          transpose(source, plan.in.axis[2], line + from, plan.channel_pitch, end - from, s.in_channels);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER
