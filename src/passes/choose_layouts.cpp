@@ -300,6 +300,7 @@ class Chooser {
       read_the_callers(node);
       write_the_callers(node);
       read_the_callers(node);  // there may be a kernel that gains only where both are the caller's
+      if (writes_.count(&node) == 0) read_and_write(node);
     }
   }
 
@@ -325,6 +326,27 @@ class Chooser {
     writes_[&node] = other(made(result));
     const auto after = copies_of(result) < bytes ? cost_of_rows(node) : std::nullopt;
     if (!after.has_value() || (before.has_value() && *after > *before + copy)) writes_.erase(&node);
+  }
+
+  // Neither alone was worth it: a kernel along the pixels turns nothing where both lie so, and much where one does.
+  void read_and_write(const Node& node) {
+    const Value& result = *node.output();
+    const double bytes = copies_of(result);
+    if (bytes == 0) return;
+    double copies = seconds_of_copy(result, made(result));
+    const auto before = cost_of_rows(node);
+    const auto reads = reads_;
+    for (std::size_t i = 0; i < node.inputs().size(); ++i) {
+      if (!follows(node, i) || cost_of(*node.input(i), made(*node.input(i)), needed(node, i)) == 0) continue;
+      copies += seconds_of_copy(*node.input(i), made(*node.input(i)));
+      reads_[{&node, i}] = other(needed(node, i));
+    }
+    if (reads_.size() == reads.size()) return;
+    writes_[&node] = other(made(result));
+    const auto after = copies_of(result) < bytes ? cost_of_rows(node) : std::nullopt;
+    if (after.has_value() && (!before.has_value() || *after < *before + copies)) return;
+    reads_ = reads;
+    writes_.erase(&node);
   }
 
   // ---- writing it down ----

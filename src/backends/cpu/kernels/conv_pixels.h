@@ -21,20 +21,36 @@
 
 namespace polyphase::cpu {
 
-// Packed weights: [group][phase d][phase h][chunk][in channel][tap d][tap h][tap w][chunk columns].
+// Packed weights: [group][phase d][phase h][chunk][in channel][tap][chunk columns], where the first taps of all lines
+// of taps come before the others. Where the stride does not divide the kernel, the first tap of a line lies in the
+// kernel for the first phases only: chunks of the other phases leave it out, and the chunk between them may have its
+// first taps apart, [in channel][line of taps][columns that they reach], if products saved are worth one more pass.
 struct ConvPixelsFormat {
   int64_t columns;  // N
   int64_t chunk;    // columns of a chunk; the last one is padded with zeros
   int64_t chunks;
-  int64_t taps_w;      // stacked
-  int64_t group_size;  // floats of one group
+  int64_t taps_w;         // stacked
+  int64_t first_columns;  // that the first tap reaches
+  bool splits;            // the chunk that the first tap reaches in part
+  int64_t line_floats;    // of one line of taps, one in channel, all chunks
+  int64_t group_size;     // floats of one group
 
   ConvPixelsFormat(const ConvShape& shape, int width);
   ConvPixelsFormat() = default;
+
+  // Columns of a chunk with the first tap: all, none, or those that have it apart.
+  int64_t firsts(int64_t index) const {
+    const int64_t reached = first_columns - index * chunk;
+    if (reached <= 0) return 0;
+    return reached >= chunk || !splits ? chunk : reached;
+  }
+  // Of one line of taps and one in channel.
+  int64_t chunk_floats(int64_t index) const { return (taps_w - 1) * chunk + firsts(index); }
 };
 
 // One phase of the outer axes, in a tile's scratch.
 struct PixelsPhase {
+  int64_t lines;  // of taps
   int64_t taps;
   int64_t offsets;   // where those of its taps begin
   int64_t weights;   // floats in front of its own

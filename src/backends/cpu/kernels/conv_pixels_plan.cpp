@@ -36,7 +36,16 @@ ConvPixelsFormat::ConvPixelsFormat(const ConvShape& shape, int width) {
   chunks = ceil_div(columns, pixel_columns(width));
   chunk = ceil_div(columns, chunks);
   taps_w = last_axis_taps(shape).count;
-  group_size = shape.kernel[0] * shape.kernel[1] * taps_w * shape.in_channels * chunks * chunk;
+  const int64_t phases = ConvAxis(shape, 2).phases();
+  first_columns = shape.transposed ? (shape.kernel[2] - phases * (taps_w - 1)) * shape.out_channels : columns;
+  // Half a cycle for a product, and for each column's sums a store, a load and an addition.
+  const int64_t apart = first_columns % chunk;
+  const int64_t outer_phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
+  const int64_t lines = ceil_div(shape.kernel[0] * shape.kernel[1], outer_phases);
+  splits = (chunk - apart) * lines * shape.in_channels > 6 * apart + 8;
+  line_floats = 0;
+  for (int64_t i = 0; i < chunks; ++i) line_floats += chunk_floats(i);
+  group_size = shape.kernel[0] * shape.kernel[1] * shape.in_channels * line_floats;
 }
 
 namespace {
@@ -207,40 +216,58 @@ class PixelsPacker {
 
   // Returns where the next phase begins.
   float* phase(int64_t group, const AxisTaps& d, const AxisTaps& h, float* to) {
-    const int64_t taps = d.count * h.count * format_.taps_w;
-    const int64_t chunk_floats = shape_.in_channels * taps * format_.chunk;
-    for (int64_t chunk = 0; chunk < format_.chunks; ++chunk, to += chunk_floats) {
+    const int64_t lines = d.count * h.count;
+    for (int64_t chunk = 0; chunk < format_.chunks; ++chunk) {
+      const int64_t floats = shape_.in_channels * lines * format_.chunk_floats(chunk);
+      std::fill_n(to, floats, 0.0F);
+      const int64_t firsts = format_.firsts(chunk);
+      const bool is_whole = firsts == format_.chunk;
+      const int64_t others = (format_.taps_w - 1) * lines + (is_whole ? lines : 0);
+      float* const rest = is_whole ? to : to + shape_.in_channels * lines * firsts;
       const int64_t first = chunk * format_.chunk;
       const int64_t end = std::min(first + format_.chunk, format_.columns);
-      std::fill_n(to, chunk_floats, 0.0F);
       for (int64_t column = first; column < end;) {
         const int64_t r = column / shape_.out_channels;
         const int64_t run = std::min(end, (r + 1) * shape_.out_channels) - column;
-        find_taps(d, h, r);
-        columns(group, column % shape_.out_channels, run, taps, to + column - first);
+        const int64_t channel = column % shape_.out_channels;
+        find_taps(d, h, r, firsts);
+        if (!is_whole) columns(group, channel, run, first_taps_, lines * firsts, to + column - first);
+        columns(group, channel, run, taps_, others * format_.chunk, rest + column - first);
         column += run;
       }
+      to += floats;
     }
     return to;
   }
 
  private:
   // Those of a phase of the last axis: its column is that many kernel points further than the first phase's.
-  void find_taps(const AxisTaps& d, const AxisTaps& h, int64_t r) {
+  void find_taps(const AxisTaps& d, const AxisTaps& h, int64_t r, int64_t firsts) {
     const AxisTaps w = last_axis_taps(shape_);
+    const bool is_whole = firsts == format_.chunk;
+    const int64_t lines = d.count * h.count;
     taps_.clear();
-    for (int64_t i = 0; i < d.count * h.count * w.count; ++i) {
-      const int64_t along = w.first_index + i % w.count * w.index_step + r;
+    first_taps_.clear();
+    for (int64_t i = 0; i < lines * w.count; ++i) {
+      const int64_t line = i / w.count;
+      const int64_t tap = i % w.count;
+      const int64_t along = w.first_index + tap * w.index_step + r;
       if (along >= shape_.kernel[2]) continue;
-      const int64_t from = (d.first_index + i / (h.count * w.count) * d.index_step) * strides_.axis[0] +
-                           (h.first_index + i / w.count % h.count * h.index_step) * strides_.axis[1] +
+      const int64_t from = (d.first_index + line / h.count * d.index_step) * strides_.axis[0] +
+                           (h.first_index + line % h.count * h.index_step) * strides_.axis[1] +
                            along * strides_.axis[2];
-      taps_.push_back({from, i * format_.chunk});
+      if (tap == 0) {
+        (is_whole ? taps_ : first_taps_).push_back({from, line * firsts});
+      } else {
+        taps_.push_back({from, ((is_whole ? lines : 0) + line * (w.count - 1) + tap - 1) * format_.chunk});
+      }
     }
-    std::sort(taps_.begin(), taps_.end(), [](const PanelTap& a, const PanelTap& b) { return a.from < b.from; });
+    for (std::vector<PanelTap>* taps : {&taps_, &first_taps_})
+      std::sort(taps->begin(), taps->end(), [](const PanelTap& a, const PanelTap& b) { return a.from < b.from; });
   }
 
-  void columns(int64_t group, int64_t channel, int64_t count, int64_t taps, float* to) const {
+  void columns(int64_t group, int64_t channel, int64_t count, const std::vector<PanelTap>& taps, int64_t line_step,
+               float* to) const {
     const int64_t lane_step = strides_.out_step(shape_);
     write_panel_lines({.from = weights_ + group * strides_.group_step(shape_) + channel * lane_step,
                        .to = to,
@@ -249,9 +276,9 @@ class PixelsPacker {
                        .lane_step = lane_step,
                        .channels = shape_.in_channels,
                        .channel_step = strides_.in_step(shape_),
-                       .line_step = taps * format_.chunk,
-                       .taps = taps_.data(),
-                       .tap_count = static_cast<int64_t>(taps_.size())});
+                       .line_step = line_step,
+                       .taps = taps.data(),
+                       .tap_count = static_cast<int64_t>(taps.size())});
   }
 
   const ConvShape& shape_;
@@ -259,6 +286,7 @@ class PixelsPacker {
   const float* weights_;
   const WeightStrides strides_;
   std::vector<PanelTap> taps_;
+  std::vector<PanelTap> first_taps_;  // where they lie apart
 };
 
 }  // namespace

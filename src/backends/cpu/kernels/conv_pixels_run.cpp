@@ -50,14 +50,22 @@ void stream_row(const float* from, float* to, int64_t count) {
   copy_row(from + i, to + i, count - i);
 }
 
-// to[i - lo] = from[i % rows * pitch + i / rows] for lo <= i < hi, lo being less than `rows`.
-void interleave_part(const float* from, int64_t pitch, float* to, int64_t rows, int64_t lo, int64_t hi) {
-  if (rows == 1) return copy_row(from + lo, to, hi - lo);
-  const int64_t first = lo == 0 ? 0 : 1;
-  const int64_t last = std::max(first, hi / rows);
-  for (int64_t i = lo; i < std::min(first * rows, hi); ++i) to[i - lo] = from[i * pitch];
-  interleave(from + first, pitch, to + first * rows - lo, rows, last - first);
-  for (int64_t i = last * rows; i < hi; ++i) to[i - lo] = from[(i - last * rows) * pitch + last];
+// What of a tile's lines lies in the output: elements [lo, hi) of the phases' results in turn, of which the q from
+// `first` to `last` are there with all phases.
+struct LinePart {
+  int64_t lo;
+  int64_t hi;
+  int64_t first;
+  int64_t last;
+};
+
+// to[i - lo] = from[i % rows * pitch + i / rows] for lo <= i < hi; lo is less than `rows`.
+POLYPHASE_INLINE void interleave_part(const float* from, int64_t pitch, float* to, int64_t rows, const LinePart& part) {
+  if (rows == 1) return copy_row(from + part.lo, to, part.hi - part.lo);
+  to -= part.lo;
+  for (int64_t i = part.lo; i < std::min(part.first * rows, part.hi); ++i) to[i] = from[i * pitch];
+  interleave(from + part.first, pitch, to + part.first * rows, rows, part.last - part.first);
+  for (int64_t i = part.last * rows; i < part.hi; ++i) to[i] = from[(i - part.last * rows) * pitch + part.last];
 }
 
 // Register blocks of a run.
@@ -90,6 +98,7 @@ class Tile {
     const int64_t first = tile % plan_.group_blocks * plan_.tile_groups;
     place_.batch = tile / plan_.group_blocks;
     find_phases();
+    find_part();
     PixelsBlock block = input_block();
     for (group_ = first; group_ < std::min(s_.groups, first + plan_.tile_groups); ++group_) {
       block.image = p_.in + place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel;
@@ -118,6 +127,16 @@ class Tile {
     return block;
   }
 
+  void find_part() {
+    const int64_t s = w_.phases();
+    const int64_t x = w_.output_of(0, q0_[2]);
+    part_.lo = std::max<int64_t>(0, -x);
+    part_.hi = std::min((q1_[2] - q0_[2]) * s, s_.out[2] - x);
+    part_.first = part_.lo == 0 ? 0 : 1;
+    part_.last = std::max(part_.first, floor_div(part_.hi, s));
+    place_.axis[2] = x + part_.lo;
+  }
+
   void find_phases() {
     int64_t* offset = offsets_;
     int64_t rows = 0;  // of the kernel, in front of the phase's
@@ -127,18 +146,18 @@ class Tile {
         const AxisTaps taps_h = h_.taps(rh);
         const int64_t lines = taps_d.count * taps_h.count;
         const int64_t taps = lines * taps_w_.count;
-        phases_[rd * h_.phases() + rh] = {taps, offset - offsets_,
-                                          rows * f_.taps_w * s_.in_channels * f_.chunk * f_.chunks,
+        phases_[rd * h_.phases() + rh] = {lines, taps, offset - offsets_, rows * s_.in_channels * f_.line_floats,
                                           channels_at_once(lines, taps)};
         rows += lines;
-        for (int64_t i = 0; i < taps_d.count; ++i) {
-          const int64_t depth = taps_d.first_shift + i * taps_d.shift_step - plan_.first_shift[0];
-          for (int64_t j = 0; j < taps_h.count; ++j) {
-            const int64_t line = taps_h.first_shift + j * taps_h.shift_step - plan_.first_shift[1];
-            for (int64_t k = 0; k < taps_w_.count; ++k)
-              *offset++ = (depth * plan_.tile_lines[1] + line) * plan_.pitch + k * taps_w_.shift_step;
-          }
+        const int64_t others = taps_w_.count - 1;
+        for (int64_t line = 0; line < lines; ++line, ++offset) {
+          const int64_t depth = taps_d.first_shift + line / taps_h.count * taps_d.shift_step - plan_.first_shift[0];
+          const int64_t at = taps_h.first_shift + line % taps_h.count * taps_h.shift_step - plan_.first_shift[1];
+          *offset = (depth * plan_.tile_lines[1] + at) * plan_.pitch;
+          int64_t* const rest = offset + (lines - line) + line * others;
+          for (int64_t k = 0; k < others; ++k) rest[k] = *offset + (k + 1) * taps_w_.shift_step;
         }
+        offset += lines * others;
       }
     }
   }
@@ -156,50 +175,80 @@ class Tile {
         const int64_t count = std::min(plan_.run_lines, h1 - qh);
         const int64_t line = (qd - q0_[0]) * d_.in_step() * plan_.tile_lines[1] + (qh - q0_[1]) * h_.in_step();
         compute_run(phase, lines_ + line * plan_.pitch, (count - 1) * plan_.pitch + q1_[2] - q0_[2]);
-        for (int64_t i = 0; i < count; ++i) {
-          place_.axis[1] = h_.output_of(rh, qh + i);
-          write_line(sums_ + i * plan_.pitch);
-        }
+        if (part_.lo < part_.hi) write_lines(h_.output_of(rh, qh), count);
       }
     }
   }
 
   // All columns of `count` q into sums_[column][q].
   void compute_run(const PixelsPhase& phase, const float* lines, int64_t count) {
-    const float* weights = p_.weights + group_ * f_.group_size + phase.weights;
+    if (count != split_) split(count);
     PixelsTile t = {};
     t.sum_pitch = plan_.sum_pitch;
     t.channel_pitch = plan_.channel_pitch;
-    t.taps = phase.taps;
-    t.offsets = offsets_ + phase.offsets;
-    if (count != split_) split(count);
-    const int64_t step = phase.channels;
-    for (int64_t c = 0; c < s_.in_channels; c += step) {
-      t.channels = std::min(step, s_.in_channels - c);
-      t.begun = c > 0;
-      t.ends = c + step >= s_.in_channels;
+    for (int64_t c = 0; c < s_.in_channels; c += phase.channels) {
+      t.channels = std::min(phase.channels, s_.in_channels - c);
+      const float* weights = p_.weights + group_ * f_.group_size + phase.weights;
       for (int64_t chunk = 0; chunk < f_.chunks; ++chunk) {
         t.init = bias_ + chunk * f_.chunk;
-        t.weights = weights + (chunk * s_.in_channels + c) * phase.taps * f_.chunk;
-        t.lines = lines + c * plan_.channel_pitch;
-        t.sums = sums_ + chunk * f_.chunk * plan_.sum_pitch;
-        for (const Blocks& blocks : blocks_) {
-          t.blocks = blocks.count;
-          if (blocks.count > 0) functions_[blocks.vectors - 1](t);
-          t.lines += blocks.count * blocks.vectors * vec_width;
-          t.sums += blocks.count * blocks.vectors * vec_width;
+        const int64_t firsts = f_.firsts(chunk);
+        const bool is_split = firsts > 0 && firsts < f_.chunk;
+        const float* const line = lines + c * plan_.channel_pitch;
+        float* const sums = sums_ + chunk * f_.chunk * plan_.sum_pitch;
+        t.offsets = offsets_ + phase.offsets;
+        t.taps = phase.taps;
+        t.begun = c > 0 ? f_.chunk : 0;
+        const float* of_chunk = weights;
+        if (is_split) {
+          t.taps = phase.lines;
+          t.begun = c > 0 ? firsts : 0;
+          t.ends = false;
+          t.weights = weights + c * phase.lines * firsts;
+          run_blocks(t, first_blocks_, first_functions_, line, sums);
+          of_chunk += s_.in_channels * phase.lines * firsts;
+          t.begun = c > 0 ? f_.chunk : firsts;
         }
+        if (firsts < f_.chunk) {
+          t.taps = phase.taps - phase.lines;
+          t.offsets += phase.lines;
+        }
+        t.ends = c + phase.channels >= s_.in_channels;
+        t.weights = of_chunk + c * t.taps * f_.chunk;
+        run_blocks(t, blocks_, functions_, line, sums);
+        weights += s_.in_channels * phase.lines * f_.chunk_floats(chunk);
       }
     }
   }
 
-  // Divides a run into as few register blocks as can be, of two sizes.
+  // A run's register blocks, of one size or of two.
+  using RunBlocks = Blocks[2];
+  static void run_blocks(PixelsTile& t, const RunBlocks& sizes, const PixelsTileFunction* functions, const float* lines,
+                         float* sums) {
+    for (const Blocks& blocks : sizes) {
+      if (blocks.count == 0) continue;
+      t.blocks = blocks.count;
+      t.lines = lines;
+      t.sums = sums;
+      functions[blocks.vectors - 1](t);
+      lines += blocks.count * blocks.vectors * vec_width;
+      sums += blocks.count * blocks.vectors * vec_width;
+    }
+  }
+
+  // As few register blocks as can be.
   void split(int64_t count) {
     split_ = count;
-    const int64_t vectors = ceil_div(count, vec_width);
-    const int64_t blocks = ceil_div(vectors, pixel_vectors(vec_width, static_cast<int>(f_.chunk)));
-    blocks_[0] = {vectors % blocks, vectors / blocks + 1};
-    blocks_[1] = {blocks - vectors % blocks, vectors / blocks};
+    const auto divide = [count](int64_t columns, RunBlocks& sizes) {
+      const int64_t vectors = ceil_div(count, vec_width);
+      const int64_t blocks = ceil_div(vectors, pixel_vectors(vec_width, static_cast<int>(columns)));
+      sizes[0] = {vectors % blocks, vectors / blocks + 1};
+      sizes[1] = {blocks - vectors % blocks, vectors / blocks};
+    };
+    divide(f_.chunk, blocks_);
+    const int64_t apart = f_.first_columns % f_.chunk;
+    if (apart == 0) return;
+    divide(apart, first_blocks_);
+    first_functions_ = pixels_tiles(static_cast<int>(apart));
   }
 
   // So many channels that their lines stay in the first-level cache while the tiles go along them.
@@ -209,30 +258,36 @@ class Tile {
     return piece * std::max<int64_t>(1, kept_floats / (piece * std::max<int64_t>(1, lines) * plan_.pitch));
   }
 
-  // Interleaves the phases of the last axis, applies the endings along the line, and stores it in the caller's layout.
-  void write_line(const float* sums) {
+  // Interleaves the phases of the last axis, applies the endings along the lines of a run, and stores them in the
+  // caller's layout.
+  void write_lines(int64_t first, int64_t count) {
     const int64_t s = w_.phases();
-    const int64_t x = w_.output_of(0, q0_[2]);
-    const int64_t lo = std::max<int64_t>(0, -x);
-    const int64_t hi = std::min((q1_[2] - q0_[2]) * s, s_.out[2] - x);
-    if (lo >= hi) return;
-    place_.axis[2] = x + lo;
-    float* to = p_.out + place_.batch * plan_.out.batch + group_ * s_.out_channels * plan_.out.channel +
-                place_.axis[0] * plan_.out.axis[0] + place_.axis[1] * plan_.out.axis[1] + (x + lo) * plan_.out.axis[2];
     const bool is_row = plan_.out_planar || plan_.out.axis[2] == 1;  // then it is written where it belongs
     const bool is_staged = !is_row || plan_.past_caches;
     const int64_t pitch = is_staged ? plan_.tile_q[2] * s : plan_.out.channel;
-    float* line = is_staged ? line_ : to;
-    for (int64_t o = 0; o < s_.out_channels; ++o) {
-      interleave_part(sums + o * plan_.sum_pitch, s_.out_channels * plan_.sum_pitch, line + o * pitch, s, lo, hi);
-      place_.channel = group_ * s_.out_channels + o;
-      if (plan_.endings.count > 0) apply_endings(plan_.endings, p_.operands, line + o * pitch, hi - lo, place_, false);
+    const int64_t phase_pitch = s_.out_channels * plan_.sum_pitch;
+    const int64_t length = part_.hi - part_.lo;
+    float* to = p_.out + place_.batch * plan_.out.batch + group_ * s_.out_channels * plan_.out.channel +
+                place_.axis[0] * plan_.out.axis[0] + first * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2];
+    for (int64_t i = 0; i < count; ++i, to += h_.phases() * plan_.out.axis[1]) {
+      const float* sums = sums_ + i * plan_.pitch;
+      float* line = is_staged ? line_ : to;
+      for (int64_t o = 0; o < s_.out_channels; ++o, sums += plan_.sum_pitch, line += pitch) {
+        interleave_part(sums, phase_pitch, line, s, part_);
+        if (plan_.endings.count > 0) end_line(line, o, first + i * h_.phases());
+      }
+      if (!is_row) {
+        transpose(line_, pitch, to, plan_.out.axis[2], s_.out_channels, length);
+      } else if (is_staged) {
+        for (int64_t o = 0; o < s_.out_channels; ++o) stream_row(line_ + o * pitch, to + o * plan_.out.channel, length);
+      }
     }
-    if (!is_row) {
-      transpose(line, pitch, to, plan_.out.axis[2], s_.out_channels, hi - lo);
-    } else if (is_staged) {
-      for (int64_t o = 0; o < s_.out_channels; ++o) stream_row(line + o * pitch, to + o * plan_.out.channel, hi - lo);
-    }
+  }
+
+  void end_line(float* line, int64_t channel, int64_t at) {
+    place_.channel = group_ * s_.out_channels + channel;
+    place_.axis[1] = at;
+    apply_endings(plan_.endings, p_.operands, line, part_.hi - part_.lo, place_, false);
   }
 
   const ConvPixelsPlan& plan_;
@@ -243,7 +298,8 @@ class Tile {
   ConvAxis h_;
   ConvAxis w_;
   AxisTaps taps_w_ = {};
-  const PixelsTileFunction* functions_ = nullptr;  // by vectors, from one on
+  const PixelsTileFunction* functions_ = nullptr;        // by vectors, from one on
+  const PixelsTileFunction* first_functions_ = nullptr;  // of the columns that have their first taps apart
   float* lines_;
   float* sums_;
   float* bias_;
@@ -252,9 +308,11 @@ class Tile {
   PixelsPhase* phases_;
   int64_t split_ = 0;  // q that blocks_ are of
   Blocks blocks_[2] = {};
+  Blocks first_blocks_[2] = {};
   int64_t group_ = 0;
   int64_t q0_[3] = {};  // of the tile
   int64_t q1_[3] = {};
+  LinePart part_ = {};
   ResultPlace place_ = {};
 };
 

@@ -17,7 +17,7 @@ inline int64_t channels_per_piece(int64_t taps) { return taps == 0 || taps > pix
 
 struct PixelsTile {
   const float* lines;    // [channel][depth][line][pixel], at the least shift of the first pixel
-  const float* weights;  // [channel][tap d][tap h][tap w][M]
+  const float* weights;  // [channel][tap][M]
   const float* init;     // [M]
   float* sums;           // [M], `sum_pitch` apart
   int64_t sum_pitch;
@@ -26,8 +26,8 @@ struct PixelsTile {
   int64_t channels;
   int64_t taps;
   int64_t blocks;  // of M columns by V vectors, side by side
-  bool begun;      // `sums` holds what channels before these came to
-  bool ends;       // no channels come behind these: `init` is added
+  int64_t begun;   // columns whose `sums` hold what products before these came to
+  bool ends;       // no products come behind these: `init` is added
 };
 
 // Adds the products of some taps of some channels; returns where the next weights lie.
@@ -62,7 +62,7 @@ POLYPHASE_INLINE void run_pixels_block(const PixelsTile& t, const float* lines, 
   };
   clear();
   const auto place = [&](int m, int v) { return sums + m * t.sum_pitch + v * vec_width; };
-  bool summed = t.begun;  // whether pieces of the sum lie at their places
+  int64_t summed = t.begun;  // columns whose sums lie at their places
   if (t.channels * t.taps <= pixels_piece) {
     add_products(acc, t, lines, t.channels, 0, t.taps, t.weights);
   } else {
@@ -74,10 +74,10 @@ POLYPHASE_INLINE void run_pixels_block(const PixelsTile& t, const float* lines, 
       for (int64_t k = 0; k < t.taps; k += taps) {
         if (c + k > 0) {
           for (int m = 0; m < M; ++m) {
-            for (int v = 0; v < V; ++v) store(place(m, v), summed ? load(place(m, v)) + acc[m][v] : acc[m][v]);
+            for (int v = 0; v < V; ++v) store(place(m, v), m < summed ? load(place(m, v)) + acc[m][v] : acc[m][v]);
           }
           clear();
-          summed = true;
+          summed = M;
         }
         weight =
             add_products(acc, t, lines + c * t.channel_pitch, count, k, k + taps < t.taps ? k + taps : t.taps, weight);
@@ -87,7 +87,7 @@ POLYPHASE_INLINE void run_pixels_block(const PixelsTile& t, const float* lines, 
   for (int m = 0; m < M; ++m) {
     const VecF init = broadcast(t.ends ? t.init[m] : 0.0F);
     for (int v = 0; v < V; ++v) {
-      VecF sum = summed ? load(place(m, v)) + acc[m][v] : acc[m][v];
+      VecF sum = m < summed ? load(place(m, v)) + acc[m][v] : acc[m][v];
       if (t.ends) sum = sum + init;  // last: each step before would round at the bias's magnitude
       store(place(m, v), sum);
     }

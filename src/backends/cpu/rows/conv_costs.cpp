@@ -246,13 +246,13 @@ PixelsWork pixels_work(const ConvShape& s, int width) {
   runs *= product_of_factors(plan.q_count[0], ceil_div(plan.q_count[1], plan.run_lines));
   const int64_t vectors = plan.sum_pitch / width;
   const int64_t blocks = ceil_div(vectors, pixel_vectors(width, static_cast<int>(f.chunk)));
-  const double taps = product_of_factors(s.kernel[0], s.kernel[1], f.taps_w, s.in_channels);
+  const double lines = runs * product_of_factors(s.kernel[0], s.kernel[1], s.in_channels);
   const double blocks_of_tiles = groups * product_of_factors(plan.blocks[0], plan.blocks[1], plan.blocks[2]);
   const double copied_lines =
       blocks_of_tiles * product_of_factors(s.in_channels, plan.tile_lines[0], plan.tile_lines[1]);
-  return {.multiplies = runs * taps * product_of_factors(vectors, f.chunk, f.chunks),
-          .weights = runs * taps * product_of_factors(blocks, f.chunk, f.chunks),
-          .visits = runs * taps * product_of_factors(vectors, f.chunks),
+  return {.multiplies = lines * product_of_factors(vectors, f.line_floats),
+          .weights = lines * product_of_factors(blocks, f.line_floats),
+          .visits = lines * product_of_factors(vectors, f.taps_w, f.chunks),
           .results = runs * phases * product_of_factors(vectors, f.columns),
           .runs = runs * phases * static_cast<double>(f.chunks),
           .lines = groups * product_of_factors(s.out_channels, s.out[0], s.out[1], plan.blocks[2]),
