@@ -1,9 +1,10 @@
 // Convolution and transposed convolution with few output channels: vectors along the pixels, weights broadcast.
 //
-// The columns (phase of the last axis, out channel) of a group are N = stride * out_channels, cut into chunks of at
-// most 12 (of 32 registers) or 6 (of 16). A tile owns some groups by a block of q along each axis; it first copies the
-// input lines that a group's block needs channels-first and zero-padded, so that every tap is one unaligned vector
-// load:
+// The columns (phase of the last axis, out channel) of a group are N = stride * out_channels; phases of the middle axis
+// join them where all of them read the same lines and few columns would leave registers unused. They are cut into
+// chunks of at most 12 (of 32 registers) or 6 (of 16). A tile owns some groups by a block of q along each axis; it
+// first copies the input lines that a group's block needs channels-first and zero-padded, so that every tap is one
+// unaligned vector load:
 //
 //     acc[column][q..q+16*V) += weight[c][td][th][tw][column] * line[c][td][th][q + shift(tw) ..]
 //
@@ -26,8 +27,9 @@ namespace polyphase::cpu {
 // kernel for the first phases only: chunks of the other phases leave it out, and the chunk between them may have its
 // first taps apart, [in channel][line of taps][columns that they reach], if products saved are worth one more pass.
 struct ConvPixelsFormat {
-  int64_t columns;  // N
-  int64_t chunk;    // columns of a chunk; the last one is padded with zeros
+  int64_t line_phases;  // of the middle axis that are columns as well: all where they read the same lines, or one
+  int64_t columns;      // N, by phase of the last axis, of the middle one, out channel
+  int64_t chunk;        // columns of a chunk; the last one is padded with zeros
   int64_t chunks;
   int64_t taps_w;         // stacked
   int64_t first_columns;  // that the first tap reaches

@@ -33,11 +33,16 @@ bool conv_pixels_takes(const ConvShape& shape) {
 
 ConvPixelsFormat::ConvPixelsFormat(const ConvShape& shape, int width) {
   columns = ConvAxis(shape, 2).phases() * shape.out_channels;
+  const ConvAxis h(shape, 1);
+  const bool is_alike = shape.transposed && h.dilation == 1 && h.kernel % h.stride == 0;
+  line_phases = is_alike && columns * h.stride <= pixel_columns(width) ? h.stride : 1;
+  columns *= line_phases;
   chunks = ceil_div(columns, pixel_columns(width));
   chunk = ceil_div(columns, chunks);
   taps_w = last_axis_taps(shape).count;
   const int64_t phases = ConvAxis(shape, 2).phases();
-  first_columns = shape.transposed ? (shape.kernel[2] - phases * (taps_w - 1)) * shape.out_channels : columns;
+  first_columns = columns;
+  if (shape.transposed) first_columns = (shape.kernel[2] - phases * (taps_w - 1)) * line_phases * shape.out_channels;
   // Half a cycle for a product, and for each column's sums a store, a load and an addition.
   const int64_t apart = first_columns % chunk;
   const int64_t outer_phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
@@ -45,7 +50,7 @@ ConvPixelsFormat::ConvPixelsFormat(const ConvShape& shape, int width) {
   splits = (chunk - apart) * lines * shape.in_channels > 6 * apart + 8;
   line_floats = 0;
   for (int64_t i = 0; i < chunks; ++i) line_floats += chunk_floats(i);
-  group_size = shape.kernel[0] * shape.kernel[1] * shape.in_channels * line_floats;
+  group_size = shape.kernel[0] * (shape.kernel[1] / line_phases) * shape.in_channels * line_floats;
 }
 
 namespace {
@@ -142,8 +147,8 @@ class PixelsPlanner {
 
   double work() const {
     const int64_t phases = ConvAxis(s_, 0).phases() * ConvAxis(s_, 1).phases();
-    const int64_t of_vector =
-        plan_.format.columns * (s_.kernel[0] * s_.kernel[1] * plan_.format.taps_w * s_.in_channels + 4 * phases);
+    const int64_t products = s_.kernel[0] * s_.kernel[1] * plan_.format.taps_w * s_.in_channels;
+    const int64_t of_vector = plan_.format.columns / plan_.format.line_phases * (products + 4 * phases);
     return static_cast<double>(of_vector * ceil_div(plan_.tile_q[2], plan_.width)) *
            static_cast<double>(plan_.tile_q[0] * plan_.tile_q[1] * plan_.tile_groups);
   }
@@ -227,10 +232,12 @@ class PixelsPacker {
       const int64_t first = chunk * format_.chunk;
       const int64_t end = std::min(first + format_.chunk, format_.columns);
       for (int64_t column = first; column < end;) {
-        const int64_t r = column / shape_.out_channels;
-        const int64_t run = std::min(end, (r + 1) * shape_.out_channels) - column;
         const int64_t channel = column % shape_.out_channels;
-        find_taps(d, h, r, firsts);
+        const int64_t run = std::min(end, column - channel + shape_.out_channels) - column;
+        const int64_t r = column / shape_.out_channels;
+        AxisTaps of_line = h;
+        of_line.first_index += r % format_.line_phases;
+        find_taps(d, of_line, r / format_.line_phases, firsts);
         if (!is_whole) columns(group, channel, run, first_taps_, lines * firsts, to + column - first);
         columns(group, channel, run, taps_, others * format_.chunk, rest + column - first);
         column += run;
@@ -300,7 +307,8 @@ void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, c
   for (int64_t g = groups.begin; g < groups.end; ++g) {
     float* to = packed + g * packer.format().group_size;
     for (int64_t rd = 0; rd < d.phases(); ++rd) {
-      for (int64_t rh = 0; rh < h.phases(); ++rh) to = packer.phase(g, d.taps(rd), h.taps(rh), to);
+      for (int64_t rh = 0; rh < h.phases() / packer.format().line_phases; ++rh)
+        to = packer.phase(g, d.taps(rd), h.taps(rh), to);
     }
   }
 }

@@ -84,7 +84,8 @@ class Tile {
     bias_ = pieces.next<float>(f_.chunk * f_.chunks);
     line_ = pieces.next<float>(s_.out_channels * plan.tile_q[2] * w_.phases());
     offsets_ = pieces.next<int64_t>(plan.max_taps);
-    phases_ = pieces.next<PixelsPhase>(d_.phases() * h_.phases());
+    line_phases_ = h_.phases() / f_.line_phases;
+    phases_ = pieces.next<PixelsPhase>(d_.phases() * line_phases_);
     functions_ = pixels_tiles(static_cast<int>(f_.chunk));
     taps_w_ = s_.transposed ? w_.stacked_taps() : w_.taps(0);
   }
@@ -108,7 +109,7 @@ class Tile {
         const bool is_real = plan_.has_bias && m < f_.columns;
         bias_[m] = is_real ? p_.bias[group_ * s_.out_channels + m % s_.out_channels] : 0.0F;
       }
-      for (int64_t r = 0; r < d_.phases() * h_.phases(); ++r) run_phase(r / h_.phases(), r % h_.phases());
+      for (int64_t r = 0; r < d_.phases() * line_phases_; ++r) run_phase(r / line_phases_, r % line_phases_);
     }
     if (plan_.past_caches) finish_streams();
   }
@@ -142,12 +143,12 @@ class Tile {
     int64_t rows = 0;  // of the kernel, in front of the phase's
     for (int64_t rd = 0; rd < d_.phases(); ++rd) {
       const AxisTaps taps_d = d_.taps(rd);
-      for (int64_t rh = 0; rh < h_.phases(); ++rh) {
+      for (int64_t rh = 0; rh < line_phases_; ++rh) {
         const AxisTaps taps_h = h_.taps(rh);
         const int64_t lines = taps_d.count * taps_h.count;
         const int64_t taps = lines * taps_w_.count;
-        phases_[rd * h_.phases() + rh] = {lines, taps, offset - offsets_, rows * s_.in_channels * f_.line_floats,
-                                          channels_at_once(lines, taps)};
+        phases_[rd * line_phases_ + rh] = {lines, taps, offset - offsets_, rows * s_.in_channels * f_.line_floats,
+                                           channels_at_once(lines, taps)};
         rows += lines;
         const int64_t others = taps_w_.count - 1;
         for (int64_t line = 0; line < lines; ++line, ++offset) {
@@ -162,12 +163,13 @@ class Tile {
     }
   }
 
-  // All output lines of one phase of the outer axes.
+  // All output lines of one phase of the outer axes, or of all phases of the middle one that are columns together.
   void run_phase(int64_t rd, int64_t rh) {
-    const PixelsPhase& phase = phases_[rd * h_.phases() + rh];
+    const PixelsPhase& phase = phases_[rd * line_phases_ + rh];
+    const int64_t last_h = rh + f_.line_phases - 1;
     const int64_t d0 = std::max(q0_[0], d_.first_q(rd, 0));
     const int64_t d1 = std::min(q1_[0], d_.first_q(rd, s_.out[0]));
-    const int64_t h0 = std::max(q0_[1], h_.first_q(rh, 0));
+    const int64_t h0 = std::max(q0_[1], h_.first_q(last_h, 0));
     const int64_t h1 = std::min(q1_[1], h_.first_q(rh, s_.out[1]));
     for (int64_t qd = d0; qd < d1; ++qd) {
       place_.axis[0] = d_.output_of(rd, qd);
@@ -175,7 +177,13 @@ class Tile {
         const int64_t count = std::min(plan_.run_lines, h1 - qh);
         const int64_t line = (qd - q0_[0]) * d_.in_step() * plan_.tile_lines[1] + (qh - q0_[1]) * h_.in_step();
         compute_run(phase, lines_ + line * plan_.pitch, (count - 1) * plan_.pitch + q1_[2] - q0_[2]);
-        if (part_.lo < part_.hi) write_lines(h_.output_of(rh, qh), count);
+        if (part_.lo >= part_.hi) continue;
+        for (int64_t r = rh; r <= last_h; ++r) {
+          const int64_t first = std::max(qh, h_.first_q(r, 0));
+          const int64_t end = std::min(qh + count, h_.first_q(r, s_.out[1]));
+          write_lines(sums_ + (r - rh) * s_.out_channels * plan_.sum_pitch + (first - qh) * plan_.pitch,
+                      h_.output_of(r, first), end - first);
+        }
       }
     }
   }
@@ -260,17 +268,17 @@ class Tile {
 
   // Interleaves the phases of the last axis, applies the endings along the lines of a run, and stores them in the
   // caller's layout.
-  void write_lines(int64_t first, int64_t count) {
+  void write_lines(const float* from, int64_t first, int64_t count) {
     const int64_t s = w_.phases();
     const bool is_row = plan_.out_planar || plan_.out.axis[2] == 1;  // then it is written where it belongs
     const bool is_staged = !is_row || plan_.past_caches;
     const int64_t pitch = is_staged ? plan_.tile_q[2] * s : plan_.out.channel;
-    const int64_t phase_pitch = s_.out_channels * plan_.sum_pitch;
+    const int64_t phase_pitch = f_.line_phases * s_.out_channels * plan_.sum_pitch;
     const int64_t length = part_.hi - part_.lo;
     float* to = p_.out + place_.batch * plan_.out.batch + group_ * s_.out_channels * plan_.out.channel +
                 place_.axis[0] * plan_.out.axis[0] + first * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2];
     for (int64_t i = 0; i < count; ++i, to += h_.phases() * plan_.out.axis[1]) {
-      const float* sums = sums_ + i * plan_.pitch;
+      const float* sums = from + i * plan_.pitch;
       float* line = is_staged ? line_ : to;
       for (int64_t o = 0; o < s_.out_channels; ++o, sums += plan_.sum_pitch, line += pitch) {
         interleave_part(sums, phase_pitch, line, s, part_);
@@ -306,7 +314,8 @@ class Tile {
   float* line_;
   int64_t* offsets_;
   PixelsPhase* phases_;
-  int64_t split_ = 0;  // q that blocks_ are of
+  int64_t line_phases_;  // of the middle axis that are summed one after the other
+  int64_t split_ = 0;    // q that blocks_ are of
   Blocks blocks_[2] = {};
   Blocks first_blocks_[2] = {};
   int64_t group_ = 0;

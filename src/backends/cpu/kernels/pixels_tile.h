@@ -34,9 +34,13 @@ struct PixelsTile {
 template <int M, int V>
 POLYPHASE_INLINE const float* add_products(VecF (&acc)[M][V], const PixelsTile& t, const float* lines, int64_t channels,
                                            int64_t first_tap, int64_t last_tap, const float* weight) {
+  const bool is_far = channels > 8;
+  const int64_t ahead = 3 * t.channel_pitch + V * vec_width - 1;
   for (int64_t c = 0; c < channels; ++c, lines += t.channel_pitch) {
     for (int64_t k = first_tap; k < last_tap; ++k) {
       const float* line = lines + t.offsets[k];
+      // Lines of all channels together lie in the second-level cache; a line's begin came with the block before it.
+      if (is_far) __builtin_prefetch(line + ahead, 0, 3);
       VecF x[V];
       for (int v = 0; v < V; ++v) {
         x[v] = load(line + v * vec_width);

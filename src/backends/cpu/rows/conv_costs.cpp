@@ -70,20 +70,20 @@ struct PixelsFactors {
   double call;
 };
 constexpr PixelsFactors pixels_avx2 = {.product = 0.14,
-                                       .weight = 0.03,
-                                       .visit = 0.133,
-                                       .result = 0.31,
-                                       .result_interleaved = 1.19,
+                                       .weight = 0.019,
+                                       .visit = 0.135,
+                                       .result = 0.3,
+                                       .result_interleaved = 1.01,
                                        .result_transposed = 1.5,
-                                       .run = 30,
-                                       .line = 14.7,
-                                       .copied = 0.194,
-                                       .copied_line = 3.3,
+                                       .run = 31.8,
+                                       .line = 9.1,
+                                       .copied = 0.259,
+                                       .copied_line = 2.6,
                                        .tile = 30,
                                        .in_turned = 0.208,
                                        .out_turned = 0.54,
-                                       .byte_beyond = 0.076,
-                                       .call = 30};
+                                       .byte_beyond = 0.075,
+                                       .call = 210};
 // Of the kernel before it joined lines and groups.
 constexpr PixelsFactors pixels_avx512 = {.product = 0.14,
                                          .weight = 0,
@@ -240,13 +240,13 @@ struct PixelsWork {
 PixelsWork pixels_work(const ConvShape& s, int width) {
   const ConvPixelsPlan plan = plan_conv_pixels(s, {}, {}, {}, false, width);
   const ConvPixelsFormat& f = plan.format;
-  const double phases = product_of_factors(ConvAxis(s, 0).phases(), ConvAxis(s, 1).phases());
+  const double phases = product_of_factors(ConvAxis(s, 0).phases(), ConvAxis(s, 1).phases() / f.line_phases);
   const double groups = product_of_factors(s.batch, s.groups);
   double runs = groups * static_cast<double>(plan.blocks[2]);
   runs *= product_of_factors(plan.q_count[0], ceil_div(plan.q_count[1], plan.run_lines));
   const int64_t vectors = plan.sum_pitch / width;
   const int64_t blocks = ceil_div(vectors, pixel_vectors(width, static_cast<int>(f.chunk)));
-  const double lines = runs * product_of_factors(s.kernel[0], s.kernel[1], s.in_channels);
+  const double lines = runs * product_of_factors(s.kernel[0], s.kernel[1] / f.line_phases, s.in_channels);
   const double blocks_of_tiles = groups * product_of_factors(plan.blocks[0], plan.blocks[1], plan.blocks[2]);
   const double copied_lines =
       blocks_of_tiles * product_of_factors(s.in_channels, plan.tile_lines[0], plan.tile_lines[1]);

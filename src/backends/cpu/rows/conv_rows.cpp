@@ -219,7 +219,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<Depthwise>::row("conv_transpose_depthwise", "conv_transpose", "conv_depthwise/1",
                                          "one input channel per group: vectors along the channels, each phase's taps "
                                          "in place"));
-  rows.push_back(ConvRow<Pixels>::row("conv_transpose_pixels", "conv_transpose", "conv_pixels/2",
+  rows.push_back(ConvRow<Pixels>::row("conv_transpose_pixels", "conv_transpose", "conv_pixels/3",
                                       "few output channels: vectors along the pixels of one phase, weights broadcast"));
   rows.push_back(ConvRow<PointwiseGemm>::row("conv_transpose_point", "conv_transpose", "conv_point/1",
                                              "an image of one pixel: a product of its channels with all taps"));
@@ -233,7 +233,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
                                         Exactness::bounded));
   rows.push_back(ConvRow<Depthwise>::row("conv_depthwise", "conv", "conv_depthwise/1",
                                          "one input channel per group: vectors along the channels, taps in place"));
-  rows.push_back(ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/2",
+  rows.push_back(ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/3",
                                       "few output channels: vectors along the pixels, weights broadcast"));
   rows.push_back(
       ConvRow<Gemm>::row("conv_gemm", "conv", "conv_gemm/1", "a GEMM whose rows point into the input, tap by tap"));
