@@ -131,3 +131,46 @@ def test_compiling_into_a_file_holds_the_weights_once(polyphase, tmp_path):
     weights = 31 * 4 * 9 * 256 * 256
     assert (tmp_path / "32.ppe").stat().st_size > 1.7 * weights, "they are packed for Winograd's filtering"
     assert peak[32] - peak[1] < 1.7 * weights
+
+
+# What a process holds and touches while it loads an engine, makes a session and runs it; in KiB.
+TOUCHED = """
+import json, re, sys
+import numpy as np
+import polyphase
+
+def held(name):
+    return int(re.search(rf"^{name}:\\s+(\\d+)", open("/proc/self/status").read(), re.M)[1])
+
+def touched():
+    "Of the engine's file, since it was last forgotten what was touched."
+    maps = open("/proc/self/smaps").read().split("VmFlags")
+    return sum(int(re.search(r"^Referenced:\\s+(\\d+)", one, re.M)[1]) for one in maps if sys.argv[1] in one)
+
+def forget():
+    open("/proc/self/clear_refs", "w").write("1")
+
+x = np.zeros((1, 256, 32, 32), np.float32)
+own = held("RssAnon")
+engine = polyphase.load(sys.argv[1])
+loaded = held("RssAnon") - own
+checked = touched()
+forget()
+session = engine.session(threads=1)
+made = touched()
+session.run([x])
+print(json.dumps({"loaded": loaded, "checked": checked, "made": made, "run": touched(), "held": held("RssAnon") - own}))
+"""
+
+
+def test_an_engine_is_read_once_and_never_copied(polyphase, tmp_path):
+    """Loading maps the file and checks it; a session looks at no weight; a run reads them where they are."""
+    model, engine = deep(tmp_path / "m.onnx", 16), tmp_path / "m.ppe"
+    polyphase("compile", model, "-o", engine)
+    done = subprocess.run([sys.executable, "-c", TOUCHED, str(engine)], check=True, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    weights = 16 * 4 * 9 * 256 * 256 * 16 // 9 >> 10
+    assert weights <= found["checked"] <= engine.stat().st_size + 4096 >> 10
+    assert found["loaded"] < weights // 20, "nothing is copied"
+    assert found["made"] < weights // 20, "the steps' shapes and names say all that a session needs"
+    assert found["run"] >= weights and found["held"] < weights // 2
