@@ -5,6 +5,7 @@
     bench networks               whole networks
     bench upsampling             the ways to double an image's sides, at equal output
     bench padding                ours alone: what paddings and crops cost at equal output size
+    bench compiling              ours alone: compiling and loading networks of 100 M parameters, beside copying as many bytes
     bench model FILE.onnx        yours (--shape NAME=1x3x64x64 for open sizes)
     bench cases [FILE.json]      prints layers as kernels_bench reads them
 
@@ -28,7 +29,7 @@ from worker import HELD, PEERS, Worker  # noqa: E402
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("layers", "random", "networks", "upsampling", "padding", "model", "cases"))
+    parser.add_argument("what", choices=("layers", "random", "networks", "upsampling", "padding", "compiling", "model", "cases"))
     parser.add_argument("file", nargs="?", type=pathlib.Path)
     parser.add_argument("--suite", action="store_true", help="of the layers, those of the suite")
     parser.add_argument("--filter", default="", help="only names that hold this")
@@ -42,7 +43,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0.2, help="of each system in each round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--processor-time", action="store_true", help="what each process computed instead of what passed, for one thread on a machine that others use too")
-    parser.add_argument("--memory", action="store_true", help="a fresh process for every row; its peak memory goes into the JSON")
+    parser.add_argument("--memory", action="store_true", help="each system's peak memory too: in a fresh process for every row, that reads the model in the form in which the system needs least (ours an engine file)")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--plots", type=pathlib.Path, help="a folder for roofline and bars, as SVG and PNG")
     args = parser.parse_args()
@@ -88,6 +89,20 @@ def sweep_padding(args: argparse.Namespace) -> int:
     return 0
 
 
+def measure_compiling(args: argparse.Namespace) -> int:
+    import compiling
+    import report
+
+    rows = []
+    for row in compiling.measured(args.filter, args.rounds):
+        rows.append(row)
+        print(f"{row['name']:8}{row['parameters'] / 1e6:6.0f} M, engine {row['engine_bytes'] / 1e6:.0f} MB; seconds of processor (and passed): "
+              + ", ".join(f"{what} {row[what]['processor']:.2f} ({row[what]['wall']:.2f})" for what in compiling.WORK), flush=True)
+    print(compiling.summary(rows))
+    write(args, report.frame(settings_of(args)) | {"rows": rows})
+    return 0
+
+
 def settings_of(args: argparse.Namespace) -> dict:
     """What was asked for, but not where the answers go: reports are read on other machines."""
     return {name: value.name if isinstance(value, pathlib.Path) else value for name, value in vars(args).items() if name not in ("json", "plots")}
@@ -113,6 +128,8 @@ def main() -> int:
 
     if args.what == "padding":
         return sweep_padding(args)
+    if args.what == "compiling":
+        return measure_compiling(args)
     peers = [peer for peer in PEERS if peer in args.peers.split(",") and not (peer == "inductor" and args.what in ("layers", "random", "upsampling"))]
     workers = {peer: Worker(peer, args.threads, args.isa) for peer in peers}
     roof, rows = Roof.measured(args.threads), []
@@ -126,7 +143,7 @@ def main() -> int:
         for worker in workers.values():
             worker.close()
     print(f"FMA peak {roof.flops / 1e9:.1f} GFLOP/s, memory {roof.bandwidths[-1][1] / 1e9:.1f} GB/s of {args.threads} thread{'s' if args.threads > 1 else ''}")
-    print("\n".join([*report.summary(rows, roof), *report.losses(rows), *report.refusals(rows)]))
+    print("\n".join([*report.summary(rows, roof), *report.losses(rows), *report.memory(rows, peers), *report.refusals(rows)]))
     write(args, report.as_json(rows, roof, settings_of(args)))
     return 1 if any(row.results["polyphase"].ms is None for row in rows if "polyphase" in row.results) else 0
 

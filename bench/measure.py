@@ -24,6 +24,7 @@ class Result:
     error: float | None = None  # relative RMS against FP64
     why_not: str = ""
     peak_bytes: int = 0
+    import_bytes: int = 0  # of it, what the system takes before it has anything to do
 
 
 def relative_error(found: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> float:
@@ -43,13 +44,12 @@ def measure(work: Work, want: Sequence[np.ndarray], workers: dict[str, Worker], 
             memory: bool = False, processor: bool = False) -> dict[str, Result]:
     """`want`: the outputs in FP64. `check(peer, outputs)` may say what else is wrong with a result."""
     results = {peer: Result() for peer in workers}
+    imported = {peer: import_bytes(worker) for peer, worker in workers.items()} if memory else {}
     able: list[str] = []
     for peer, worker in workers.items():
         result = results[peer]
         try:
-            if memory:
-                worker.restart()
-            found = worker.load(work)
+            found = least_memory(worker, work) if memory else worker.load(work)
             result.error = relative_error(found, want)
             wrong = f"wrong: relative error {result.error:.1e}" if result.error > TOLERANCE[work.dtype] else check(peer, found) if check else ""
             if wrong:
@@ -71,12 +71,41 @@ def measure(work: Work, want: Sequence[np.ndarray], workers: dict[str, Worker], 
             result.ms = statistics.median(found) * 1e3
             result.spread = (max(found) - min(found)) / statistics.median(found)
             result.peak_bytes = workers[peer].peak_bytes()
+            result.import_bytes = imported[peer] if memory else 0
     return results
+
+
+def import_bytes(worker: Worker) -> int:
+    try:
+        worker.restart()
+        return worker.import_bytes()
+    except Unable:
+        return 0  # loading will say why
+
+
+def least_memory(worker: Worker, work: Work) -> Sequence[np.ndarray]:
+    """Loads the work into a fresh process, in the form in which the system needs least."""
+    forms = worker.forms(work)
+    peaks = []
+    for form in forms if len(forms) > 1 else []:
+        worker.restart()
+        worker.load(form)
+        peaks.append(worker.peak_bytes())
+    worker.restart()
+    return worker.load(forms[peaks.index(min(peaks))] if peaks else forms[0])
 
 
 def best_peer(results: dict[str, Result]) -> str | None:
     timed = {peer: result.ms for peer, result in results.items() if peer not in (OURS, TUNED) and result.ms is not None}
     return min(timed, key=timed.__getitem__) if timed else None
+
+
+def least_memory_peer(results: dict[str, Result]) -> tuple[str | None, float | None]:
+    """The peer with the least peak memory, and that over ours: above 1 we need less."""
+    peaks = {peer: result.peak_bytes for peer, result in results.items() if peer not in (OURS, TUNED) and result.peak_bytes}
+    least = min(peaks, key=peaks.__getitem__) if peaks else None
+    ours = results[OURS].peak_bytes if OURS in results else 0
+    return least, peaks[least] / ours if least and ours else None
 
 
 def loss(results: dict[str, Result]) -> float | None:

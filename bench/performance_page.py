@@ -13,27 +13,38 @@ import re
 import shutil
 import sys
 
+import compiling
 import padding
-from measure import geometric_mean
+from measure import Result, geometric_mean, least_memory_peer
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MEASURED, PAGE, GUIDE, PICTURES = ROOT / "docs/measured", ROOT / "docs/performance.md", ROOT / "docs/guides/upsampling.md", ROOT / "docs/images/performance"
 MARK = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- end -->)", re.DOTALL)
-TITLES = {"layers": "Transposed convolutions of deployed networks", "random": "Drawn geometries", "networks": "Whole networks", "padding": "Padding and crops", "upsampling": "Ways to double an image's sides"}
+TITLES = {"layers": "Transposed convolutions of deployed networks", "random": "Drawn geometries", "networks": "Whole networks", "memory": "Memory of whole networks", "compiling": "Compiling and loading", "padding": "Padding and crops", "upsampling": "Ways to double an image's sides"}
 WORDS = {
     "layers": "The suite: layers of GANs, U-Nets, super-resolution, vocoders, codecs and heads (`bench/layers.json`), batch 1, channels-first in and out for every system but the\n"
               "one whose name ends in `last`, which is given channels-last tensors.",
     "random": "Drawn by a seed from the same families (`bench/geometries.py`), so that nothing can be tuned to a list.",
     "networks": "At the sizes at which they are used (`bench/nets.py`), exported by PyTorch. `inductor` is `torch.compile` with frozen weights.",
+    "memory": "The most memory that a fresh process has held (`VmHWM`) which reads the network from files and runs it, Python and NumPy included; in brackets what it holds when the\n"
+              "system is imported and has nothing to do. Every system is given the form in which it needs least: Polyphase its engine file, which is mapped; ONNX Runtime the ONNX file or\n"
+              "its optimised model in its own format; OpenVINO the ONNX file or its cache of compiled models; PyTorch the module.",
+    "compiling": "Networks of some 100 M parameters (`bench/compiling.py`), from an ONNX file to an engine file, `polyphase.compile(model, engine_file=…)`, and from there to a session; files in the\n"
+                 "page cache, each time a process of its own. Copying is reading the model and writing as many bytes as the engine has through one small buffer, flushed to the disk as engines\n"
+                 "are. What passed includes the disk and what else the machine does.",
     "padding": "Time over the uncropped layer's at equal output size: the input is longer or shorter by whole strides. `padding` crops both sides, `asymmetric` one,\n"
                "`beyond d(k-1)` more than a kernel's reach; `negative` appends outputs that no tap reaches, as output padding does.",
     "upsampling": "Equal input, equal output: `docs/guides/upsampling.md` says when to choose which.",
 }
 
 
+def kind(report: dict) -> str:
+    return "memory" if report["settings"]["memory"] else report["settings"]["what"]
+
+
 def key(report: dict) -> str:
     settings = report["settings"]
-    return "_".join([settings["what"], report["machine"]["cluster"], settings["dtype"], f"{settings['threads']}t", *([settings["isa"]] if settings["isa"] != "native" else [])])
+    return "_".join([settings["what"], *(["memory"] if settings["memory"] else []), report["machine"]["cluster"], settings["dtype"], f"{settings['threads']}t", *([settings["isa"]] if settings["isa"] != "native" else [])])
 
 
 def reports() -> dict[str, dict]:
@@ -45,7 +56,7 @@ def provenance(report: dict) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
     drawn = ("seed", "count") if settings["what"] in ("random", "padding") else ()
     words = {name: settings[name] for name in ("filter", *drawn, "threads", "dtype", "isa", "seconds", "rounds") if settings[name] not in ("", "native")}
-    given = " ".join([*(["--suite"] if settings["suite"] else []), *(f"--{name} {value}" for name, value in words.items()), *(["--processor-time"] if settings["processor_time"] else [])])
+    given = " ".join([*(["--suite"] if settings["suite"] else []), *(f"--{name} {value}" for name, value in words.items()), *(f"--{name}" for name in ("memory", "processor-time") if settings[name.replace("-", "_")])])
     times = "processor time of the one thread" if settings["processor_time"] else "wall time"
     return f"{machine['name']} ({machine['cluster']}), {report['date'][:10]}, {versions}; medians of {times}. `bench {settings['what']} {given}`"
 
@@ -87,6 +98,37 @@ def ratio_table(report: dict) -> list[str]:
     return lines
 
 
+def memory_summary(report: dict) -> str:
+    ratios = sorted(ratio for row in report["rows"] if (ratio := least_memory(row)[1]))
+    peers = [peer for peer in report["rows"][0]["results"] if peer != "polyphase"]
+    each = [f"{peer} {geometric_mean([row['results'][peer]['peak_bytes'] / row['results']['polyphase']['peak_bytes'] for row in report['rows']]):.2f}" for peer in peers]
+    return (f"The least of the peers' peaks over ours: geometric mean **{geometric_mean(ratios):.2f}**, least {ratios[0]:.2f}; {sum(ratio > 1 for ratio in ratios)} of {len(ratios)} above 1. "
+            f"Each alone: {', '.join(each)}.")
+
+
+def least_memory(row: dict) -> tuple[str | None, float | None]:
+    return least_memory_peer({peer: Result(**result) for peer, result in row["results"].items()})
+
+
+def memory_table(report: dict) -> list[str]:
+    peers = list(report["rows"][0]["results"])
+    lines = ["| | " + " | ".join(f"{peer} MiB" for peer in peers) + " | least peer / ours |", "|---|" + "---:|" * (len(peers) + 1)]
+    for row in report["rows"]:
+        cells = [f"{result['peak_bytes'] / 2**20:.0f} ({result['import_bytes'] / 2**20:.0f})" if result["peak_bytes"] else "–" for result in row["results"].values()]
+        least, ratio = least_memory(row)
+        lines.append(f"| {row['name']} | " + " | ".join(cells) + f" | {ratio:.2f} ({least}) |")
+    return lines
+
+
+def compiling_table(report: dict) -> list[str]:
+    lines = ["| | parameters | model MB | engine MB | compile: processor s | passed s | peak MiB | copying: processor s | passed s | load: processor ms | GB/s |", "|---|" + "---:|" * 10]
+    for row in report["rows"]:
+        compiled, copied, loaded = row["compile"], row["copy"], row["load"]
+        lines.append(f"| {row['name']} | {row['parameters'] / 1e6:.0f} M | {row['model_bytes'] / 1e6:.0f} | {row['engine_bytes'] / 1e6:.0f} | {compiled['processor']:.2f} | {compiled['wall']:.2f} "
+                     f"| {compiled['peak_bytes'] / 2**20:.0f} | {copied['processor']:.2f} | {copied['wall']:.2f} | {1e3 * loaded['processor']:.0f} | {row['engine_bytes'] / loaded['processor'] / 1e9:.1f} |")
+    return lines
+
+
 def padding_table(report: dict) -> list[str]:
     names = list(dict.fromkeys(name for row in report["rows"] for name in row["ms"] if name != "none"))
     lines = ["| layer | uncropped ms | " + " | ".join(names) + " |", "|---|" + "---:|" * (len(names) + 1)]
@@ -96,21 +138,25 @@ def padding_table(report: dict) -> list[str]:
 
 
 def pictures_of(name: str, report: dict) -> list[str]:
-    kinds = {"layers": ("ratios", "roofline"), "random": ("ratios", "roofline"), "networks": ("ratios",), "padding": ("",), "upsampling": ("",)}[report["settings"]["what"]]
-    return [f"{name}_{kind}" if kind else name for kind in kinds]
+    drawn = {"layers": ("ratios", "roofline"), "random": ("ratios", "roofline"), "networks": ("ratios",), "memory": (), "compiling": (), "padding": ("",), "upsampling": ("",)}[kind(report)]
+    return [f"{name}_{what}" if what else name for what in drawn]
 
 
 def section(name: str, report: dict) -> list[str]:
-    what, threads = report["settings"]["what"], report["settings"]["threads"]
-    title = f"{TITLES[what]}: {report['machine']['cluster']}, {report['settings']['dtype']}, {threads} thread{'s' if threads > 1 else ''}"
-    summary, table = (f"{padding.summary(report['rows'])}.", padding_table(report)) if what == "padding" else (ratio_summary(report), ratio_table(report))
+    what, threads = kind(report), report["settings"]["threads"]
+    title = f"{TITLES[what]}: {report['machine']['cluster']}, {report['settings']['dtype']}"
+    if what != "compiling":  # which takes the threads that there are
+        title += f", {threads} thread{'s' if threads > 1 else ''}"
+    tables = {"padding": lambda: (f"{padding.summary(report['rows'])}.", padding_table(report)), "memory": lambda: (memory_summary(report), memory_table(report)),
+              "compiling": lambda: (f"{compiling.summary(report['rows'])}.", compiling_table(report))}
+    summary, table = tables[what]() if what in tables else (ratio_summary(report), ratio_table(report))
     shown = [f"![{title}](images/performance/{picture}.svg)" for picture in pictures_of(name, report)]
-    return [f"## {title}", "", WORDS[what], "", summary, "", *shown, "", "<details><summary>Every row</summary>", "", *table, "", "</details>", "", f"Measured: {provenance(report)}", ""]
+    return [f"## {title}", "", WORDS[what], "", summary, "", *shown, *([""] if shown else []), "<details><summary>Every row</summary>", "", *table, "", "</details>", "", f"Measured: {provenance(report)}", ""]
 
 
 def page(found: dict[str, dict]) -> str:
     order = list(TITLES)
-    names = sorted(found, key=lambda name: (order.index(found[name]["settings"]["what"]), name))
+    names = sorted(found, key=lambda name: (order.index(kind(found[name])), name))
     head = ["# How fast it is", "", "<!-- Written by bench/performance_page.py out of docs/measured. -->", "",
             "Polyphase beside every system that was installed, in one run: each result is checked against FP64 before it is timed, systems take turns, each in a process of its own.",
             "Ratios are the best peer's time over ours, row by row, so the peer that they are held against is better than any one system. Machines and days differ by more than",
@@ -141,6 +187,8 @@ def take_in(path: pathlib.Path) -> None:
     name = key(report)
     MEASURED.mkdir(parents=True, exist_ok=True)
     (MEASURED / f"{name}.json").write_text(json.dumps(report, separators=(",", ":")).replace('{"name"', '\n{"name"') + "\n")
+    if not pictures_of(name, report):
+        return
     drawn = PICTURES / "new"
     plots.draw(report, drawn)
     for picture in drawn.glob("*.svg"):

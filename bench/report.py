@@ -63,6 +63,18 @@ def line(row: Row, peers: Sequence[str], roof: Roof) -> str:
             + (f"{100 * peak:7.0f}%" if peak else f"{'–':>8}") + (f"{100 * of_roof:8.0f}%" if of_roof else f"{'–':>9}") + f"  {row.bound}")
 
 
+def memory(rows: Sequence[Row], peers: Sequence[str]) -> list[str]:
+    """Peak memory of the processes, where it was asked for."""
+    if not any(result.import_bytes for row in rows for result in row.results.values()):
+        return []
+    lines = ["peak memory in MiB, of it with nothing to do:", f"{'':38}" + "".join(f"{peer:>18}" for peer in peers) + f"{'least peer':>13}{'ratio':>7}"]
+    for row in rows:
+        cells = [f"{result.peak_bytes / 2**20:.0f} ({result.import_bytes / 2**20:.0f})" if result.peak_bytes else "–" for result in (row.results[peer] for peer in peers)]
+        least, ratio = measure.least_memory_peer(row.results)
+        lines.append(f"{row.name[:37]:38}" + "".join(f"{cell:>18}" for cell in cells) + f"{least or '–':>13}" + (f"{ratio:7.2f}" if ratio else f"{'–':>7}"))
+    return lines
+
+
 def refusals(rows: Sequence[Row]) -> list[str]:
     """What systems could not do, each reason once."""
     found: dict[tuple[str, str], list[str]] = {}

@@ -19,6 +19,7 @@ class Work:
     dtype: str  # fp32, fp16 or bf16: of the model and of what it is given
     onnx: pathlib.Path | None = None
     module: Callable[[], object] | None = None  # a torch.nn.Module in eval mode, FP32
+    made: pathlib.Path | None = None  # what the system has made of the model in its own format, which it then reads instead
 
 
 class Unable(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import multiprocessing
 import os
@@ -18,6 +19,7 @@ from work import Unable, Work
 # What holds each system to AVX2: oneDNN's variable for PyTorch and OpenVINO, ATen's and MKL's beside it.
 HELD = {"avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}, "native": {}}
 PEERS = ("polyphase", "tuned", "torch", "torch_last", "inductor", "onnxruntime", "openvino")
+OF_MODULES = ("torch", "torch_last", "inductor")  # no other process imports PyTorch
 LOAD_SECONDS, RUN_SECONDS = 600, 300
 
 
@@ -45,7 +47,18 @@ class Worker:
 
     def load(self, work: Work) -> list[Any]:
         """The outputs of one run."""
-        return self._ask(("load", work), LOAD_SECONDS)
+        return self._ask(("load", self._needed(work)), LOAD_SECONDS)
+
+    def forms(self, work: Work) -> list[Work]:
+        """The ways in which the system may be given the work where memory counts: as it is, or made into its own format."""
+        return self._ask(("forms", self._needed(work)), LOAD_SECONDS)
+
+    def import_bytes(self) -> int:
+        """The most memory that the process has held when the system was imported and had nothing to do."""
+        return self._ask(("import",), LOAD_SECONDS)
+
+    def _needed(self, work: Work) -> Work:
+        return work if self.peer in OF_MODULES else dataclasses.replace(work, module=None)
 
     def time(self, seconds: float, least: int, processor: bool = False) -> list[float]:
         """Seconds of runs, as many as take that long; `processor`: those that the process computed, for one thread on a machine that others use too."""
@@ -108,11 +121,13 @@ def _serve(pipe: Connection, peer: str, threads: int, isa: str) -> None:
         except EOFError:
             return
         try:
+            module = importlib.import_module(f"peers.{peer}_peer") if words[0] in ("load", "forms", "import") else None
             if words[0] == "load":
                 runner = None
-                module = importlib.import_module(f"peers.{peer}_peer")
                 runner = module.Runner(words[1], threads, isa)
                 reply = runner.outputs()
+            elif words[0] == "forms":
+                reply = module.forms(words[1], threads, isa) if hasattr(module, "forms") else [words[1]]
             elif words[0] == "time":
                 reply = _timed(runner.run, *words[1:])
             else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import onnxruntime
 from work import Unable, Work
@@ -17,12 +19,9 @@ class Runner:
             raise Unable("there is no ONNX model")
         if work.dtype == "bf16":
             raise Unable("its CPU provider has no bfloat16")
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 4
+        options = _options(threads)
         try:
-            self.session = onnxruntime.InferenceSession(work.onnx, options, providers=["CPUExecutionProvider"])
+            self.session = onnxruntime.InferenceSession(work.made or work.onnx, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # noqa: BLE001: its errors have no common type
             raise Unable(str(error).splitlines()[0]) from error
         self.binding = self.session.io_binding()
@@ -42,3 +41,20 @@ class Runner:
     def outputs(self) -> list[np.ndarray]:
         self.run()
         return [value.numpy().astype(np.float32) for value in self.binding.get_outputs()]
+
+
+def _options(threads: int) -> onnxruntime.SessionOptions:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    return options
+
+
+def forms(work: Work, threads: int, isa: str) -> list[Work]:
+    """The model, and the optimised one in its own format: either may need less."""
+    Runner(work, threads, isa)  # says what it cannot
+    options, made = _options(threads), work.onnx.with_suffix(".ort")
+    options.optimized_model_filepath = str(made)
+    onnxruntime.InferenceSession(work.onnx, options, providers=["CPUExecutionProvider"])
+    return [work, dataclasses.replace(work, made=made)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ class Runner:
         if work.onnx is None:
             raise Unable("there is no ONNX model")
         try:
-            engine = polyphase.compile(work.onnx, target=TARGETS[isa], **options)
+            engine = polyphase.load(work.made) if work.made else polyphase.compile(work.onnx, target=TARGETS[isa], **options)
         except polyphase.Error as error:
             raise Unable(str(error).splitlines()[0]) from error
         self.session = engine.session(threads=threads)
@@ -30,6 +31,18 @@ class Runner:
     def outputs(self) -> list[np.ndarray]:
         found = self.run()
         return [np.asarray(found[name]).astype(np.float32) for name in self.names]
+
+
+def forms(work: Work, threads: int, isa: str, **options: Any) -> list[Work]:  # noqa: ARG001: threads are the session's
+    """An engine file, which is compiled where there is time and memory."""
+    if work.onnx is None:
+        raise Unable("there is no ONNX model")
+    made = work.onnx.with_suffix(".ppe")
+    try:
+        polyphase.compile(work.onnx, target=TARGETS[isa], engine_file=made, **options)
+    except polyphase.Error as error:
+        raise Unable(str(error).splitlines()[0]) from error
+    return [dataclasses.replace(work, made=made)]
 
 
 def _in(array: np.ndarray, dtype: str) -> np.ndarray:

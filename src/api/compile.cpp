@@ -121,6 +121,7 @@ Result<polyphase::Engine> compile_for(ImportedModel model, const Target& target,
                         .threads = usable_cores(),
                         .refittable = options.refittable,
                         .file = file,
+                        .graph_is_read = [&model] { model.graph.reset(); },
                         .weights = {}};
   for (ImportedWeight& weight : model.weights)
     lowering.weights.push_back({weight.names, weight.value, weight.used, weight.fixed_because});

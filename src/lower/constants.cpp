@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <numeric>
 #include <string_view>
 
 #include "engine/file_header.h"
@@ -13,7 +12,7 @@
 namespace polyphase {
 namespace {
 
-std::span<const std::byte> elements_of(const Tensor& tensor) {
+std::span<const std::byte> bytes_of(const Tensor& tensor) {
   const auto count = static_cast<std::size_t>(tensor.view().element_count());
   return {tensor.view().data, count * size_bytes(tensor.dtype())};
 }
@@ -29,26 +28,6 @@ std::size_t sample_of(std::span<const std::byte> bytes) {
   std::string some = std::to_string(whole.size());
   for (std::size_t i = 0; i < pieces; ++i) some += whole.substr((whole.size() - piece) / (pieces - 1) * i, piece);
   return std::hash<std::string>()(some);
-}
-
-// Large ones are blocks of their own; the others share one, since pages of a large block cost little.
-Result<std::vector<std::shared_ptr<Buffer>>> buffers_of(const std::vector<std::size_t>& sizes) {
-  constexpr std::size_t large = std::size_t{4} << 20;
-  std::size_t together = 0;
-  for (const std::size_t size : sizes) together += size < large ? rounded(size) : 0;
-  TRY(const auto shared, Buffer::allocate_raw(together));
-  std::vector<std::shared_ptr<Buffer>> out;
-  std::byte* next = shared->data();
-  for (const std::size_t size : sizes) {
-    if (size >= large) {
-      TRY(auto own, Buffer::allocate_raw(size));
-      out.push_back(std::move(own));
-    } else {
-      out.push_back(Buffer::borrow(shared, next, size));
-      next += rounded(size);
-    }
-  }
-  return out;
 }
 
 }  // namespace
@@ -67,7 +46,11 @@ int Constants::add(Wanted wanted, const std::string& source) {
 }
 
 int Constants::add_elements(std::string name, const Tensor& tensor, const std::string& source) {
-  return add({.name = std::move(name), .elements = tensor, .pack = nullptr, .size_bytes = elements_of(tensor).size()},
+  return add({.name = std::move(name),
+              .elements = tensor,
+              .pack = nullptr,
+              .format = {},
+              .size_bytes = bytes_of(tensor).size()},
              source);
 }
 
@@ -76,7 +59,13 @@ int Constants::add_pack(std::string name, std::shared_ptr<const Pack> pack) {
   if (!fresh) return known->second;
   const std::size_t size = pack->packing->size_bytes(pack->asked->desc, *options_.target);
   const std::string source = pack->depends ? pack->key : std::string();
-  return add({.name = std::move(name), .elements = {}, .pack = std::move(pack), .size_bytes = size}, source);
+  std::string format(pack->packing->format);
+  return add({.name = std::move(name),
+              .elements = {},
+              .pack = std::move(pack),
+              .format = std::move(format),
+              .size_bytes = size},
+             source);
 }
 
 // ---------------------------------------------------------------- their bytes
@@ -87,47 +76,64 @@ Result<std::vector<int>> Constants::make(Engine& engine) {
   return std::move(index_);
 }
 
-Task Constants::task_of(std::size_t number, std::byte* to) const {
-  const Wanted& wanted = wanted_[number];
-  return {[this, shares = shares_of_pack(wanted.size_bytes)]() -> Result<std::int64_t> {
+// Into `to`, which it allocates where it is null.
+Task Constants::task_of(std::size_t number, std::shared_ptr<Buffer>& to) {
+  Wanted& wanted = wanted_[number];
+  return {[this, &to, size = wanted.size_bytes]() -> Result<std::int64_t> {
             if (options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed)) {
               return Error{ErrorCode::cancelled, "the compilation was cancelled.", "Compile again to have the engine."};
             }
-            return shares;
+            if (to == nullptr) {
+              TRY(to, Buffer::allocate_raw(size));
+            }
+            return shares_of_pack(size);
           },
-          [this, pack = wanted.pack, to](std::int64_t share, std::int64_t count) {
-            pack->packing->pack(pack->asked->desc, *options_.target, pack->views, {share, count}, to);
+          [this, &to, pack = std::move(wanted.pack)](std::int64_t share, std::int64_t count) {
+            pack->packing->pack(pack->asked->desc, *options_.target, pack->views, {share, count}, to->data());
           }};
 }
 
-Result<void> Constants::into_memory(Engine& engine) {
-  std::vector<std::size_t> sizes;
-  for (const Wanted& wanted : wanted_) {
-    if (wanted.pack != nullptr) sizes.push_back(wanted.size_bytes);
+// Small ones share a block, since pages of a large block cost little; the others get one each when their turn comes,
+// which may be the memory of weights that have been packed.
+Result<void> Constants::share_small(std::vector<std::shared_ptr<Buffer>>& made) const {
+  constexpr std::size_t large = std::size_t{4} << 20;
+  std::size_t together = 0;
+  for (const Wanted& wanted : wanted_)
+    together += wanted.pack != nullptr && wanted.size_bytes < large ? rounded(wanted.size_bytes) : 0;
+  TRY(const auto shared, Buffer::allocate_raw(together));
+  std::byte* next = shared->data();
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    if (wanted_[i].pack == nullptr || wanted_[i].size_bytes >= large) continue;
+    made[i] = Buffer::borrow(shared, next, wanted_[i].size_bytes);
+    next += rounded(wanted_[i].size_bytes);
   }
-  TRY(const auto buffers, buffers_of(sizes));
-  std::vector<std::shared_ptr<Buffer>> by_number(wanted_.size());
+  return {};
+}
+
+Result<void> Constants::into_memory(Engine& engine) {
+  made_.assign(wanted_.size(), nullptr);
+  TRY_VOID(share_small(made_));
   std::vector<Task> tasks;
+  std::size_t size = 0;
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     if (wanted_[i].pack == nullptr) continue;
-    by_number[i] = buffers[tasks.size()];
-    tasks.push_back(task_of(i, by_number[i]->data()));
+    tasks.push_back(task_of(i, made_[i]));
+    size += wanted_[i].size_bytes;
   }
-  const std::size_t size = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
   TRY_VOID(run_tasks(std::move(tasks), shares_of_pack(size) == 1 ? 1 : options_.threads));
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     const Tensor& elements = wanted_[i].elements;
-    if (by_number[i] == nullptr) {
-      const auto bytes = elements_of(elements);
+    if (made_[i] == nullptr) {
+      const auto bytes = bytes_of(elements);
       // Weights are views of the model's file, which aligns nothing.
       if (reinterpret_cast<std::uintptr_t>(bytes.data()) % 64 == 0) {
-        by_number[i] = Buffer::borrow(elements.buffer(), bytes.data(), bytes.size());
+        made_[i] = Buffer::borrow(elements.buffer(), bytes.data(), bytes.size());
       } else {
-        TRY(by_number[i], Buffer::allocate_raw(bytes.size()));
-        if (!bytes.empty()) std::memcpy(by_number[i]->data(), bytes.data(), bytes.size());
+        TRY(made_[i], Buffer::allocate_raw(bytes.size()));
+        if (!bytes.empty()) std::memcpy(made_[i]->data(), bytes.data(), bytes.size());
       }
     }
-    TRY_VOID(settle(i, {by_number[i]->data(), by_number[i]->size_bytes()}, by_number[i], engine));
+    TRY_VOID(settle(i, {made_[i]->data(), made_[i]->size_bytes()}, made_[i], engine));
   }
   return {};
 }
@@ -147,6 +153,7 @@ std::vector<Constants::Batch> Constants::batches() const {
 }
 
 Result<void> Constants::into_file(Engine& engine) {
+  made_.assign(wanted_.size(), nullptr);
   const std::vector<Batch> all = batches();
   std::array<std::size_t, 2> most = {0, 0};
   for (std::size_t b = 0; b < all.size(); ++b) most[b % 2] = std::max(most[b % 2], all[b].packed_bytes);
@@ -159,8 +166,8 @@ Result<void> Constants::into_file(Engine& engine) {
     std::size_t size = 0;
     if (b > 0) {
       const Batch& last = all[b - 1];
-      tasks.push_back({[this, &last, &engine, packed = windows[(b - 1) % 2]->data()]() -> Result<std::int64_t> {
-        TRY_VOID(write_batch(last, packed, engine));
+      tasks.push_back({[this, &last, &engine]() -> Result<std::int64_t> {
+        TRY_VOID(write_batch(last, engine));
         return 0;
       }});
       size += last.packed_bytes;
@@ -168,7 +175,8 @@ Result<void> Constants::into_file(Engine& engine) {
     std::byte* to = windows[b % 2]->data();
     for (std::size_t i = b < all.size() ? all[b].first : 0; b < all.size() && i < all[b].end; ++i) {
       if (wanted_[i].pack == nullptr) continue;
-      tasks.push_back(task_of(i, to));
+      made_[i] = Buffer::borrow(windows[b % 2], to, wanted_[i].size_bytes);
+      tasks.push_back(task_of(i, made_[i]));
       to += rounded(wanted_[i].size_bytes);
     }
     if (b < all.size()) size += all[b].packed_bytes;
@@ -177,15 +185,13 @@ Result<void> Constants::into_file(Engine& engine) {
   return {};
 }
 
-Result<void> Constants::write_batch(const Batch& batch, const std::byte* packed, Engine& engine) {
+Result<void> Constants::write_batch(const Batch& batch, Engine& engine) {
   for (std::size_t i = batch.first; i < batch.end; ++i) {
-    const Wanted& wanted = wanted_[i];
-    if (wanted.pack == nullptr) {
-      TRY_VOID(settle(i, elements_of(wanted.elements), nullptr, engine));
-    } else {
-      TRY_VOID(settle(i, {packed, wanted.size_bytes}, nullptr, engine));
-      packed += rounded(wanted.size_bytes);
-    }
+    const bool is_pack = made_[i] != nullptr;
+    TRY_VOID(settle(
+        i,
+        is_pack ? std::span<const std::byte>(made_[i]->data(), made_[i]->size_bytes()) : bytes_of(wanted_[i].elements),
+        nullptr, engine));
   }
   return {};
 }
@@ -195,12 +201,11 @@ Result<void> Constants::write_batch(const Batch& batch, const std::byte* packed,
 Result<void> Constants::settle(std::size_t number, std::span<const std::byte> bytes, std::shared_ptr<Buffer> owner,
                                Engine& engine) {
   const Wanted& wanted = wanted_[number];
-  const std::string format = wanted.pack == nullptr ? "" : std::string(wanted.pack->packing->format);
   if (!wanted.unique) {
-    const std::size_t sample = sample_of(bytes) ^ std::hash<std::string>()(format);
+    const std::size_t sample = sample_of(bytes) ^ std::hash<std::string>()(wanted.format);
     const auto [first, last] = by_sample_.equal_range(sample);
     for (auto other = first; other != last; ++other) {
-      if (engine.constants[other->second].format != format) continue;
+      if (engine.constants[other->second].format != wanted.format) continue;
       TRY(const bool is_same, same(other->second, bytes, engine));
       if (!is_same) continue;
       index_[number] = static_cast<int>(other->second);
@@ -211,7 +216,7 @@ Result<void> Constants::settle(std::size_t number, std::span<const std::byte> by
   if (options_.file != nullptr) TRY_VOID(options_.file->add(bytes));
   index_[number] = static_cast<int>(engine.constants.size());
   sizes_.push_back(bytes.size());
-  engine.constants.push_back({wanted.name, std::move(owner), format});
+  engine.constants.push_back({wanted.name, std::move(owner), wanted.format});
   return {};
 }
 

@@ -25,9 +25,10 @@ struct Pack {
   std::unique_ptr<Asked> asked = nullptr;
   std::vector<int> operands = {};
   std::vector<TensorView> views = {};
-  bool at_run = false;   // some are computed
-  std::string key = {};  // what decides the bytes
-  bool depends = false;  // on weights
+  std::vector<std::shared_ptr<Buffer>> sources = {};  // what holds them
+  bool at_run = false;                                // some are computed
+  std::string key = {};                               // what decides the bytes
+  bool depends = false;                               // on weights
 };
 
 class Constants {
@@ -49,15 +50,16 @@ class Constants {
   bool has_source(const std::string& source) const { return by_source_.count(source) != 0; }
 
   // Makes `engine`'s constants, with bytes only where they are kept in memory; the result is each number's index among
-  // them. Errors: out_of_memory, cancelled; io of the file.
+  // them. What a pack is made of is let go as soon as it is made. Errors: out_of_memory, cancelled; io of the file.
   Result<std::vector<int>> make(Engine& engine);
 
  private:
   struct Wanted {
     std::string name;
     Tensor elements;                   // or
-    std::shared_ptr<const Pack> pack;  // these
-    bool unique = false;               // whatever other bytes are
+    std::shared_ptr<const Pack> pack;  // these; null once they are made
+    std::string format;
+    bool unique = false;  // whatever other bytes are
     std::size_t size_bytes = 0;
   };
 
@@ -70,10 +72,11 @@ class Constants {
 
   int add(Wanted wanted, const std::string& source);
   std::vector<Batch> batches() const;
-  Task task_of(std::size_t number, std::byte* to) const;
+  Task task_of(std::size_t number, std::shared_ptr<Buffer>& to);
   Result<void> into_memory(Engine& engine);
   Result<void> into_file(Engine& engine);
-  Result<void> write_batch(const Batch& batch, const std::byte* packed, Engine& engine);
+  Result<void> share_small(std::vector<std::shared_ptr<Buffer>>& made) const;
+  Result<void> write_batch(const Batch& batch, Engine& engine);
   Result<void> settle(std::size_t number, std::span<const std::byte> bytes, std::shared_ptr<Buffer> owner,
                       Engine& engine);
   Result<bool> same(std::size_t index, std::span<const std::byte> bytes, const Engine& engine);
@@ -81,7 +84,8 @@ class Constants {
 
   Options options_;
   std::vector<Wanted> wanted_;
-  std::vector<int> index_;  // by number: among the engine's constants
+  std::vector<int> index_;                     // by number: among the engine's constants
+  std::vector<std::shared_ptr<Buffer>> made_;  // by number: packs
   std::unordered_map<std::string, int> by_source_;
   std::unordered_map<std::string, int> by_key_;
   std::vector<std::size_t> sizes_;                               // by index

@@ -1,5 +1,6 @@
 // emit: Draft → Engine: values numbered anew, constants kept raw or packed.
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "engine/file_header.h"
@@ -13,8 +14,9 @@ namespace {
 
 class Emitter {
  public:
-  Emitter(const Draft& draft, const LowerOptions& options, Engine& engine)
+  Emitter(Draft& draft, const LowerOptions& options, Engine& engine)
       : draft_(draft),
+        graph_is_read_(options.graph_is_read),
         constants_({&draft.target, options.cancelled, options.threads, options.file}),
         engine_(engine),
         numbers_(draft.values.size(), -1),
@@ -115,6 +117,9 @@ class Emitter {
       const OperandDesc& input = out.asked->desc.inputs[static_cast<std::size_t>(operand)];
       out.at_run = out.at_run || (input.present && input.value == nullptr);
       out.views.push_back(input.present && input.value != nullptr ? *input.value : TensorView());
+      if (!input.present || input.value == nullptr) continue;
+      const int value = step.inputs[static_cast<std::size_t>(operand)];
+      out.sources.push_back(draft_.value(draft_.root_of(value)).constant.buffer());
     }
     if (!out.at_run) find_key(step, out);
     return out;
@@ -204,8 +209,10 @@ class Emitter {
     return {};
   }
 
-  // So far they are named by numbers.
+  // So far they are named by numbers. From here on packs alone hold what they are made of.
   Result<void> make_constants() {
+    for (DraftValue& value : draft_.values) value.constant = {};
+    if (graph_is_read_) graph_is_read_();
     TRY(const std::vector<int> index, constants_.make(engine_));
     const auto name = [&](int& number) {
       if (number >= 0) number = index[static_cast<std::size_t>(number)];
@@ -219,7 +226,8 @@ class Emitter {
     return {};
   }
 
-  const Draft& draft_;
+  Draft& draft_;
+  const std::function<void()>& graph_is_read_;
   Constants constants_;
   Engine& engine_;
   std::vector<int> numbers_;
@@ -239,10 +247,10 @@ Result<Engine> lower(const Graph& graph, const Target& target, const LowerOption
   engine.producer = options.producer;
   engine.cluster = target.portable ? "portable" : std::string(name_of(target.cluster));
   engine.symbols = draft.symbols;
+  engine.cuts = find_cuts(graph);
   TRY_VOID(Emitter(draft, options, engine).emit());
   engine.checks = std::move(draft.checks);
   engine.remarks = std::move(draft.remarks);
-  engine.cuts = find_cuts(graph);
   return engine;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 
 #include "engine/engine.h"
@@ -38,6 +39,9 @@ struct LowerOptions {
   // Where the constants go as they are packed, so that they never are in memory together; the engine's lack their bytes
   // then. Null: into memory.
   EngineWriter* file = nullptr;
+  // Called when the graph is read no more, before weights are packed: whose graph goes then, and with it the last hold
+  // on their elements, has each in memory either as it was or as it is packed.
+  std::function<void()> graph_is_read = nullptr;
   std::vector<NamedWeight> weights = {};  // all that the graph's constants name, and others of the model
 };
 

@@ -1,13 +1,17 @@
 // One session under many threads gives what it gives to one.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <thread>
 
 #include "api/state.h"
+#include "polyphase/tiles.h"
 
 namespace polyphase::api {
 namespace {
@@ -40,8 +44,34 @@ std::vector<Request> requests(const Session& session) {
   return out;
 }
 
+const char* enlarging() { return POLYPHASE_SOURCE_DIR "/models/fsrcnn_x3/fsrcnn_x3.onnx"; }
+
+// Calls f(i) on `count` threads at a time.
+template <typename F>
+void on_threads(int count, F&& f) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back([&f, i] { f(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / ("polyphase_threads_test_" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string file(const char* name) const { return (path_ / name).string(); }
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
 TEST(Threads, SixtyFourOfThemOnOneSessionGetTheSerialBits) {
-  const auto engine = compile(POLYPHASE_SOURCE_DIR "/models/fsrcnn_x3/fsrcnn_x3.onnx");
+  const auto engine = compile(enlarging());
   ASSERT_TRUE(engine.ok()) << engine.error().text();
   const auto session = Session::create(*engine, {.threads = 4, .memory_limit_bytes = 0});
   ASSERT_TRUE(session.ok()) << session.error().text();
@@ -64,6 +94,74 @@ TEST(Threads, SixtyFourOfThemOnOneSessionGetTheSerialBits) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(0, wrong.load()) << "of " << runs;
   EXPECT_EQ(12U, session->counters().plans);
+}
+
+TEST(Threads, TiledRunsOfOneSessionGetTheSerialBits) {
+  const auto engine = compile(enlarging());
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  const auto session = Session::create(*engine, {.threads = 3, .memory_limit_bytes = 0});
+  ASSERT_TRUE(session.ok()) << session.error().text();
+  const std::vector<std::int64_t> sizes = {1, 1, 45, 38};
+  std::vector<float> pixels(45 * 38);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<float>(i * 37 % 64) / 64.0F;
+  const std::vector<TensorView> inputs = {view(pixels.data(), sizes)};
+  const auto whole = session->run(inputs);
+  ASSERT_TRUE(whole.ok()) << whole.error().text();
+  std::atomic<int> wrong{0};
+  on_threads(6, [&](int i) {
+    for (int run = 0; run < 4; ++run) {
+      TileOptions options;
+      for (const TileAxis& axis : tile_axes(*engine)) options.own[axis.size] = 8 + 4 * ((i + run) % 3);
+      const auto tiled = i % 3 == 2 ? session->run(inputs) : run_tiled(*session, inputs, options);
+      const bool right = tiled.ok() && tiled->front().size_bytes() == whole->front().size_bytes() &&
+                         std::memcmp(tiled->front().data(), whole->front().data(), whole->front().size_bytes()) == 0;
+      if (!right) wrong.fetch_add(1);
+    }
+  });
+  EXPECT_EQ(0, wrong.load());
+}
+
+TEST(Threads, CompilationsThatTuneShareATimingCache) {
+  const Folder folder;
+  std::vector<Engine> engines(3);
+  std::atomic<int> wrong{0};
+  on_threads(3, [&](int i) {
+    CompileOptions options;
+    options.tune = true;
+    options.tune_threads = 2;
+    options.tune_for["y"] = {1, 1, 16, 16};
+    options.timing_cache = folder.file("timings.txt");
+    auto engine = compile(enlarging(), options);
+    if (engine.ok()) engines[static_cast<std::size_t>(i)] = *engine;
+    if (!engine.ok()) wrong.fetch_add(1);
+  });
+  ASSERT_EQ(0, wrong.load());
+  // The tuner of one of them, asked by sessions of many threads.
+  on_threads(6, [&](int) {
+    const auto session = Session::create(engines[0], {.threads = 2, .memory_limit_bytes = 0});
+    const auto explained = session->explain({{1, 1, 16, 16}});
+    std::size_t measured = 0;
+    for (const StepReport& step : explained->steps) {
+      for (const RowReport& row : step.rows) measured += row.measured ? 1 : 0;
+    }
+    if (measured == 0) wrong.fetch_add(1);
+  });
+  EXPECT_EQ(0, wrong.load());
+}
+
+TEST(Threads, CompilationsIntoOneFileLeaveOneWholeEngine) {
+  const Folder folder;
+  const auto right = compile(enlarging())->to_bytes();
+  std::atomic<int> wrong{0};
+  on_threads(4, [&](int) {
+    CompileOptions options;
+    options.engine_file = folder.file("demo.ppe");
+    const auto engine = compile(enlarging(), options);
+    if (!engine.ok() || *engine->to_bytes() != *right) wrong.fetch_add(1);
+  });
+  EXPECT_EQ(0, wrong.load());
+  EXPECT_EQ(*Engine::load(folder.file("demo.ppe"))->to_bytes(), *right);
+  EXPECT_EQ(1U, folder.files()) << "no temporary file is left";
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ import performance_page as page  # noqa: E402
 
 def test_pages_are_what_the_reports_say():
     found = page.reports()
-    assert {report["settings"]["what"] for report in found.values()} == set(page.TITLES)
+    assert {page.kind(report) for report in found.values()} == set(page.TITLES)
     assert page.PAGE.read_text() == page.page(found), "write it again: bench/performance_page.py"
     assert page.GUIDE.read_text() == page.guide(page.GUIDE.read_text(), found), "write it again: bench/performance_page.py"
     for picture in re.findall(r"\]\((images/[^)]+)\)", page.PAGE.read_text()):

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "kernel/catalogue.h"
 #include "tune/step_text.h"
@@ -30,6 +31,17 @@ Fault copy_slowly(const Plan& plan, const Pointers& pointers, int, std::int64_t,
               static_cast<std::size_t>(*reinterpret_cast<const std::int64_t*>(plan.bytes())));
   while (std::chrono::steady_clock::now() < end) {
   }
+  return nullptr;
+}
+// A part of the whole per tile, for several threads.
+constexpr std::int64_t parts = 16;
+std::int64_t many_tiles(const Plan&, int) { return parts; }
+Fault copy_part(const Plan& plan, const Pointers& pointers, int, std::int64_t tile, std::byte*) {
+  runs.fetch_add(1);
+  const std::int64_t size = *reinterpret_cast<const std::int64_t*>(plan.bytes());
+  const std::int64_t first = size * tile / parts;
+  std::memcpy(pointers.outputs[0] + first, pointers.inputs[0] + first,
+              static_cast<std::size_t>(size * (tile + 1) / parts - first));
   return nullptr;
 }
 Fault find_fault(const Plan&, const Pointers&, int, std::int64_t, std::byte*) { return "an index is 0"; }
@@ -58,12 +70,18 @@ const Registry& registry() {
   return built_in;
 }
 
-// relu: the estimates prefer the slow row. neg: one row. abs: rows that find fault.
+// relu: the estimates prefer the slow row. neg: one row. abs: rows that find fault. exp: rows of many tiles.
 const Catalogue& catalogue() {
   static const Row rows[] = {row("slow", "relu", low, copy_slowly<3000>), row("fast", "relu", high, copy_slowly<0>),
                              row("alone", "neg", low, copy_slowly<0>), row("picky", "abs", low, find_fault),
                              row("picky too", "abs", high, find_fault)};
-  static const Catalogue built({&rows[0], &rows[1], &rows[2], &rows[3], &rows[4]}, registry());
+  static const auto tiled = [](std::string_view name) {
+    Row out = row(name, "exp", low, copy_part);
+    out.tiles = many_tiles;
+    return out;
+  };
+  static const Row wide[] = {tiled("wide"), tiled("wide too")};
+  static const Catalogue built({&rows[0], &rows[1], &rows[2], &rows[3], &rows[4], &wide[0], &wide[1]}, registry());
   return built;
 }
 
@@ -158,6 +176,34 @@ TEST_F(TunerTest, MeasuresNothingOnceFinished) {
   const int once = runs;
   EXPECT_TRUE(choose(step("relu"), tuning.get()).front().measured);
   EXPECT_FALSE(choose(step("relu", {Dim(3)}), tuning.get()).front().measured);
+  EXPECT_EQ(runs, once);
+}
+
+TEST_F(TunerTest, MeasuresOnSeveralThreads) {
+  const auto tuning = tuner("cpu", 4);
+  EXPECT_TRUE(choose(step("exp", {Dim(64), Dim(512)}), tuning.get()).front().measured);
+  EXPECT_EQ(tuning->measured_steps(), 1U);
+  EXPECT_GE(runs, 2 * parts);
+  EXPECT_EQ(runs % parts, 0);
+}
+
+TEST_F(TunerTest, ManyThreadsAskAFinishedOne) {
+  const auto tuning = tuner();
+  choose(step("relu"), tuning.get());
+  ASSERT_TRUE(tuning->finish().ok());
+  const int once = runs;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int ask = 0; ask < 50; ++ask) {
+        if (choose(step("relu"), tuning.get()).front().row->name != "fast") wrong.fetch_add(1);
+        if (choose(step("relu", {Dim(3)}), tuning.get()).front().measured) wrong.fetch_add(1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
   EXPECT_EQ(runs, once);
 }
 
