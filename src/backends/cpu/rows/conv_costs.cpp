@@ -23,8 +23,11 @@ struct GemmFactors {
   double in_turned;             // of a forward convolution
   double in_turned_transposed;  // of a transposed one
   double out_turned;
-  double byte;         // of the images
-  double byte_beyond;  // of those that do not fit into caches
+  double group_result;             // turned, of a forward convolution's groups
+  double group_result_transposed;  // of a transposed one's
+  double gathered;                 // by groups of few channels
+  double byte;                     // of the images
+  double byte_beyond;              // of those that do not fit into caches
   double call;
 };
 constexpr GemmFactors gemm_avx2 = {.product = 0.186,
@@ -36,6 +39,9 @@ constexpr GemmFactors gemm_avx2 = {.product = 0.186,
                                    .in_turned = 0.161,
                                    .in_turned_transposed = 0.39,
                                    .out_turned = 0.51,
+                                   .group_result = 3.2,
+                                   .group_result_transposed = 1.0,
+                                   .gathered = 1.31,
                                    .byte = 0,
                                    .byte_beyond = 0.088,
                                    .call = 257};
@@ -48,6 +54,9 @@ constexpr GemmFactors gemm_avx512 = {.product = 0.134,
                                      .in_turned = 0.058,
                                      .in_turned_transposed = 0.058,
                                      .out_turned = 0.17,
+                                     .group_result = 0,
+                                     .group_result_transposed = 0,
+                                     .gathered = 0,
                                      .byte = 0.010,
                                      .byte_beyond = 0,
                                      .call = 1500};
@@ -108,6 +117,7 @@ struct WinogradFactors {
   double weight_byte;
   double in_turned;
   double out_turned;
+  double group_result;
   double byte;
   double byte_beyond;
   double call;
@@ -118,6 +128,7 @@ constexpr WinogradFactors winograd_avx2 = {.product = 0.193,
                                            .weight_byte = 0.0074,
                                            .in_turned = 0.177,
                                            .out_turned = 0.53,
+                                           .group_result = 3,
                                            .byte = 0,
                                            .byte_beyond = 0.42,
                                            .call = 0};
@@ -128,6 +139,7 @@ constexpr WinogradFactors winograd_avx512 = {.product = 0.134,
                                              .weight_byte = 0.036,
                                              .in_turned = 0.058,
                                              .out_turned = 0.23,
+                                             .group_result = 0,
                                              .byte = 0.010,
                                              .byte_beyond = 0,
                                              .call = 1500};
@@ -197,6 +209,12 @@ double turned(const ConvShape& s, const int64_t (&extents)[3], int64_t channels,
   return product_of_factors(s.batch, ceil_div(channels, width), width) * points_of(extents);
 }
 
+// Floats of results that are turned by the groups, each filling vectors with its own channels.
+double turned_by_groups(const ConvShape& s, int width) {
+  if (s.groups == 1) return 0;
+  return product_of_factors(s.batch, s.groups, ceil_div(s.out_channels, width), width) * points_of(s.out);
+}
+
 }  // namespace
 
 double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
@@ -215,9 +233,14 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
   const double rows = grid_of(s) * static_cast<double>(s.groups) * outer_phases;
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
+  const double by_groups = out_planar ? turned_by_groups(s, width) : 0;
+  constexpr int64_t gathered_channels = 12;  // fewer are gathered where groups keep pixels from being joined
+  const double gathered =
+      s.groups > 1 && s.in_channels < gathered_channels ? lines_of_taps * product_of_factors(taps_w, s.in_channels) : 0;
   const double per_row = by.panel_row * panels + (format.columns % width == 0 ? 0 : by.partial_row);
   return (by.product * multiplies + (by.panel_segment * panels + by.segment) * segments + per_row * rows +
           (s.transposed ? by.in_turned_transposed : by.in_turned) * in_turned + by.out_turned * out_turned +
+          (s.transposed ? by.group_result_transposed : by.group_result) * by_groups + by.gathered * gathered +
           by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
          ns;
 }
@@ -294,9 +317,11 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const double weights = 4 * product_of_factors(conv_winograd_packed_floats(s, width), plan.blocks);
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
+  constexpr int64_t few_channels = 32;  // whose products do not hide what else a group costs
+  const double by_groups = out_planar && s.in_channels < few_channels ? turned_by_groups(s, width) : 0;
   return (by.product * multiplies + by.transformed * transformed + by.weight_byte * weights + by.in_turned * in_turned +
-          by.out_turned * out_turned + by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) +
-          by.call) *
+          by.out_turned * out_turned + by.group_result * by_groups + by.byte * bytes_of_images(s) +
+          by.byte_beyond * bytes_beyond_caches(s) + by.call) *
          ns;
 }
 
