@@ -40,4 +40,12 @@ std::shared_ptr<std::byte> allocate_memory(std::size_t size_bytes, FreshMemory c
   return owner;
 }
 
+std::shared_ptr<std::byte> allocate_brief(std::size_t size_bytes) {
+  if (size_bytes > most_bytes) return nullptr;
+  const std::size_t rounded = std::max(cache_line, (size_bytes + cache_line - 1) / cache_line * cache_line);
+  void* const block = std::aligned_alloc(cache_line, rounded);
+  if (block == nullptr) return nullptr;
+  return {static_cast<std::byte*>(block), [block](std::byte*) { std::free(block); }};
+}
+
 }  // namespace polyphase

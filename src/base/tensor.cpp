@@ -71,6 +71,10 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate_raw(std::size_t size_bytes) {
   return from_memory(allocate_memory(size_bytes, FreshMemory::any), size_bytes);
 }
 
+Result<std::shared_ptr<Buffer>> Buffer::allocate_brief(std::size_t size_bytes) {
+  return from_memory(polyphase::allocate_brief(size_bytes), size_bytes);
+}
+
 Result<std::shared_ptr<Buffer>> Buffer::from_memory(std::shared_ptr<std::byte> memory, std::size_t size_bytes) {
   if (memory == nullptr) {
     return Error{ErrorCode::out_of_memory,

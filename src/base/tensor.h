@@ -56,6 +56,8 @@ class Buffer {
   static Result<std::shared_ptr<Buffer>> allocate(std::size_t size_bytes);
   // The same, of any contents: for what is written completely.
   static Result<std::shared_ptr<Buffer>> allocate_raw(std::size_t size_bytes);
+  // The same, for what is let go soon (base/memory.h).
+  static Result<std::shared_ptr<Buffer>> allocate_brief(std::size_t size_bytes);
   // Bytes that `owner` keeps alive.
   static std::shared_ptr<Buffer> borrow(std::shared_ptr<const void> owner, const std::byte* data,
                                         std::size_t size_bytes);

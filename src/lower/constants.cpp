@@ -159,7 +159,7 @@ Result<void> Constants::into_file(Engine& engine) {
   for (std::size_t b = 0; b < all.size(); ++b) most[b % 2] = std::max(most[b % 2], all[b].packed_bytes);
   std::array<std::shared_ptr<Buffer>, 2> windows;
   for (std::size_t i = 0; i < windows.size(); ++i) {
-    TRY(windows[i], Buffer::allocate_raw(most[i]));
+    TRY(windows[i], Buffer::allocate_brief(most[i]));
   }
   for (std::size_t b = 0; b <= all.size(); ++b) {
     std::vector<Task> tasks;

@@ -74,7 +74,7 @@ class Walk {
       TRY_VOID(copy(large.tensor.contents, large.data.begin, out.bytes));
       TRY_VOID(copy(large.data.end, large.tensor.end, out.bytes));
       copied = large.tensor.end;
-      TRY(auto data, Buffer::allocate_raw(static_cast<std::size_t>(large.data.length())));
+      TRY(auto data, Buffer::allocate_brief(static_cast<std::size_t>(large.data.length())));
       TRY_VOID(model_.read(large.data.contents, {data->data(), data->size_bytes()}));
       out.initializers.emplace(large.place, std::move(data));
     }

@@ -123,7 +123,7 @@ Result<std::shared_ptr<RegularFile>> RegularFile::open_below(const std::filesyst
 
 Result<std::shared_ptr<Buffer>> RegularFile::read(std::int64_t offset, std::int64_t length) const {
   CHECK(offset >= 0 && length >= 0 && offset <= size_bytes_ && length <= size_bytes_ - offset);
-  TRY(auto buffer, Buffer::allocate_raw(static_cast<std::size_t>(length)));
+  TRY(auto buffer, Buffer::allocate_brief(static_cast<std::size_t>(length)));
   TRY_VOID(read_into(offset, {buffer->data(), static_cast<std::size_t>(length)}));
   return buffer;
 }

@@ -105,7 +105,7 @@ Result<std::shared_ptr<Buffer>> ZipArchive::read(const std::string& name) const 
     return damaged(shown + " claims " + std::to_string(status.size) + " bytes, more than the file has");
   const std::unique_ptr<zip_file_t, CloseMember> member(zip_fopen_index(archive, static_cast<zip_uint64_t>(index), 0));
   if (member == nullptr) return damaged(shown + " cannot be read: " + zip_strerror(archive));
-  TRY(auto buffer, Buffer::allocate_raw(status.size));
+  TRY(auto buffer, Buffer::allocate_brief(status.size));
   for (std::size_t done = 0; done < status.size;) {
     const zip_int64_t got = zip_fread(member.get(), buffer->data() + done, status.size - done);
     if (got <= 0) {
