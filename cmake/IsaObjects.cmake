@@ -16,6 +16,10 @@ set(POLYPHASE_ISA_avx512_vnni ${isa_avx512} -mavx512vnni)
 set(POLYPHASE_ISA_avx512_bf16 ${isa_avx512} -mavx512bf16)
 set(POLYPHASE_ISA_avx512_fp16 ${isa_avx512} -mavx512fp16)
 set(POLYPHASE_ISA_amx ${isa_avx512} -mavx512vnni -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16)
+# What /proc/cpuinfo calls a cluster's last instructions.
+set(POLYPHASE_ISA_FLAG_scalar fpu)
+set(POLYPHASE_ISA_FLAG_avx2 avx2)
+set(POLYPHASE_ISA_FLAG_avx512 avx512vl)
 
 if(POLYPHASE_SANITIZE)
   set(POLYPHASE_ISA_COMMON -O1)  # -O3 takes the compiler three times as long to instrument
@@ -41,6 +45,17 @@ find_program(POLYPHASE_LD NAMES ld.bfd REQUIRED)
 find_program(POLYPHASE_OBJCOPY NAMES x86_64-linux-gnu-objcopy objcopy REQUIRED)
 find_program(POLYPHASE_NM NAMES nm REQUIRED)
 
+# Whether the CPU at hand has the cluster's instructions; true where nothing tells.
+function(polyphase_runs_here cluster out)
+  set(${out} TRUE PARENT_SCOPE)
+  if(DEFINED POLYPHASE_ISA_FLAG_${cluster} AND EXISTS /proc/cpuinfo)
+    file(STRINGS /proc/cpuinfo lines REGEX "^flags.* ${POLYPHASE_ISA_FLAG_${cluster}}( |$)" LIMIT_COUNT 1)
+    if(NOT lines)
+      set(${out} FALSE PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+
 function(polyphase_isa_objects)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "TARGET;CLUSTER;TABLE" "SOURCES")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES OR NOT DEFINED POLYPHASE_ISA_${arg_CLUSTER})
@@ -57,6 +72,10 @@ function(polyphase_isa_objects)
   target_link_libraries(${name} PRIVATE polyphase_flags)
   target_compile_definitions(${name} PRIVATE POLYPHASE_CLUSTER=${arg_CLUSTER})
   target_compile_options(${name} PRIVATE ${POLYPHASE_ISA_COMMON} ${POLYPHASE_ISA_${arg_CLUSTER}})
+  polyphase_runs_here(${arg_CLUSTER} runs_here)
+  if(POLYPHASE_SANITIZE AND NOT runs_here)
+    target_compile_options(${name} PRIVATE -O0 -fno-sanitize=all)  # what never runs needs no watching: saves a minute
+  endif()
 
   set(joined ${CMAKE_CURRENT_BINARY_DIR}/${name}.joined.o)
   set(sealed ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
@@ -84,9 +103,6 @@ endfunction()
 
 # polyphase_isa_test(NAME n SOURCES ... CLUSTERS ...): a GoogleTest program per cluster, built as a whole with its flags.
 # It is skipped on a CPU without the cluster, before it starts: even its static initialisers may use the instructions.
-set(POLYPHASE_ISA_FLAG_scalar fpu)
-set(POLYPHASE_ISA_FLAG_avx2 avx2)
-set(POLYPHASE_ISA_FLAG_avx512 avx512vl)
 function(polyphase_isa_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;CLUSTERS;LIBS")
   foreach(cluster IN LISTS arg_CLUSTERS)

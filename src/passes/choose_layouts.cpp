@@ -335,17 +335,18 @@ class Chooser {
     if (bytes == 0) return;
     double copies = seconds_of_copy(result, made(result));
     const auto before = cost_of_rows(node);
-    const auto reads = reads_;
+    std::vector<std::pair<const Node*, std::size_t>> reads;
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
       if (!follows(node, i) || cost_of(*node.input(i), made(*node.input(i)), needed(node, i)) == 0) continue;
       copies += seconds_of_copy(*node.input(i), made(*node.input(i)));
       reads_[{&node, i}] = other(needed(node, i));
+      reads.emplace_back(&node, i);
     }
-    if (reads_.size() == reads.size()) return;
+    if (reads.empty()) return;
     writes_[&node] = other(made(result));
     const auto after = copies_of(result) < bytes ? cost_of_rows(node) : std::nullopt;
     if (after.has_value() && (!before.has_value() || *after < *before + copies)) return;
-    reads_ = reads;
+    for (const auto& read : reads) reads_.erase(read);
     writes_.erase(&node);
   }
 

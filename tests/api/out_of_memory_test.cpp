@@ -16,6 +16,7 @@
 #include <string>
 
 #include "api/c_handles.h"
+#include "suite_size.h"
 
 namespace {
 
@@ -117,11 +118,9 @@ class OutOfMemory : public testing::Test {
   // size.
   template <typename F>
   void refuse_each(const std::string& what, long sample, F&& act) {
-    const char* full = std::getenv("POLYPHASE_FULL");
-    const bool every = full != nullptr && std::string_view(full) == "1";
     const long total = count_calls(act);
     ASSERT_GT(total, 0) << what;
-    const long most = every ? 40 * sample : sample;
+    const long most = test::full_size() ? 40 * sample : sample;
     const long step = std::max(1L, total / most);
     long refusals = 0;
     for (const bool after : {false, true}) {

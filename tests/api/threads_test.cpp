@@ -12,14 +12,10 @@
 
 #include "api/state.h"
 #include "polyphase/tiles.h"
+#include "suite_size.h"
 
 namespace polyphase::api {
 namespace {
-
-bool full_size() {
-  const char* full = std::getenv("POLYPHASE_FULL");
-  return full != nullptr && std::string_view(full) == "1";
-}
 
 struct Request {
   std::vector<float> pixels;
@@ -76,7 +72,7 @@ TEST(Threads, SixtyFourOfThemOnOneSessionGetTheSerialBits) {
   const auto session = Session::create(*engine, {.threads = 4, .memory_limit_bytes = 0});
   ASSERT_TRUE(session.ok()) << session.error().text();
   const std::vector<Request> asked = requests(*session);
-  const int runs = full_size() ? 100000 : POLYPHASE_SANITIZED != 0 ? 640 : 3200;
+  const int runs = test::full_size() ? 100000 : POLYPHASE_SANITIZED != 0 ? 640 : 3200;
   std::atomic<int> next{0};
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;

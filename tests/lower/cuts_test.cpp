@@ -10,6 +10,7 @@
 
 #include "lower/lower.h"
 #include "runtime/pieces.h"
+#include "suite_size.h"
 
 namespace polyphase {
 namespace {
@@ -261,8 +262,7 @@ std::string compare(const Graph& graph, const Engine& engine, std::int64_t size,
 }
 
 TEST(Cuts, PiecesOfRandomChainsAreThoseOfTheWhole) {
-  const char* full = std::getenv("POLYPHASE_FULL");
-  const int count = full != nullptr && std::string(full) == "1" ? 4000 : 400;
+  const int count = test::full_size() ? 4000 : test::sliced() ? 150 : 400;
   int in_pieces = 0;
   for (int seed = 0; seed < count; ++seed) {
     Random random(static_cast<std::uint64_t>(seed) + 1000);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/conv_depthwise.h"
+#include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/conv_winograd.h"
@@ -23,6 +24,8 @@ struct ClusterKernels {
                     std::byte* scratch);
   void (*conv_depthwise)(const ConvDepthwisePlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                          std::byte* scratch);
+  void (*conv_disjoint)(const ConvDisjointPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
+                        std::byte* scratch);
   void (*conv_pixels)(const ConvPixelsPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                       std::byte* scratch);
   void (*conv_winograd)(const ConvWinogradPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,

@@ -10,6 +10,7 @@
 #include "backends/cpu/conv_case.h"
 #include "backends/cpu/conv_run.h"
 #include "backends/cpu/kernels/conv_winograd.h"
+#include "suite_size.h"
 
 namespace polyphase::cpu::testing {
 namespace {
@@ -49,15 +50,10 @@ ConvCase random_case(std::mt19937_64& random, int64_t work) {
   }
 }
 
-uint64_t count_from_environment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 // POLYPHASE_FUZZ_CASES and POLYPHASE_FUZZ_SEED widen or repeat the search.
 TEST(ConvKernels, RandomGeometriesAreExact) {
-  const uint64_t cases = count_from_environment("POLYPHASE_FUZZ_CASES", 1500);
-  const uint64_t seed = count_from_environment("POLYPHASE_FUZZ_SEED", 1);
+  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 500, 1500);
+  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
   for (uint64_t i = 0; i < cases; ++i) {
     std::mt19937_64 random(seed * 1'000'003 + i);
     const ConvCase c = random_case(random, 3'000'000);

@@ -10,9 +10,11 @@
 #include <random>
 
 #include "backends/cpu/kernels/conv_depthwise.h"
+#include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/conv_winograd.h"
+#include "suite_size.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -57,6 +59,7 @@ std::vector<Format> formats_of(const ConvShape& s) {
     };
     add(conv_gemm_packed_floats, pack_conv_gemm);
     if (conv_winograd_takes(s)) add(conv_winograd_packed_floats, pack_conv_winograd, true);
+    if (conv_disjoint_takes(s)) add(conv_disjoint_packed_floats, pack_conv_disjoint);
     if (conv_pixels_takes(s)) add(conv_pixels_packed_floats, pack_conv_pixels);
     if (s.in_channels == 1 && s.groups > 1) add(conv_depthwise_packed_floats, pack_conv_depthwise);
   }
@@ -109,7 +112,8 @@ Floats packed(const Format& format, const Laid& weights, int64_t shares) {
 
 TEST(ConvPack, StridesAndSharesDoNotMatter) {
   constexpr std::array<int, 5> row_major = {0, 1, 2, 3, 4};
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  const uint64_t shapes = test::suite_size("POLYPHASE_FUZZ_CASES", 100, 300);
+  for (uint64_t seed = 0; seed < shapes; ++seed) {
     std::mt19937_64 random(seed);
     const ConvShape s = random_shape(random);
     const int64_t first = (s.transposed ? s.in_channels : s.out_channels) * s.groups;

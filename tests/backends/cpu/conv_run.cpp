@@ -147,6 +147,8 @@ using BoundDepthwise =
             conv_depthwise_phases, conv_depthwise_tiles, &ClusterKernels::conv_depthwise>;
 using BoundPixels = BoundTo<ConvPixelsPlan, plan_conv_pixels, conv_pixels_packed_floats, pack_conv_pixels,
                             conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels>;
+using BoundDisjoint = BoundTo<ConvDisjointPlan, plan_conv_disjoint, conv_disjoint_packed_floats, pack_conv_disjoint,
+                              conv_disjoint_phases, conv_disjoint_tiles, &ClusterKernels::conv_disjoint>;
 using BoundWinograd = BoundTo<ConvWinogradPlan, plan_conv_winograd, conv_winograd_packed_floats, pack_conv_winograd,
                               conv_winograd_phases, conv_winograd_tiles, &ClusterKernels::conv_winograd>;
 
@@ -165,6 +167,7 @@ std::vector<std::string> kernels_for(const ConvCase& c) {
   if (pixels_first) names.emplace_back("pixels");
   names.emplace_back("gemm");
   if (pixels && !pixels_first && columns <= 64) names.emplace_back("pixels");
+  if (conv_disjoint_takes(shape)) names.emplace_back("disjoint");
   if (conv_winograd_takes(shape)) names.emplace_back("winograd");
   return names;
 }
@@ -178,6 +181,7 @@ std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCa
     return std::make_unique<BoundGemm>(at_kernel_stride, data, layouts, kernels, workers);
   }
   if (kernel == "depthwise") return std::make_unique<BoundDepthwise>(c, data, layouts, kernels, workers);
+  if (kernel == "disjoint") return std::make_unique<BoundDisjoint>(c, data, layouts, kernels, workers);
   if (kernel == "winograd") return std::make_unique<BoundWinograd>(c, data, layouts, kernels, workers);
   if (kernel == "pixels") return std::make_unique<BoundPixels>(c, data, layouts, kernels, workers);
   return std::make_unique<BoundGemm>(c, data, layouts, kernels, workers);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/conv_winograd.h"
@@ -109,6 +110,37 @@ constexpr PixelsFactors pixels_avx512 = {.product = 0.14,
                                          .out_turned = 0.060,
                                          .byte_beyond = 0,
                                          .call = 1500};
+
+struct DisjointFactors {
+  double product;
+  double result;       // vectors of them, from the registers to where they belong
+  double result_held;  // by way of the sums
+  double result_scattered;
+  double line;  // of the output that is held
+  double block;
+  double copied;
+  double byte_beyond;
+  double call;
+};
+constexpr DisjointFactors disjoint_avx2 = {.product = 0.172,
+                                           .result = 2.5,
+                                           .result_held = 2.1,
+                                           .result_scattered = 3.6,
+                                           .line = 9.5,
+                                           .block = 13,
+                                           .copied = 0.2,
+                                           .byte_beyond = 0.094,
+                                           .call = 900};
+// Of the products as gemm's; the rest is AVX2's: never measured.
+constexpr DisjointFactors disjoint_avx512 = {.product = 0.134,
+                                             .result = 2.7,
+                                             .result_held = 2.0,
+                                             .result_scattered = 4,
+                                             .line = 10.3,
+                                             .block = 26,
+                                             .copied = 0.11,
+                                             .byte_beyond = 0.06,
+                                             .call = 1500};
 
 struct WinogradFactors {
   double product;
@@ -302,6 +334,28 @@ double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool o
   return (by.product * work.multiplies + by.weight * work.weights + by.visit * work.visits + of_result * work.results +
           by.run * work.runs + by.line * work.lines + by.copied * work.copied + by.copied_line * work.copied_lines +
           by.tile * work.tiles + by.in_turned * in_turned + by.out_turned * out_turned +
+          by.byte_beyond * bytes_beyond_caches(s) + by.call) *
+         ns;
+}
+
+double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
+  const DisjointFactors& by = width == avx512_width ? disjoint_avx512 : disjoint_avx2;
+  const ConvDisjointPlan plan = plan_conv_disjoint(s, {0, 0, {0, 0, 1}}, {0, 0, {0, 0, 1}}, {}, false, width);
+  const ConvDisjointFormat& f = plan.format;
+  const double groups = product_of_factors(s.batch, s.groups);
+  const double vectors = static_cast<double>(ceil_div(s.in_points(), plan.pixels) * (plan.pixels / width));
+  const int64_t last_columns = (f.lines - (f.blocks - 1) * f.lines_per_block) * s.kernel[2];
+  const double columns = static_cast<double>(((f.blocks - 1) * f.chunks + ceil_div(last_columns, f.chunk)) * f.chunk);
+  const double results = groups * vectors * static_cast<double>(f.lines * plan.phases);
+  const auto line = static_cast<double>(std::max<int64_t>(1, s.in[2]));
+  const double whole = s.in[2] % width == 0 ? line : line - width + 1;  // begins of vectors that lie in one line
+  const double straight = plan.straight ? std::max(0.0, whole / line) : 0;
+  const double lines = straight < 1 ? groups * product_of_factors(f.lines, s.in[0], s.in[1]) : 0;
+  return (by.product * groups * vectors * columns * static_cast<double>(s.in_channels) +
+          results * (by.result * straight + by.result_held * (1 - straight)) +
+          (plan.phases != f.interleaved ? by.result_scattered * results : 0) + by.line * lines +
+          by.block * groups * static_cast<double>(f.blocks) +
+          by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, s.in_channels) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
          ns;
 }

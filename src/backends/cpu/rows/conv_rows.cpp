@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/cpu/kernels/conv_depthwise.h"
+#include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/conv_winograd.h"
@@ -94,6 +95,15 @@ struct Pixels : ConvKernel<ConvPixelsPlan, plan_conv_pixels, conv_pixels_packed_
   }
 };
 
+struct Disjoint
+    : ConvKernel<ConvDisjointPlan, plan_conv_disjoint, conv_disjoint_packed_floats, pack_conv_disjoint,
+                 conv_disjoint_phases, conv_disjoint_tiles, &ClusterKernels::conv_disjoint, conv_disjoint_seconds> {
+  static std::string refuses(const ConvShape& s) {
+    if (s.pad_mode != PadMode::zero) return "pads by zeros only";
+    return conv_disjoint_takes(s) ? "" : s.transposed ? "taps meet in an output" : "more than one tap, or a stride";
+  }
+};
+
 struct Winograd
     : ConvKernel<ConvWinogradPlan, plan_conv_winograd, conv_winograd_packed_floats, pack_conv_winograd,
                  conv_winograd_phases, conv_winograd_tiles, &ClusterKernels::conv_winograd, conv_winograd_seconds> {
@@ -103,6 +113,8 @@ struct Winograd
     return s.in_channels < winograd_channels ? "fewer input channels than keep the error in its bound" : "";
   }
 };
+
+bool lies_planar(const OperandDesc& image) { return !image.layout.is_channels_last() || image.type.shape[1] == 1; }
 
 // What a plan holds: the kernel's own plan, the entry of the cluster, and which of the step's operands are which.
 template <class K>
@@ -126,6 +138,9 @@ struct ConvRow {
     std::string reason = refuse_conv(desc);
     if (reason.empty() && std::is_same_v<K, PointwiseGemm> && !is_one_pixel(desc.data())) {
       reason = "the image has more than one pixel";
+    }
+    if (reason.empty() && std::is_same_v<K, Disjoint> && (!lies_planar(desc.data()) || !lies_planar(desc.outputs[0]))) {
+      reason = "between channels-first images only";
     }
     if (!reason.empty()) return reason;
     const ConvShape shape = conv_shape_of(desc);
@@ -226,6 +241,10 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<Gemm>::row("conv_transpose_gemm", "conv_transpose", "conv_gemm/1",
                                     "phases as GEMMs whose rows point into the input; stacked where the channels alone "
                                     "do not fill vectors"));
+  rows.push_back(
+      ConvRow<Disjoint>::row("conv_transpose_disjoint", "conv_transpose", "conv_disjoint/1",
+                             "a kernel no longer than its stride: one product between channels-first images, "
+                             "phases interleaved as they are stored"));
   constexpr const char* winograd =
       "minimal filtering F(2, 2) and F(2, 3): two outputs of two or three taps from three or four products; the error "
       "stays below 2 gamma_K sum |x||w|";
@@ -237,6 +256,8 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
                                       "few output channels: vectors along the pixels, weights broadcast"));
   rows.push_back(
       ConvRow<Gemm>::row("conv_gemm", "conv", "conv_gemm/1", "a GEMM whose rows point into the input, tap by tap"));
+  rows.push_back(ConvRow<Disjoint>::row("conv_pointwise", "conv", "conv_disjoint/1",
+                                        "kernel and stride 1 between channels-first images: one product"));
   rows.push_back(ConvRow<Winograd>::row("conv_winograd", "conv", "conv_winograd/1", winograd, Exactness::bounded));
 }
 

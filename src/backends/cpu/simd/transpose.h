@@ -64,35 +64,64 @@ struct InterleavedLanes {
   }
 };
 
+// to[i * S + r] = rows[r][i] for the lanes i of a vector.
 template <int S>
-void interleave_rows(const float* from, int64_t from_pitch, float* to, int64_t columns) {
-  static constexpr InterleavedLanes<S> lanes;
-  const auto whole = [&](int64_t c) {
-    VecF rows[S];
-    for (int r = 0; r < S; ++r) rows[r] = load(from + r * from_pitch + c);
+POLYPHASE_INLINE void store_interleaved(const VecF (&rows)[S], float* to) {
+  VecF out[S];
+  if constexpr (S == 2) {
+    zip(rows[0], rows[1], out[0], out[1]);
+  } else if constexpr (S == 4) {
+    VecF even[2];
+    VecF odd[2];
+    zip(rows[0], rows[2], even[0], even[1]);
+    zip(rows[1], rows[3], odd[0], odd[1]);
+    for (int i = 0; i < 2; ++i) zip(even[i], odd[i], out[2 * i], out[2 * i + 1]);
+  } else {
+    static constexpr InterleavedLanes<S> lanes;
     for (int k = 0; k < S; ++k) {
       const VecI column = load(lanes.column[k]);
       const VecF row = load(lanes.row[k]);
-      VecF out = pick(rows[S - 1], column);
+      out[k] = pick(rows[S - 1], column);
       for (int r = S - 2; r >= 0; --r)
-        out = select(less(row, broadcast(static_cast<float>(r) + 0.5F)), pick(rows[r], column), out);
-      store(to + c * S + k * vec_width, out);
+        out[k] = select(less(row, broadcast(static_cast<float>(r) + 0.5F)), pick(rows[r], column), out[k]);
     }
+  }
+  for (int k = 0; k < S; ++k) store(to + k * vec_width, out[k]);
+}
+
+// The vectors at the end are computed once more where they are not whole: rows and `to` do not overlap.
+template <int S>
+void interleave_rows(const float* const (&from)[S], float* to, int64_t columns) {
+  const auto interleave_vector = [&](int64_t c) {
+    VecF rows[S];
+    for (int r = 0; r < S; ++r) rows[r] = load(from[r] + c);
+    store_interleaved(rows, to + c * S);
   };
   int64_t c = 0;
-  for (; c + vec_width <= columns; c += vec_width) whole(c);
+  for (; c + vec_width <= columns; c += vec_width) interleave_vector(c);
   if (c == columns) return;
-  if (columns >= vec_width) return whole(columns - vec_width);  // some of them once more
+  if (c > 0) return interleave_vector(columns - vec_width);
   for (; c < columns; ++c) {
-    for (int r = 0; r < S; ++r) to[c * S + r] = from[r * from_pitch + c];
+    for (int r = 0; r < S; ++r) to[c * S + r] = from[r][c];
+  }
+}
+
+// to[c * rows + r] = from[r * from_pitch + c] for the first `given` rows, rest[c] for the others: few and long rows.
+inline void interleave_first(const float* from, int64_t from_pitch, int64_t given, const float* rest, float* to,
+                             int64_t rows, int64_t columns) {
+  const auto row = [&](int64_t r) { return r < given ? from + r * from_pitch : rest; };
+  if (rows == 2) return interleave_rows<2>({row(0), row(1)}, to, columns);
+  if (rows == 3) return interleave_rows<3>({row(0), row(1), row(2)}, to, columns);
+  if (rows == 4) return interleave_rows<4>({row(0), row(1), row(2), row(3)}, to, columns);
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* values = row(r);
+    for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = values[c];
   }
 }
 
 // to[c * rows + r] = from[r * from_pitch + c]: the rows are few and long.
 inline void interleave(const float* from, int64_t from_pitch, float* to, int64_t rows, int64_t columns) {
-  if (rows == 2) return interleave_rows<2>(from, from_pitch, to, columns);
-  if (rows == 3) return interleave_rows<3>(from, from_pitch, to, columns);
-  if (rows == 4) return interleave_rows<4>(from, from_pitch, to, columns);
+  if (rows <= 4) return interleave_first(from, from_pitch, rows, nullptr, to, rows, columns);
   transpose(from, from_pitch, to, rows, rows, columns);
 }
 

@@ -161,6 +161,14 @@ POLYPHASE_INLINE float max_lane(Vec<float> a) {
 // Lane i of the result is lane lanes[i] of a, each below the width.
 POLYPHASE_INLINE Vec<float> pick(Vec<float> a, Vec<int32_t> lanes) { return {_mm256_permutevar8x32_ps(a.v, lanes.v)}; }
 
+// low, high = a0 b0 a1 b1 …: the lanes of both in turns.
+POLYPHASE_INLINE void zip(Vec<float> a, Vec<float> b, Vec<float>& low, Vec<float>& high) {
+  const __m256 firsts = _mm256_unpacklo_ps(a.v, b.v);  // of each half
+  const __m256 lasts = _mm256_unpackhi_ps(a.v, b.v);
+  low.v = _mm256_permute2f128_ps(firsts, lasts, 0x20);
+  high.v = _mm256_permute2f128_ps(firsts, lasts, 0x31);
+}
+
 // Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
 POLYPHASE_INLINE void hold(Vec<float>& a) { __asm__("" : "+x"(a.v)); }
 

@@ -152,6 +152,13 @@ POLYPHASE_INLINE float max_lane(Vec<float> a) { return _mm512_reduce_max_ps(a.v)
 // Lane i of the result is lane lanes[i] of a, each below the width.
 POLYPHASE_INLINE Vec<float> pick(Vec<float> a, Vec<int32_t> lanes) { return {_mm512_permutexvar_ps(lanes.v, a.v)}; }
 
+// low, high = a0 b0 a1 b1 …: the lanes of both in turns.
+POLYPHASE_INLINE void zip(Vec<float> a, Vec<float> b, Vec<float>& low, Vec<float>& high) {
+  const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  low.v = _mm512_permutex2var_ps(a.v, first, b.v);
+  high.v = _mm512_permutex2var_ps(a.v, _mm512_add_epi32(first, _mm512_set1_epi32(8)), b.v);
+}
+
 // Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
 POLYPHASE_INLINE void hold(Vec<float>& a) { __asm__("" : "+v"(a.v)); }
 

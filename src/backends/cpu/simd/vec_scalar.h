@@ -199,6 +199,12 @@ POLYPHASE_INLINE Vec<float> pick(Vec<float> a, Vec<int32_t> lanes) {
   return {FloatLanes{a.v[lanes.v[0]], a.v[lanes.v[1]], a.v[lanes.v[2]], a.v[lanes.v[3]]}};
 }
 
+// low, high = a0 b0 a1 b1 …: the lanes of both in turns.
+POLYPHASE_INLINE void zip(Vec<float> a, Vec<float> b, Vec<float>& low, Vec<float>& high) {
+  low.v = FloatLanes{a.v[0], b.v[0], a.v[1], b.v[1]};
+  high.v = FloatLanes{a.v[2], b.v[2], a.v[3], b.v[3]};
+}
+
 // Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
 POLYPHASE_INLINE void hold(Vec<float>&) {}
 

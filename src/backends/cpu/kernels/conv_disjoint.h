@@ -1,0 +1,83 @@
+// Transposed convolution whose kernel is no longer than its stride, and pointwise convolution, between channels-first
+// images: no two taps meet in an output, so that all is one product, and nothing is turned on the way in or out.
+//
+//     sums[column][p] = Σ_c weight[c][column] * in[c][p]        column = (out channel, kernel point), p = input pixel
+//
+// A tile owns some input pixels, which it copies into a panel of register blocks, and some blocks of columns. The
+// columns of one line of the kernel are the phases of one output line: they are interleaved as they are stored. Outputs
+// that no tap reaches (kernel shorter than stride, padding behind the image) are the bias: those beside pixels of the
+// image come with their tile, whole lines of them have tiles of their own.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/conv_pixels.h"
+#include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/kernels/endings.h"
+
+namespace polyphase::cpu {
+
+// Phases of an output line that can leave the registers interleaved.
+inline constexpr int64_t most_interleaved_phases = 4;
+
+// Columns that a register block may have, of which so many are interleaved: few sizes, since each is code of its own.
+constexpr bool is_chunk(int width, int64_t columns, int64_t interleaved) {
+  const bool is_size = columns <= 4 || columns == 6 || columns == 12;
+  return is_size && columns <= pixel_columns(width) && columns % interleaved == 0;
+}
+
+// Packed weights: [group][column block][chunk][in channel][chunk columns]. A block holds whole lines of the kernel.
+struct ConvDisjointFormat {
+  int64_t interleaved;      // columns that leave the registers as one: the taps of a line, or 1
+  int64_t lines;            // of the kernel, of all out channels: out_channels * kernel[0] * kernel[1]
+  int64_t lines_per_block;  // the last block may have fewer
+  int64_t blocks;
+  int64_t chunk;   // columns of a chunk; the last one of a block is padded with zeros
+  int64_t chunks;  // of a block
+  int64_t block_floats;
+
+  ConvDisjointFormat(const ConvShape& shape, int width);
+  ConvDisjointFormat() = default;
+};
+
+struct ConvDisjointPlan {
+  ConvShape shape;
+  ConvDisjointFormat format;
+  ImageStrides in;
+  ImageStrides out;
+  EndingProgram endings;  // without a leading bias
+  bool has_bias;
+  bool past_caches;    // an output so large that the caches cannot hold it for its reader
+  bool has_gaps;       // output lines that no tap reaches
+  bool straight;       // sums can go from the registers to where they belong
+  bool alike_endings;  // whose operands are the same for all pixels of a channel
+  int64_t crop[3];     // in front: output o of an axis is o + crop = stride * q + tap
+  int64_t phases;      // of the last axis
+  int64_t pixels;      // of a register block
+  int64_t tile_pixels;
+  int64_t pixel_tiles;
+  int64_t blocks_per_tile;
+  int64_t block_tiles;
+  int64_t groups_per_tile;
+  int64_t group_tiles;
+  int64_t depth;           // input channels between which sums stay in registers
+  int64_t targets_offset;  // in the scratch
+  int64_t floats_offset;
+  int64_t shared_bytes;  // none
+  int64_t scratch_bytes;
+};
+
+// Whether the kernel knows the geometry; the images have to be channels-first or of one channel.
+bool conv_disjoint_takes(const ConvShape& shape);
+
+ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+                                    const EndingProgram& endings, bool has_bias, int width);
+inline int conv_disjoint_phases(const ConvDisjointPlan&) { return 1; }
+int64_t conv_disjoint_tiles(const ConvDisjointPlan& plan, int phase);
+
+int64_t conv_disjoint_packed_floats(const ConvShape& shape, int width);
+void pack_conv_disjoint(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
+                        PackShare share, float* packed);
+
+}  // namespace polyphase::cpu

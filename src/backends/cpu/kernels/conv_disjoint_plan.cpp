@@ -1,0 +1,171 @@
+// Plans and packs transposed convolution whose taps do not meet.
+#include <algorithm>
+
+#include "backends/cpu/kernels/blocked_sum.h"
+#include "backends/cpu/kernels/conv_disjoint.h"
+#include "backends/cpu/kernels/panel_lines.h"
+
+namespace polyphase::cpu {
+namespace {
+
+constexpr int64_t most_phases = 256;             // of the last axis: a tile's line has so many outputs for each pixel
+constexpr int64_t aimed_columns = 48;            // of a block: its weights are read once for all pixels of a tile
+constexpr int64_t most_columns = 96;             // of a block with short lines
+constexpr int64_t panel_floats = 64 * 1024;      // input of a tile: half of a small second-level cache
+constexpr int64_t sums_floats = 16 * 1024;       // of a block of columns
+constexpr int64_t slice_floats = 4 * 1024;       // of the panel, with which a register block stays in the first level
+constexpr int64_t least_tile_outputs = 1 << 15;  // outputs: less work is not worth a tile
+constexpr int64_t disjoint_tiles_aimed = 16;
+
+// How many lines of the kernel make a block: as many as fill its chunks best.
+int64_t lines_of_block(int64_t line, int64_t lines, int64_t chunk) {
+  int64_t best = 1;
+  double best_filled = 0;
+  for (int64_t count = 1; count <= lines && (count == 1 || count * line <= most_columns); ++count) {
+    const int64_t columns = count * line;
+    const double filled = static_cast<double>(columns) / static_cast<double>(ceil_div(columns, chunk) * chunk);
+    const bool nearer = std::abs(columns - aimed_columns) < std::abs(best * line - aimed_columns);
+    if (filled > best_filled || (filled == best_filled && nearer)) {
+      best = count;
+      best_filled = filled;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+bool conv_disjoint_takes(const ConvShape& shape) {
+  for (int a = 0; a < 3; ++a) {
+    if (shape.dilation[a] != 1 && shape.kernel[a] != 1) return false;
+    if (shape.transposed ? shape.kernel[a] > shape.stride[a] : shape.kernel[a] != 1 || shape.stride[a] != 1)
+      return false;
+  }
+  return !shape.transposed || shape.stride[2] <= most_phases;
+}
+
+ConvDisjointFormat::ConvDisjointFormat(const ConvShape& shape, int width) {
+  const int64_t line = shape.kernel[2];
+  lines = shape.out_channels * shape.kernel[0] * shape.kernel[1];
+  interleaved = shape.transposed && line == shape.stride[2] && line <= most_interleaved_phases ? line : 1;
+  const int64_t most = pixel_columns(width) / interleaved * interleaved;
+  lines_per_block = lines_of_block(line, lines, most);
+  blocks = ceil_div(lines, lines_per_block);
+  chunks = ceil_div(lines_per_block * line, most);
+  chunk = ceil_div(lines_per_block * line, chunks);
+  while (!is_chunk(width, chunk, interleaved)) ++chunk;
+  chunks = ceil_div(lines_per_block * line, chunk);
+  block_floats = chunks * chunk * shape.in_channels;
+}
+
+ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+                                    const EndingProgram& endings, bool has_bias, int width) {
+  ConvDisjointPlan plan = {};
+  plan.shape = shape;
+  plan.format = ConvDisjointFormat(shape, width);
+  plan.in = in;
+  plan.out = out;
+  plan.endings = endings;
+  plan.has_bias = has_bias;
+  plan.past_caches = is_past_caches(shape);
+  plan.alike_endings = true;
+  for (int i = 0; i < endings.count; ++i) {
+    if (!takes_operand(endings.steps[i].kind)) continue;
+    const ImageStrides& operand = endings.operands[endings.steps[i].operand];
+    plan.alike_endings &= operand.axis[0] == 0 && operand.axis[1] == 0 && operand.axis[2] == 0;
+  }
+  for (int a = 0; a < 3; ++a) {
+    plan.crop[a] = shape.transposed ? shape.pre[a] : -shape.pre[a];
+    if (a == 2) continue;
+    const int64_t s = shape.transposed ? shape.stride[a] : 1;
+    plan.has_gaps |= shape.kernel[a] < s || plan.crop[a] < 0 || shape.out[a] + plan.crop[a] > s * shape.in[a];
+  }
+  plan.has_gaps |= shape.in_points() == 0;
+  plan.phases = shape.transposed ? shape.stride[2] : 1;
+  const ConvDisjointFormat& f = plan.format;
+  plan.pixels = pixel_vectors(width, static_cast<int>(f.chunk)) * width;
+  const int64_t points = shape.in_points();
+  const int64_t columns = f.chunks * f.chunk;
+  const int64_t fitting = std::min({panel_floats / std::max<int64_t>(1, shape.in_channels), sums_floats / columns,
+                                    sums_floats / plan.phases, ceil_div(points, plan.pixels) * plan.pixels});
+  plan.tile_pixels = std::max<int64_t>(1, fitting / plan.pixels) * plan.pixels;
+  plan.pixel_tiles = ceil_div(points, plan.tile_pixels);
+  const int64_t pieces = shape.batch * plan.pixel_tiles;
+  const int64_t outputs = plan.tile_pixels * columns * f.blocks;
+  plan.groups_per_tile = std::clamp<int64_t>(
+      std::min(least_tile_outputs / std::max<int64_t>(1, outputs), shape.groups * pieces / disjoint_tiles_aimed), 1,
+      std::max<int64_t>(1, shape.groups));
+  plan.group_tiles = ceil_div(shape.groups, plan.groups_per_tile);
+  const int64_t splits = ceil_div(disjoint_tiles_aimed, std::max<int64_t>(1, pieces * plan.group_tiles));
+  plan.blocks_per_tile = ceil_div(f.blocks, std::clamp<int64_t>(splits, 1, f.blocks));
+  plan.block_tiles = ceil_div(f.blocks, plan.blocks_per_tile);
+  const int64_t most_depth = std::clamp<int64_t>(slice_floats / plan.pixels, 1, 2 * sum_piece);
+  const int64_t slices = ceil_div(std::max<int64_t>(1, shape.in_channels), most_depth);
+  plan.depth = ceil_div(std::max<int64_t>(1, shape.in_channels), slices);
+  plan.straight = out.axis[2] == 1 && endings.count == 0 && !plan.past_caches && f.interleaved == plan.phases;
+  const int64_t pieces_of_lines =
+      plan.tile_pixels / width + ceil_div(plan.tile_pixels, std::max<int64_t>(1, shape.in[2])) + 2;
+  plan.targets_offset = ceil_div(pieces_of_lines * 48, 64) * 64;
+  plan.floats_offset = plan.targets_offset + ceil_div((plan.tile_pixels / width * 2 + 2 * columns) * 8, 64) * 64;
+  const int64_t panel = std::max<int64_t>(1, shape.in_channels) * plan.tile_pixels;
+  const int64_t line = plan.tile_pixels * plan.phases;
+  plan.scratch_bytes =
+      plan.floats_offset + (panel + 2 * columns * plan.tile_pixels + line + 2 * plan.tile_pixels + columns) * 4;
+  return plan;
+}
+
+int64_t conv_disjoint_tiles(const ConvDisjointPlan& plan, int) {
+  const ConvShape& s = plan.shape;
+  if (s.batch * s.out_points() * s.groups * s.out_channels == 0) return 0;
+  const int64_t gaps = plan.has_gaps ? s.batch * s.groups * s.out_channels : 0;
+  return s.batch * plan.group_tiles * plan.pixel_tiles * plan.block_tiles + gaps;
+}
+
+int64_t conv_disjoint_packed_floats(const ConvShape& shape, int width) {
+  const ConvDisjointFormat format(shape, width);
+  return format.block_floats * format.blocks * shape.groups;
+}
+
+void pack_conv_disjoint(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
+                        PackShare share, float* packed) {
+  const ConvDisjointFormat f(shape, width);
+  const int64_t* k = shape.kernel;
+  const int64_t columns = f.lines * k[2];
+  const auto place_of = [&](int64_t column) {
+    const int64_t line = column / k[2];
+    return line / (k[0] * k[1]) * strides.out_step(shape) + line / k[1] % k[0] * strides.axis[0] +
+           line % k[1] * strides.axis[1] + column % k[2] * strides.axis[2];
+  };
+  // Where the weights of an input channel lie as their columns do, a chunk is one run of them.
+  const int64_t step = k[2] > 1   ? strides.axis[2]
+                       : k[1] > 1 ? strides.axis[1]
+                       : k[0] > 1 ? strides.axis[0]
+                                  : strides.out_step(shape);
+  const bool is_even = (k[1] == 1 || strides.axis[1] == k[2] * step) &&
+                       (k[0] == 1 || strides.axis[0] == k[1] * k[2] * step) &&
+                       (shape.out_channels == 1 || strides.out_step(shape) == shape.kernel_points() * step);
+  constexpr PanelTap only = {0, 0};
+  const PackRange chunks(shape.groups * f.blocks * f.chunks, share);
+  for (int64_t i = chunks.begin; i < chunks.end; ++i) {
+    float* to = packed + i * f.chunk * shape.in_channels;
+    const int64_t in_block = i % f.chunks * f.chunk;
+    const int64_t first = i / f.chunks % f.blocks * f.lines_per_block * k[2] + in_block;
+    const int64_t end = std::min(columns, first - in_block + f.lines_per_block * k[2]);
+    const int64_t run = is_even ? f.chunk : 1;
+    for (int64_t column = first; column < first + f.chunk; column += run) {
+      write_panel_lines({.from = weights + i / (f.chunks * f.blocks) * strides.group_step(shape) +
+                                 place_of(std::min(column, columns - 1)),
+                         .to = to + column - first,
+                         .lanes = run,
+                         .filled = std::clamp<int64_t>(end - column, 0, run),
+                         .lane_step = step,
+                         .channels = shape.in_channels,
+                         .channel_step = strides.in_step(shape),
+                         .line_step = f.chunk,
+                         .taps = &only,
+                         .tap_count = 1});
+    }
+  }
+}
+
+}  // namespace polyphase::cpu

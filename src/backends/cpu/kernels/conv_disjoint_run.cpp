@@ -1,0 +1,345 @@
+// Computes one tile of a transposed convolution whose taps do not meet.
+#include "backends/cpu/kernels/conv_disjoint_run.h"
+
+#include <algorithm>
+
+#include "backends/cpu/kernels/apply_endings.h"
+#include "backends/cpu/kernels/planar_input.h"
+#include "backends/cpu/kernels/product_tile.h"
+#include "backends/cpu/simd/transpose.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+namespace {
+
+// Pixels [q0, q1) of an input line whose outputs lie in the tile's sums; z and y are outputs without crop.
+struct InputLine {
+  int64_t z;
+  int64_t y;
+  int64_t q0;
+  int64_t q1;
+  int64_t pixel;  // of the tile: q0
+  bool begins;    // outputs in front of the image's are this tile's
+  bool ends;      // and those behind
+};
+
+class Tile {
+ public:
+  Tile(const ConvDisjointPlan& plan, const ConvPointers& pointers, std::byte* scratch)
+      : plan_(plan), f_(plan.format), s_(plan.shape), p_(pointers) {
+    lines_ = reinterpret_cast<InputLine*>(scratch);
+    targets_ = reinterpret_cast<ProductTarget*>(scratch + plan.targets_offset);
+    line_out_ = reinterpret_cast<int64_t*>(targets_ + plan.tile_pixels / vec_width);
+    line_sums_ = line_out_ + columns();
+    panel_ = reinterpret_cast<float*>(scratch + plan.floats_offset);
+    sums_ = panel_ + std::max<int64_t>(1, s_.in_channels) * plan.tile_pixels;
+    partial_ = sums_ + columns() * plan.tile_pixels;
+    line_ = partial_ + columns() * plan.tile_pixels;
+    gathered_ = line_ + plan.tile_pixels * plan.phases;
+    untouched_ = gathered_ + plan.tile_pixels;
+    bias_ = untouched_ + plan.tile_pixels;
+    for (int64_t i = 0; i < columns(); ++i) line_sums_[i] = i * f_.interleaved * plan.tile_pixels;
+  }
+
+  void run(int64_t tile) {
+    const int64_t block_tile = tile % plan_.block_tiles;
+    tile /= plan_.block_tiles;
+    first_ = tile % plan_.pixel_tiles * plan_.tile_pixels;
+    last_ = std::min(s_.in_points(), first_ + plan_.tile_pixels);
+    tile /= plan_.pixel_tiles;
+    const int64_t group0 = tile % plan_.group_tiles * plan_.groups_per_tile;
+    place_.batch = tile / plan_.group_tiles;
+    const int64_t block0 = block_tile * plan_.blocks_per_tile;
+    const int64_t block1 = std::min(f_.blocks, block0 + plan_.blocks_per_tile);
+    find_targets();
+    find_lines();
+    for (group_ = group0; group_ < std::min(s_.groups, group0 + plan_.groups_per_tile); ++group_) {
+      fill_panel();
+      for (block_ = block0; block_ < block1; ++block_) {
+        compute();
+        if (lines_ != lines_end_) write();
+      }
+    }
+    finish_streams();
+  }
+
+  // The lines of one channel of one image that no tap reaches.
+  void run_gaps(int64_t tile) {
+    const int64_t channels = s_.groups * s_.out_channels;
+    place_.batch = tile / channels;
+    begin_channel(tile % channels);
+    for (int64_t z = 0; z < s_.out[0]; ++z) {
+      for (int64_t y = 0; y < s_.out[1]; ++y) {
+        if (is_reached(0, z) && is_reached(1, y) && s_.in[2] > 0) continue;
+        begin_line(z, y);
+        fill(0, s_.out[2]);
+      }
+    }
+    finish_streams();
+  }
+
+ private:
+  int64_t step(int axis) const { return s_.transposed ? s_.stride[axis] : 1; }
+
+  bool is_reached(int axis, int64_t o) const {
+    const int64_t at = o + plan_.crop[axis];
+    return floor_mod(at, step(axis)) < s_.kernel[axis] && at >= 0 && floor_div(at, step(axis)) < s_.in[axis];
+  }
+
+  // The tile's pixels of all channels: [block of pixels][channel][pixel], zeros behind the last one.
+  void fill_panel() {
+    const float* image = p_.in + place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel;
+    for (int64_t c = 0; c < s_.in_channels; ++c) {
+      const float* channel = image + c * plan_.in.channel;
+      const float* pixels = gathered_;
+      each_run_of_points(s_.in, plan_.in, first_, last_, [&](int64_t point, int64_t offset, int64_t count) {
+        if (plan_.in.axis[2] == 1 && count == last_ - first_) {
+          pixels = channel + offset;
+          return;
+        }
+        float* to = gathered_ + point - first_;
+        for (int64_t i = 0; i < count; ++i) to[i] = channel[offset + i * plan_.in.axis[2]];
+      });
+      float* to = panel_ + c * plan_.pixels;
+      int64_t left = last_ - first_;
+      for (; left >= plan_.pixels; left -= plan_.pixels, pixels += plan_.pixels, to += panel_step()) {
+        for (int64_t v = 0; v < plan_.pixels; v += vec_width) store(to + v, load(pixels + v));
+      }
+      if (left == 0) continue;
+      for (int64_t v = 0; v < plan_.pixels; v += vec_width) {
+        const auto lanes = static_cast<int>(std::clamp<int64_t>(left - v, 0, vec_width));
+        store(to + v, lanes == vec_width ? load(pixels + v) : load_first(pixels + v, lanes));
+      }
+    }
+  }
+
+  int64_t panel_step() const { return s_.in_channels * plan_.pixels; }
+
+  int64_t columns() const { return f_.chunks * f_.chunk; }
+  int64_t lines_of_block() const { return std::min(f_.lines_per_block, f_.lines - block_ * f_.lines_per_block); }
+
+  // Whether the outputs of a vector of pixels of one line go straight to where they belong, whatever the kernel's line.
+  bool is_direct(int64_t pixel) const {
+    const int64_t q = (first_ + pixel) % s_.in[2];
+    const int64_t line = (first_ + pixel) / s_.in[2];
+    const int64_t at[3] = {line / s_.in[1] * step(0) - plan_.crop[0], line % s_.in[1] * step(1) - plan_.crop[1],
+                           q * step(2) - plan_.crop[2]};
+    bool inside = plan_.straight && first_ + pixel + vec_width <= last_ && q + vec_width <= s_.in[2] && at[2] >= 0 &&
+                  at[2] + vec_width * step(2) <= s_.out[2];
+    for (int a = 0; a < 2; ++a) inside = inside && at[a] >= 0 && at[a] + s_.kernel[a] <= s_.out[a];
+    return inside;
+  }
+
+  void find_targets() {
+    const int64_t filled = ceil_div(last_ - first_, plan_.pixels) * plan_.pixels;
+    for (int64_t pixel = 0; pixel < filled; pixel += vec_width) {
+      ProductTarget& target = targets_[pixel / vec_width];
+      if (is_direct(pixel)) {
+        const int64_t line = (first_ + pixel) / s_.in[2];
+        place_.axis[0] = line / s_.in[1] * step(0) - plan_.crop[0];
+        place_.axis[1] = line % s_.in[1] * step(1) - plan_.crop[1];
+        target = {p_.out + place_.batch * plan_.out.batch + place_.axis[0] * plan_.out.axis[0] +
+                      place_.axis[1] * plan_.out.axis[1] + (first_ + pixel) % s_.in[2] * step(2) - plan_.crop[2],
+                  line_out_};
+      } else {
+        target = {sums_ + pixel * f_.interleaved, line_sums_};
+      }
+    }
+  }
+
+  // The tile's pixels by lines, but for those whose outputs have gone where they belong.
+  void find_lines() {
+    lines_end_ = lines_;
+    const bool has_margins = plan_.crop[2] < 0 || s_.out[2] + plan_.crop[2] > s_.in[2] * step(2);
+    for (int64_t point = first_; point < last_;) {
+      const int64_t line = point / s_.in[2];
+      const int64_t line_end = std::min(last_, (line + 1) * s_.in[2]);
+      int64_t end = point;
+      while (end < line_end && targets_[(end - first_) / vec_width].lines != line_out_)
+        end = std::min(line_end, first_ + ((end - first_) / vec_width + 1) * vec_width);
+      const int64_t q0 = point - line * s_.in[2];
+      int64_t next = end;
+      while (next < line_end && targets_[(next - first_) / vec_width].lines == line_out_) next += vec_width;
+      const int64_t q1 = next - line * s_.in[2];
+      const bool begins = has_margins && q0 == 0;
+      const bool ends = has_margins && q1 == s_.in[2];
+      if (end > point || begins || ends) {
+        *lines_end_++ = {line / s_.in[1] * step(0),
+                         line % s_.in[1] * step(1),
+                         q0,
+                         end - line * s_.in[2],
+                         point - first_,
+                         begins,
+                         ends};
+      }
+      point = next;
+    }
+  }
+
+  // The columns of a block: straight into the output, or into sums_[column][pixel] or [line][pixel][phase].
+  void compute() {
+    const int64_t kernel_lines = s_.kernel[0] * s_.kernel[1];
+    const int64_t chunks = ceil_div(lines_of_block() * s_.kernel[2], f_.chunk);
+    for (int64_t i = 0; i < chunks * f_.chunk; ++i) {
+      const int64_t channel = (block_ * f_.lines_per_block + i / s_.kernel[2]) / kernel_lines;
+      bias_[i] = plan_.has_bias && channel < s_.out_channels ? p_.bias[group_ * s_.out_channels + channel] : 0.0F;
+    }
+    for (int64_t i = 0; i < lines_of_block(); ++i) {
+      const int64_t line = block_ * f_.lines_per_block + i;
+      line_out_[i] = (group_ * s_.out_channels + line / kernel_lines) * plan_.out.channel +
+                     line / s_.kernel[1] % s_.kernel[0] * plan_.out.axis[0] + line % s_.kernel[1] * plan_.out.axis[1];
+    }
+    ProductTile t = {};
+    t.pitch = plan_.pixels;
+    const float* weights = p_.weights + (group_ * f_.blocks + block_) * f_.block_floats;
+    const int64_t lines_of_chunk = f_.chunk / f_.interleaved;
+    const int64_t lines = lines_of_block() * s_.kernel[2] / f_.interleaved;
+    for (int64_t c = 0; c < std::max<int64_t>(1, s_.in_channels); c += plan_.depth) {
+      t.channels = std::min(plan_.depth, s_.in_channels - c);
+      t.begun = c > 0;
+      t.ends = c + plan_.depth >= s_.in_channels;
+      t.partial = partial_;
+      for (int64_t pixel = 0; pixel < last_ - first_; pixel += plan_.pixels) {
+        t.pixels = panel_ + pixel / plan_.pixels * panel_step() + c * plan_.pixels;
+        t.targets = targets_ + pixel / vec_width;
+        const auto vectors = static_cast<int>(ceil_div(std::min(plan_.pixels, last_ - first_ - pixel), vec_width));
+        const ProductTileFunction function =
+            product_tile(static_cast<int>(f_.chunk), vectors, static_cast<int>(f_.interleaved));
+        for (int64_t chunk = 0; chunk < chunks; ++chunk, t.partial += f_.chunk * plan_.pixels) {
+          t.weights = weights + (chunk * s_.in_channels + c) * f_.chunk;
+          t.init = bias_ + chunk * f_.chunk;
+          t.first_line = chunk * lines_of_chunk;
+          t.lines = lines - t.first_line;
+          function(t);
+        }
+      }
+    }
+  }
+
+  // What went to sums_ to where it belongs: each line of the kernel leads every line of the input to another line.
+  void write() {
+    for (int64_t i = 0; i < lines_of_block(); ++i) {
+      const int64_t line = block_ * f_.lines_per_block + i;
+      const int64_t channel = group_ * s_.out_channels + line / (s_.kernel[0] * s_.kernel[1]);
+      if (i == 0 || channel != place_.channel) begin_channel(channel);
+      float* values = sums_ + i * s_.kernel[2] * plan_.tile_pixels;
+      if (plan_.phases != f_.interleaved) {
+        interleave_phases(values);
+        values = line_;
+      }
+      if (plan_.alike_endings) end(values, 0, (last_ - first_) * plan_.phases);
+      const int64_t z = line / s_.kernel[1] % s_.kernel[0] - plan_.crop[0];
+      const int64_t y = line % s_.kernel[1] - plan_.crop[1];
+      for (const InputLine* q = lines_; q != lines_end_; ++q) {
+        if (q->z + z < 0 || q->z + z >= s_.out[0] || q->y + y < 0 || q->y + y >= s_.out[1]) continue;
+        begin_line(q->z + z, q->y + y);
+        write_line(*q, values + q->pixel * plan_.phases);
+      }
+    }
+  }
+
+  void begin_channel(int64_t channel) {
+    place_.channel = channel;
+    value_ = plan_.has_bias ? p_.bias[channel] : 0.0F;
+    if (s_.kernel[2] < plan_.phases) std::fill_n(untouched_, plan_.tile_pixels, value_);
+  }
+
+  void begin_line(int64_t z, int64_t y) {
+    place_.axis[0] = z;
+    place_.axis[1] = y;
+    out_ = p_.out + place_.batch * plan_.out.batch + place_.channel * plan_.out.channel + z * plan_.out.axis[0] +
+           y * plan_.out.axis[1];
+  }
+
+  // Outputs of some pixels of a line, and those beside the image with its first and last.
+  void write_line(const InputLine& q, float* values) {
+    const int64_t x = q.q0 * plan_.phases - plan_.crop[2];
+    const int64_t count = (q.q1 - q.q0) * plan_.phases;
+    const int64_t lo = std::clamp<int64_t>(-x, 0, count);
+    const int64_t hi = std::clamp<int64_t>(s_.out[2] - x, lo, count);
+    if (lo < hi) {
+      if (!plan_.alike_endings) end(values + lo, x + lo, hi - lo);
+      store_run(x + lo, values + lo, hi - lo);
+    }
+    if (q.begins) fill(0, std::min(-plan_.crop[2], s_.out[2]));
+    if (q.ends) fill(std::max<int64_t>(0, s_.in[2] * plan_.phases - plan_.crop[2]), s_.out[2]);
+  }
+
+  // All pixels of the tile through one line of the kernel, into line_.
+  void interleave_phases(const float* sums) const {
+    const int64_t count = last_ - first_;
+    if (s_.kernel[2] == plan_.phases) {
+      interleave(sums, plan_.tile_pixels, line_, plan_.phases, count);
+    } else {
+      interleave_first(sums, plan_.tile_pixels, s_.kernel[2], untouched_, line_, plan_.phases, count);
+    }
+  }
+
+  // Outputs [x0, x1) of the present line that are the bias.
+  void fill(int64_t x0, int64_t x1) {
+    for (; x0 < x1; x0 += plan_.tile_pixels) {
+      const int64_t count = std::min(plan_.tile_pixels, x1 - x0);
+      std::fill_n(gathered_, count, value_);
+      end(gathered_, x0, count);
+      store_run(x0, gathered_, count);
+    }
+  }
+
+  void end(float* values, int64_t x, int64_t count) {
+    place_.axis[2] = x;
+    apply_endings(plan_.endings, p_.operands, values, count, place_, false);
+  }
+
+  void store_run(int64_t x, const float* values, int64_t count) const {
+    constexpr int64_t cache_line = 64;
+    float* to = out_ + x * plan_.out.axis[2];
+    int64_t i = 0;
+    if (plan_.out.axis[2] != 1) {
+      for (; i < count; ++i) to[i * plan_.out.axis[2]] = values[i];
+    } else if (plan_.past_caches && reinterpret_cast<uintptr_t>(to) % cache_line == 0 &&
+               count * int64_t{sizeof(float)} % cache_line == 0) {
+      for (; i < count; i += vec_width) stream(to + i, load(values + i));
+    } else {
+      for (; i + vec_width <= count; i += vec_width) store(to + i, load(values + i));
+      if (i < count && i > 0) {
+        store(to + count - vec_width, load(values + count - vec_width));
+      } else {
+        for (; i < count; ++i) to[i] = values[i];
+      }
+    }
+  }
+
+  const ConvDisjointPlan& plan_;
+  const ConvDisjointFormat& f_;
+  const ConvShape& s_;
+  const ConvPointers& p_;
+  float* panel_;
+  float* sums_;
+  float* partial_;
+  float* line_;
+  float* gathered_;
+  float* untouched_;        // what outputs are that no tap reaches
+  float* bias_;             // of the columns of a block
+  ProductTarget* targets_;  // of each vector of pixels
+  int64_t* line_out_;       // of the block's lines in the output
+  int64_t* line_sums_;      // and in sums_
+  InputLine* lines_;
+  InputLine* lines_end_ = nullptr;
+  float* out_ = nullptr;
+  float value_ = 0;
+  int64_t group_ = 0;
+  int64_t block_ = 0;
+  int64_t first_ = 0, last_ = 0;  // input pixels of the tile
+  ResultPlace place_ = {};
+};
+
+}  // namespace
+
+void run_conv_disjoint(const ConvDisjointPlan& plan, const ConvPointers& pointers, int, int64_t tile,
+                       std::byte* scratch) {
+  const int64_t products = plan.shape.batch * plan.group_tiles * plan.pixel_tiles * plan.block_tiles;
+  Tile run(plan, pointers, scratch);
+  if (tile < products) return run.run(tile);
+  run.run_gaps(tile - products);
+}
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER
