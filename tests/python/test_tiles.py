@@ -122,6 +122,16 @@ def test_tiles_give_the_bits_of_the_whole(polyphase, models, tmp_path, name, siz
     assert report["tiles"]["count"] > 1 or max(sizes[2:]) <= 12
 
 
+@pytest.mark.parametrize("layer", [
+    nn.Conv2d(32, 17, 4), nn.Conv2d(300, 2, 3), nn.Conv2d(40, 40, 5, padding=2, groups=40), nn.Conv2d(64, 20, 1), nn.ConvTranspose2d(40, 3, 9, 4, 4), nn.ConvTranspose2d(300, 4, 5, 2),
+    nn.ConvTranspose2d(17, 8, 6, (3, 1)), nn.ConvTranspose2d(24, 5, 2, 2), nn.ConvTranspose2d(600, 40, 2, 2), nn.ConvTranspose2d(24, 30, 4, 4)], ids=str)
+def test_the_order_of_sums_does_not_depend_on_the_image(polyphase, tmp_path, layer):
+    x = noise(1, layer.in_channels, 90, 70)
+    export(layer, torch.from_numpy(x), tmp_path / "net.onnx")
+    whole, tiled, _ = both(polyphase, tmp_path / "net.onnx", x, tmp_path, "--tile", "17")
+    assert same_bits(whole, tiled)
+
+
 def test_auto_keeps_to_the_memory(polyphase, models, tmp_path):
     x = noise(1, 3, 260, 300)
     counts = []

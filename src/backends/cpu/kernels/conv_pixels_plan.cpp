@@ -194,8 +194,9 @@ ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, 
   const int64_t sums = columns * (plan.sum_pitch + 1);
   const int64_t line = shape.out_channels * plan.tile_q[2] * ConvAxis(shape, 2).phases();
   plan.max_taps = shape.kernel[0] * shape.kernel[1] * plan.format.taps_w;
+  constexpr int64_t pieces = 6;  // of the scratch, each at the begin of a cache line
   plan.scratch_bytes =
-      (lines + sums + line) * 4 + plan.max_taps * 8 + phases * static_cast<int64_t>(sizeof(PixelsPhase)) + 4 * 64;
+      (lines + sums + line) * 4 + plan.max_taps * 8 + phases * static_cast<int64_t>(sizeof(PixelsPhase)) + pieces * 64;
   return plan;
 }
 

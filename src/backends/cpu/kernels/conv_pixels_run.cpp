@@ -259,11 +259,14 @@ class Tile {
     first_functions_ = pixels_tiles(static_cast<int>(apart));
   }
 
-  // So many channels that their lines stay in the first-level cache while the tiles go along them.
+  // So many channels that their lines stay in the first-level cache while the tiles go along them. Where some columns
+  // have fewer taps than others, their number is part of the order of sums, which must not depend on the image's size.
   int64_t channels_at_once(int64_t lines, int64_t taps) const {
     constexpr int64_t kept_floats = 5 * 1024;  // of 8192: weights and sums lie there as well
+    constexpr int64_t usual_pitch = 256;
     const int64_t piece = channels_per_piece(taps);
-    return piece * std::max<int64_t>(1, kept_floats / (piece * std::max<int64_t>(1, lines) * plan_.pitch));
+    const int64_t pitch = f_.first_columns < f_.chunk * f_.chunks ? usual_pitch : plan_.pitch;
+    return piece * std::max<int64_t>(1, kept_floats / (piece * std::max<int64_t>(1, lines) * pitch));
   }
 
   // Interleaves the phases of the last axis, applies the endings along the lines of a run, and stores them in the

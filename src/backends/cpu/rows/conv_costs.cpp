@@ -343,7 +343,8 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
   const ConvDisjointPlan plan = plan_conv_disjoint(s, {0, 0, {0, 0, 1}}, {0, 0, {0, 0, 1}}, {}, false, width);
   const ConvDisjointFormat& f = plan.format;
   const double groups = product_of_factors(s.batch, s.groups);
-  const double vectors = static_cast<double>(ceil_div(s.in_points(), plan.pixels) * (plan.pixels / width));
+  const int64_t vectors_of_block = plan.pixels / width;
+  const double vectors = product_of_factors(ceil_div(s.in_points(), plan.pixels), vectors_of_block);
   const int64_t last_columns = (f.lines - (f.blocks - 1) * f.lines_per_block) * s.kernel[2];
   const double columns = static_cast<double>(((f.blocks - 1) * f.chunks + ceil_div(last_columns, f.chunk)) * f.chunk);
   const double results = groups * vectors * static_cast<double>(f.lines * plan.phases);

@@ -228,7 +228,7 @@ double cost_copy(const StepDesc& desc, const Target& target) {
   const std::int64_t channels = std::max<std::int64_t>(1, shape[1].constant().value_or(1));
   const int width = vector_width(target.cluster);
   const double points = elements / static_cast<double>(channels);
-  const double whole = points * static_cast<double>(channels / width * width);
+  const double whole = points * static_cast<double>(channels - channels % width);
   const double partial = channels % width == 0 ? 0 : points * static_cast<double>(width);
   const double per_float = desc.outputs[0].layout.is_row_major() ? 0.42e-9 : 0.26e-9;
   const double bytes = 2 * elements * static_cast<double>(size_bytes(desc.outputs[0].type.dtype));
