@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from worker import own_peak_bytes
 
 
 class Net:
@@ -147,8 +148,7 @@ def main() -> None:
     WORK[what](model, engine)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
     user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
-    peak = next(int(line.split()[1]) for line in pathlib.Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")) * 1024
-    print(json.dumps({"processor": user + system, "system": system, "wall": wall, "peak_bytes": peak}))
+    print(json.dumps({"processor": user + system, "system": system, "wall": wall, "peak_bytes": own_peak_bytes()}))
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class Worker:
         return self._ask(("time", seconds, least, processor), RUN_SECONDS)
 
     def peak_bytes(self) -> int:
-        """The most memory that the process has held (VmHWM)."""
+        """The most memory that the process has held."""
         return self._ask(("memory",), 60)
 
     def restart(self) -> None:
@@ -106,7 +106,8 @@ def _timed(run: Any, seconds: float, least: int, processor: bool) -> list[float]
     return times
 
 
-def _peak_bytes() -> int:
+def own_peak_bytes() -> int:
+    """The most memory that this process has held (VmHWM)."""
     line = next(line for line in pathlib.Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024
 
@@ -131,7 +132,7 @@ def _serve(pipe: Connection, peer: str, threads: int, isa: str) -> None:
             elif words[0] == "time":
                 reply = _timed(runner.run, *words[1:])
             else:
-                reply = _peak_bytes()
+                reply = own_peak_bytes()
             pipe.send(("done", reply))
         except Unable as error:
             pipe.send(("unable", str(error)))

@@ -25,7 +25,7 @@ std::byte* aligned_up(void* memory, std::size_t alignment) {
 
 std::shared_ptr<std::byte> allocate_memory(std::size_t size_bytes, FreshMemory contents) {
   if (size_bytes > most_bytes) return nullptr;
-  const bool is_large = size_bytes >= 2 * huge_page;
+  const bool is_large = size_bytes >= 2 * huge_page && contents != FreshMemory::brief;
   const bool is_new = is_large && contents == FreshMemory::zeros;
   const std::size_t alignment = is_large ? huge_page : cache_line;
   const std::size_t rounded = std::max(alignment, (size_bytes + alignment - 1) / alignment * alignment);
@@ -38,14 +38,6 @@ std::shared_ptr<std::byte> allocate_memory(std::size_t size_bytes, FreshMemory c
 #endif
   if (!is_new && contents == FreshMemory::zeros) std::memset(memory, 0, rounded);
   return owner;
-}
-
-std::shared_ptr<std::byte> allocate_brief(std::size_t size_bytes) {
-  if (size_bytes > most_bytes) return nullptr;
-  const std::size_t rounded = std::max(cache_line, (size_bytes + cache_line - 1) / cache_line * cache_line);
-  void* const block = std::aligned_alloc(cache_line, rounded);
-  if (block == nullptr) return nullptr;
-  return {static_cast<std::byte*>(block), [block](std::byte*) { std::free(block); }};
 }
 
 }  // namespace polyphase

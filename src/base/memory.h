@@ -7,13 +7,13 @@
 
 namespace polyphase {
 
-enum class FreshMemory { any, zeros };
+// brief: of any contents, on small pages, for what is written, read once or twice and let go. A virtual machine that
+// gives free memory back has none of huge pages: the host clears each before the system clears it, at a third of the
+// speed in all.
+enum class FreshMemory { any, zeros, brief };
 
-// Aligned to a cache line of 64 bytes, from 4 MiB on to a huge page of 2 MiB. Null if the system refuses.
+// Aligned to a cache line of 64 bytes, from 4 MiB on to a huge page of 2 MiB, but for brief ones. Null if the system
+// refuses.
 std::shared_ptr<std::byte> allocate_memory(std::size_t size_bytes, FreshMemory contents);
-// Of any contents, on small pages: for what is written, read once or twice and let go. A virtual machine that gives
-// free memory back has none of huge pages: the host clears each before the system clears it, at a third of the speed in
-// all.
-std::shared_ptr<std::byte> allocate_brief(std::size_t size_bytes);
 
 }  // namespace polyphase

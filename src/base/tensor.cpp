@@ -72,7 +72,7 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate_raw(std::size_t size_bytes) {
 }
 
 Result<std::shared_ptr<Buffer>> Buffer::allocate_brief(std::size_t size_bytes) {
-  return from_memory(polyphase::allocate_brief(size_bytes), size_bytes);
+  return from_memory(allocate_memory(size_bytes, FreshMemory::brief), size_bytes);
 }
 
 Result<std::shared_ptr<Buffer>> Buffer::from_memory(std::shared_ptr<std::byte> memory, std::size_t size_bytes) {

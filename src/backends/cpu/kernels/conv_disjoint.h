@@ -37,8 +37,27 @@ struct ConvDisjointFormat {
   int64_t chunks;  // of a block
   int64_t block_floats;
 
+  int64_t columns() const { return chunks * chunk; }  // of a block
+
   ConvDisjointFormat(const ConvShape& shape, int width);
   ConvDisjointFormat() = default;
+};
+
+// Where the outputs of a vector of pixels go: those of the block's line l to first + lines[l].
+struct ProductTarget {
+  float* first;
+  const int64_t* lines;
+};
+
+// Pixels [q0, q1) of an input line whose outputs lie in the tile's sums; z and y are outputs without crop.
+struct HeldLine {
+  int64_t z;
+  int64_t y;
+  int64_t q0;
+  int64_t q1;
+  int64_t pixel;  // of the tile: q0
+  bool begins;    // outputs in front of the image's are this tile's
+  bool ends;      // and those behind
 };
 
 struct ConvDisjointPlan {
@@ -61,11 +80,12 @@ struct ConvDisjointPlan {
   int64_t block_tiles;
   int64_t groups_per_tile;
   int64_t group_tiles;
-  int64_t depth;           // input channels between which sums stay in registers
-  int64_t targets_offset;  // in the scratch
-  int64_t floats_offset;
+  int64_t depth;         // input channels between which sums stay in registers
+  int64_t most_held;     // lines of a tile that are held
   int64_t shared_bytes;  // none
   int64_t scratch_bytes;
+
+  int64_t product_tiles() const { return shape.batch * group_tiles * pixel_tiles * block_tiles; }
 };
 
 // Whether the kernel knows the geometry; the images have to be channels-first or of one channel.

@@ -4,6 +4,7 @@
 #include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/panel_lines.h"
+#include "backends/cpu/kernels/scratch_pieces.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -77,15 +78,15 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   for (int a = 0; a < 3; ++a) {
     plan.crop[a] = shape.transposed ? shape.pre[a] : -shape.pre[a];
     if (a == 2) continue;
-    const int64_t s = shape.transposed ? shape.stride[a] : 1;
+    const int64_t s = ConvAxis(shape, a).phases();
     plan.has_gaps |= shape.kernel[a] < s || plan.crop[a] < 0 || shape.out[a] + plan.crop[a] > s * shape.in[a];
   }
   plan.has_gaps |= shape.in_points() == 0;
-  plan.phases = shape.transposed ? shape.stride[2] : 1;
+  plan.phases = ConvAxis(shape, 2).phases();
   const ConvDisjointFormat& f = plan.format;
   plan.pixels = pixel_vectors(width, static_cast<int>(f.chunk)) * width;
   const int64_t points = shape.in_points();
-  const int64_t columns = f.chunks * f.chunk;
+  const int64_t columns = f.columns();
   const int64_t fitting = std::min({panel_floats / std::max<int64_t>(1, shape.in_channels), sums_floats / columns,
                                     sums_floats / plan.phases, ceil_div(points, plan.pixels) * plan.pixels});
   plan.tile_pixels = std::max<int64_t>(1, fitting / plan.pixels) * plan.pixels;
@@ -103,14 +104,14 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   const int64_t slices = ceil_div(std::max<int64_t>(1, shape.in_channels), most_depth);
   plan.depth = ceil_div(std::max<int64_t>(1, shape.in_channels), slices);
   plan.straight = out.axis[2] == 1 && endings.count == 0 && !plan.past_caches && f.interleaved == plan.phases;
-  const int64_t pieces_of_lines =
-      plan.tile_pixels / width + ceil_div(plan.tile_pixels, std::max<int64_t>(1, shape.in[2])) + 2;
-  plan.targets_offset = ceil_div(pieces_of_lines * 48, 64) * 64;
-  plan.floats_offset = plan.targets_offset + ceil_div((plan.tile_pixels / width * 2 + 2 * columns) * 8, 64) * 64;
-  const int64_t panel = std::max<int64_t>(1, shape.in_channels) * plan.tile_pixels;
-  const int64_t line = plan.tile_pixels * plan.phases;
-  plan.scratch_bytes =
-      plan.floats_offset + (panel + 2 * columns * plan.tile_pixels + line + 2 * plan.tile_pixels + columns) * 4;
+  plan.most_held = plan.tile_pixels / width + ceil_div(plan.tile_pixels, std::max<int64_t>(1, shape.in[2])) + 2;
+  plan.scratch_bytes = scratch_piece_bytes<HeldLine>(plan.most_held) +
+                       scratch_piece_bytes<ProductTarget>(plan.tile_pixels / width) +
+                       2 * scratch_piece_bytes<int64_t>(columns) +
+                       scratch_piece_bytes<float>(std::max<int64_t>(1, shape.in_channels) * plan.tile_pixels) +
+                       2 * scratch_piece_bytes<float>(columns * plan.tile_pixels) +
+                       scratch_piece_bytes<float>(plan.tile_pixels * plan.phases) +
+                       2 * scratch_piece_bytes<float>(plan.tile_pixels) + scratch_piece_bytes<float>(columns);
   return plan;
 }
 
@@ -118,7 +119,7 @@ int64_t conv_disjoint_tiles(const ConvDisjointPlan& plan, int) {
   const ConvShape& s = plan.shape;
   if (s.batch * s.out_points() * s.groups * s.out_channels == 0) return 0;
   const int64_t gaps = plan.has_gaps ? s.batch * s.groups * s.out_channels : 0;
-  return s.batch * plan.group_tiles * plan.pixel_tiles * plan.block_tiles + gaps;
+  return plan.product_tiles() + gaps;
 }
 
 int64_t conv_disjoint_packed_floats(const ConvShape& shape, int width) {

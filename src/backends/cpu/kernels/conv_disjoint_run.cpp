@@ -6,38 +6,30 @@
 #include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/planar_input.h"
 #include "backends/cpu/kernels/product_tile.h"
+#include "backends/cpu/kernels/scratch_pieces.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
-// Pixels [q0, q1) of an input line whose outputs lie in the tile's sums; z and y are outputs without crop.
-struct InputLine {
-  int64_t z;
-  int64_t y;
-  int64_t q0;
-  int64_t q1;
-  int64_t pixel;  // of the tile: q0
-  bool begins;    // outputs in front of the image's are this tile's
-  bool ends;      // and those behind
-};
-
 class Tile {
  public:
   Tile(const ConvDisjointPlan& plan, const ConvPointers& pointers, std::byte* scratch)
       : plan_(plan), f_(plan.format), s_(plan.shape), p_(pointers) {
-    lines_ = reinterpret_cast<InputLine*>(scratch);
-    targets_ = reinterpret_cast<ProductTarget*>(scratch + plan.targets_offset);
-    line_out_ = reinterpret_cast<int64_t*>(targets_ + plan.tile_pixels / vec_width);
-    line_sums_ = line_out_ + columns();
-    panel_ = reinterpret_cast<float*>(scratch + plan.floats_offset);
-    sums_ = panel_ + std::max<int64_t>(1, s_.in_channels) * plan.tile_pixels;
-    partial_ = sums_ + columns() * plan.tile_pixels;
-    line_ = partial_ + columns() * plan.tile_pixels;
-    gathered_ = line_ + plan.tile_pixels * plan.phases;
-    untouched_ = gathered_ + plan.tile_pixels;
-    bias_ = untouched_ + plan.tile_pixels;
-    for (int64_t i = 0; i < columns(); ++i) line_sums_[i] = i * f_.interleaved * plan.tile_pixels;
+    ScratchPieces pieces(scratch);
+    lines_ = pieces.next<HeldLine>(plan.most_held);
+    targets_ = pieces.next<ProductTarget>(plan.tile_pixels / vec_width);
+    line_out_ = pieces.next<int64_t>(f_.columns());
+    line_sums_ = pieces.next<int64_t>(f_.columns());
+    panel_ = pieces.next<float>(std::max<int64_t>(1, s_.in_channels) * plan.tile_pixels);
+    sums_ = pieces.next<float>(f_.columns() * plan.tile_pixels);
+    partial_ = pieces.next<float>(f_.columns() * plan.tile_pixels);
+    line_ = pieces.next<float>(plan.tile_pixels * plan.phases);
+    gathered_ = pieces.next<float>(plan.tile_pixels);
+    untouched_ = pieces.next<float>(plan.tile_pixels);
+    bias_ = pieces.next<float>(f_.columns());
+    for (int64_t i = 0; i < f_.columns(); ++i) line_sums_[i] = i * f_.interleaved * plan.tile_pixels;
   }
 
   void run(int64_t tile) {
@@ -78,7 +70,7 @@ class Tile {
   }
 
  private:
-  int64_t step(int axis) const { return s_.transposed ? s_.stride[axis] : 1; }
+  int64_t step(int axis) const { return ConvAxis(s_, axis).phases(); }
 
   bool is_reached(int axis, int64_t o) const {
     const int64_t at = o + plan_.crop[axis];
@@ -114,11 +106,11 @@ class Tile {
 
   int64_t panel_step() const { return s_.in_channels * plan_.pixels; }
 
-  int64_t columns() const { return f_.chunks * f_.chunk; }
   int64_t lines_of_block() const { return std::min(f_.lines_per_block, f_.lines - block_ * f_.lines_per_block); }
 
-  // Whether the outputs of a vector of pixels of one line go straight to where they belong, whatever the kernel's line.
-  bool is_direct(int64_t pixel) const {
+  // Where the outputs of a vector of pixels of one line go straight to, through the kernel's first line; null: not all
+  // of them lie in the output.
+  float* straight_target(int64_t pixel) const {
     const int64_t q = (first_ + pixel) % s_.in[2];
     const int64_t line = (first_ + pixel) / s_.in[2];
     const int64_t at[3] = {line / s_.in[1] * step(0) - plan_.crop[0], line % s_.in[1] * step(1) - plan_.crop[1],
@@ -126,23 +118,17 @@ class Tile {
     bool inside = plan_.straight && first_ + pixel + vec_width <= last_ && q + vec_width <= s_.in[2] && at[2] >= 0 &&
                   at[2] + vec_width * step(2) <= s_.out[2];
     for (int a = 0; a < 2; ++a) inside = inside && at[a] >= 0 && at[a] + s_.kernel[a] <= s_.out[a];
-    return inside;
+    if (!inside) return nullptr;
+    return p_.out + place_.batch * plan_.out.batch + at[0] * plan_.out.axis[0] + at[1] * plan_.out.axis[1] + at[2];
   }
 
   void find_targets() {
     const int64_t filled = ceil_div(last_ - first_, plan_.pixels) * plan_.pixels;
     for (int64_t pixel = 0; pixel < filled; pixel += vec_width) {
+      float* const straight = straight_target(pixel);
       ProductTarget& target = targets_[pixel / vec_width];
-      if (is_direct(pixel)) {
-        const int64_t line = (first_ + pixel) / s_.in[2];
-        place_.axis[0] = line / s_.in[1] * step(0) - plan_.crop[0];
-        place_.axis[1] = line % s_.in[1] * step(1) - plan_.crop[1];
-        target = {p_.out + place_.batch * plan_.out.batch + place_.axis[0] * plan_.out.axis[0] +
-                      place_.axis[1] * plan_.out.axis[1] + (first_ + pixel) % s_.in[2] * step(2) - plan_.crop[2],
-                  line_out_};
-      } else {
-        target = {sums_ + pixel * f_.interleaved, line_sums_};
-      }
+      target = {sums_ + pixel * f_.interleaved, line_sums_};
+      if (straight != nullptr) target = {straight, line_out_};
     }
   }
 
@@ -229,7 +215,7 @@ class Tile {
       if (plan_.alike_endings) end(values, 0, (last_ - first_) * plan_.phases);
       const int64_t z = line / s_.kernel[1] % s_.kernel[0] - plan_.crop[0];
       const int64_t y = line % s_.kernel[1] - plan_.crop[1];
-      for (const InputLine* q = lines_; q != lines_end_; ++q) {
+      for (const HeldLine* q = lines_; q != lines_end_; ++q) {
         if (q->z + z < 0 || q->z + z >= s_.out[0] || q->y + y < 0 || q->y + y >= s_.out[1]) continue;
         begin_line(q->z + z, q->y + y);
         write_line(*q, values + q->pixel * plan_.phases);
@@ -251,7 +237,7 @@ class Tile {
   }
 
   // Outputs of some pixels of a line, and those beside the image with its first and last.
-  void write_line(const InputLine& q, float* values) {
+  void write_line(const HeldLine& q, float* values) {
     const int64_t x = q.q0 * plan_.phases - plan_.crop[2];
     const int64_t count = (q.q1 - q.q0) * plan_.phases;
     const int64_t lo = std::clamp<int64_t>(-x, 0, count);
@@ -292,19 +278,13 @@ class Tile {
   void store_run(int64_t x, const float* values, int64_t count) const {
     constexpr int64_t cache_line = 64;
     float* to = out_ + x * plan_.out.axis[2];
-    int64_t i = 0;
     if (plan_.out.axis[2] != 1) {
-      for (; i < count; ++i) to[i * plan_.out.axis[2]] = values[i];
+      for (int64_t i = 0; i < count; ++i) to[i * plan_.out.axis[2]] = values[i];
     } else if (plan_.past_caches && reinterpret_cast<uintptr_t>(to) % cache_line == 0 &&
                count * int64_t{sizeof(float)} % cache_line == 0) {
-      for (; i < count; i += vec_width) stream(to + i, load(values + i));
+      stream_row(values, to, count);
     } else {
-      for (; i + vec_width <= count; i += vec_width) store(to + i, load(values + i));
-      if (i < count && i > 0) {
-        store(to + count - vec_width, load(values + count - vec_width));
-      } else {
-        for (; i < count; ++i) to[i] = values[i];
-      }
+      copy_row(values, to, count);
     }
   }
 
@@ -322,8 +302,8 @@ class Tile {
   ProductTarget* targets_;  // of each vector of pixels
   int64_t* line_out_;       // of the block's lines in the output
   int64_t* line_sums_;      // and in sums_
-  InputLine* lines_;
-  InputLine* lines_end_ = nullptr;
+  HeldLine* lines_;
+  HeldLine* lines_end_ = nullptr;
   float* out_ = nullptr;
   float value_ = 0;
   int64_t group_ = 0;
@@ -336,10 +316,9 @@ class Tile {
 
 void run_conv_disjoint(const ConvDisjointPlan& plan, const ConvPointers& pointers, int, int64_t tile,
                        std::byte* scratch) {
-  const int64_t products = plan.shape.batch * plan.group_tiles * plan.pixel_tiles * plan.block_tiles;
   Tile run(plan, pointers, scratch);
-  if (tile < products) return run.run(tile);
-  run.run_gaps(tile - products);
+  if (tile < plan.product_tiles()) return run.run(tile);
+  run.run_gaps(tile - plan.product_tiles());
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/panel_lines.h"
+#include "backends/cpu/kernels/scratch_pieces.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -189,14 +190,13 @@ ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, 
   plan.width = width;
   PixelsPlanner(plan).choose();
   const int64_t columns = plan.format.chunk * plan.format.chunks;
-  const int64_t phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
-  const int64_t lines = shape.in_channels * plan.channel_pitch + width;
-  const int64_t sums = columns * (plan.sum_pitch + 1);
-  const int64_t line = shape.out_channels * plan.tile_q[2] * ConvAxis(shape, 2).phases();
   plan.max_taps = shape.kernel[0] * shape.kernel[1] * plan.format.taps_w;
-  constexpr int64_t pieces = 6;  // of the scratch, each at the begin of a cache line
-  plan.scratch_bytes =
-      (lines + sums + line) * 4 + plan.max_taps * 8 + phases * static_cast<int64_t>(sizeof(PixelsPhase)) + pieces * 64;
+  plan.scratch_bytes = scratch_piece_bytes<float>(shape.in_channels * plan.channel_pitch + width) +
+                       scratch_piece_bytes<float>(columns * plan.sum_pitch) + scratch_piece_bytes<float>(columns) +
+                       scratch_piece_bytes<float>(shape.out_channels * plan.tile_q[2] * ConvAxis(shape, 2).phases()) +
+                       scratch_piece_bytes<int64_t>(plan.max_taps) +
+                       scratch_piece_bytes<PixelsPhase>(ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases() /
+                                                        plan.format.line_phases);
   return plan;
 }
 

@@ -6,49 +6,12 @@
 #include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/pixels_lines.h"
 #include "backends/cpu/kernels/pixels_tile.h"
+#include "backends/cpu/kernels/scratch_pieces.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
-
-// Hands out a tile's scratch, each piece at the begin of a cache line.
-class Pieces {
- public:
-  explicit Pieces(std::byte* from) : at_(from) {}
-  template <class T>
-  T* next(int64_t count) {
-    T* const piece = reinterpret_cast<T*>(at_);
-    at_ += ceil_div(count * static_cast<int64_t>(sizeof(T)), 64) * 64;
-    return piece;
-  }
-
- private:
-  std::byte* at_;
-};
-
-void copy_row(const float* from, float* to, int64_t count) {
-  int64_t i = 0;
-  for (; i + vec_width <= count; i += vec_width) store(to + i, load(from + i));
-  if (i == count) return;
-  if (count >= vec_width) {
-    store(to + count - vec_width, load(from + count - vec_width));
-  } else {
-    for (; i < count; ++i) to[i] = from[i];
-  }
-}
-
-// Past the caches, but for what begins and ends within a line of them.
-void stream_row(const float* from, float* to, int64_t count) {
-  constexpr int64_t line = 64 / sizeof(float);
-  const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(float)) % line;
-  const int64_t lead = std::min(count, (line - past) % line);
-  copy_row(from, to, lead);
-  int64_t i = lead;
-  for (; i + line <= count; i += line) {
-    for (int64_t v = 0; v < line; v += vec_width) stream(to + i + v, load(from + i + v));
-  }
-  copy_row(from + i, to + i, count - i);
-}
 
 // What of a tile's lines lies in the output: elements [lo, hi) of the phases' results in turn, of which the q from
 // `first` to `last` are there with all phases.
@@ -78,7 +41,7 @@ class Tile {
  public:
   Tile(const ConvPixelsPlan& plan, const ConvPointers& pointers, std::byte* scratch)
       : plan_(plan), s_(plan.shape), f_(plan.format), p_(pointers), d_(s_, 0), h_(s_, 1), w_(s_, 2) {
-    Pieces pieces(scratch);
+    ScratchPieces pieces(scratch);
     lines_ = pieces.next<float>(s_.in_channels * plan.channel_pitch + vec_width);
     sums_ = pieces.next<float>(f_.chunk * f_.chunks * plan.sum_pitch);
     bias_ = pieces.next<float>(f_.chunk * f_.chunks);

@@ -13,12 +13,6 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
-// Where the outputs of a vector of pixels go: those of the block's line l to first + lines[l].
-struct ProductTarget {
-  float* first;
-  const int64_t* lines;
-};
-
 struct ProductTile {
   const float* pixels;           // [channel][pixel], `pitch` floats from channel to channel
   const float* weights;          // [channel][M]

@@ -1,0 +1,36 @@
+// Copying runs of floats to where they belong.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backends/cpu/simd/vec.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+// Where whole vectors leave a rest, the last one is written over the one before: rows do not overlap.
+inline void copy_row(const float* from, float* to, int64_t count) {
+  int64_t i = 0;
+  for (; i + vec_width <= count; i += vec_width) store(to + i, load(from + i));
+  if (i == count) return;
+  if (count >= vec_width) {
+    store(to + count - vec_width, load(from + count - vec_width));
+  } else {
+    for (; i < count; ++i) to[i] = from[i];
+  }
+}
+
+// Past the caches, but for what begins and ends within a line of them.
+inline void stream_row(const float* from, float* to, int64_t count) {
+  constexpr int64_t line = 64 / sizeof(float);
+  const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(float)) % line;
+  const int64_t lead = std::min(count, (line - past) % line);
+  copy_row(from, to, lead);
+  int64_t i = lead;
+  for (; i + line <= count; i += line) {
+    for (int64_t v = 0; v < line; v += vec_width) stream(to + i + v, load(from + i + v));
+  }
+  copy_row(from + i, to + i, count - i);
+}
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER
