@@ -19,6 +19,7 @@ void add_compare(CLI::App& app, Run& run);
 void add_compat(CLI::App& app, Run& run);
 void add_inspect(CLI::App& app, Run& run);
 void add_explain(CLI::App& app, Run& run);
+void add_export(CLI::App& app, Run& run);
 void add_extract(CLI::App& app, Run& run);
 void add_check(CLI::App& app, Run& run);
 void add_converters(CLI::App& app, Run& run);

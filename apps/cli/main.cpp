@@ -69,6 +69,7 @@ int run_command(int argc, char** argv) {
   add_inspect(app, run);
   add_explain(app, run);
   add_check(app, run);
+  add_export(app, run);
   add_extract(app, run);
   add_refit(app, run);
   add_converters(app, run);
@@ -86,7 +87,7 @@ int run_command(int argc, char** argv) {
     const std::string unknown = unknown_command(app, argc, argv);
     if (!unknown.empty()) {
       say("polyphase: there is no command '" + plain(unknown) +
-          "'. The commands are compile, run, bench, compare, compat, inspect, explain, check, extract, "
+          "'. The commands are compile, run, bench, compare, compat, inspect, explain, check, export, extract, "
           "refit, converters and devices.");
     } else {
       say("polyphase: " + plain(wrong.what()));

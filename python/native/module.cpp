@@ -38,4 +38,5 @@ NB_MODULE(_native, module) {
   pp::bind_session(module);
   pp::bind_compile(module);
   pp::bind_diagnose(module);
+  pp::bind_export(module);
 }

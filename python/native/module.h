@@ -24,6 +24,7 @@ void bind_engine(nanobind::module_& module);
 void bind_session(nanobind::module_& module);
 void bind_compile(nanobind::module_& module);
 void bind_diagnose(nanobind::module_& module);
+void bind_export(nanobind::module_& module);
 
 // Plain data: dicts, lists, str, int, float, bool and None, with the names of the C++ structs' fields.
 nanobind::dict plain(const api::EngineInfo& info);

@@ -13,6 +13,7 @@ from ._compatibility import Compatibility
 from ._compile import check, compare_layers, compat, compile, explain, load
 from ._errors import ArgumentError, CancelledError, Error, FileError, ModelError, OutOfMemoryError, UnsupportedError
 from ._explanation import Explanation
+from ._export import export, export_targets
 from ._native import Engine, Port, Session, devices, measured_bandwidth, measured_peak_flops, pass_names
 from ._native import version as version
 
@@ -33,5 +34,5 @@ for _public in (ArgumentError, CancelledError, Compatibility, Error, Explanation
 del _public
 
 __all__ = ["ArgumentError", "CancelledError", "Compatibility", "Engine", "Error", "Explanation", "FileError", "ModelError", "OutOfMemoryError", "Port",
-           "Session", "UnsupportedError", "check", "compare_layers", "compat", "compile", "devices", "explain", "load", "measured_bandwidth", "measured_peak_flops",
+           "Session", "UnsupportedError", "check", "compare_layers", "compat", "compile", "devices", "explain", "export", "export_targets", "load", "measured_bandwidth", "measured_peak_flops",
            "pass_names", "version"]

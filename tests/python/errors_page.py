@@ -29,6 +29,7 @@ CODES = {
 # What the user was doing: the first pattern that the file's path has. {} is the file's own name, for operators.
 GROUPS = [
     (r"src/wire/cut_model|src/api/extract|apps/cli/command_extract", "Cutting a part out of a model"),
+    (r"src/export/|src/wire/splice_model|src/api/export|apps/cli/command_export", "Exports for other engines"),
     (r"src/wire/zip_archive|src/import/torch/(archive|guards|importer|program_read|sym_expr|input_names)\.", "Reading a program of torch.export"),
     (r"src/import/torch/(aten_node|translate|schema|table)\.", "Any operator of a program"),
     (r"src/import/torch/(?:convert_)?(\w+)\.", "Operators of a program: {}"),
@@ -56,7 +57,7 @@ GROUPS = [
     (r"apps/cli/", "Command line"),
 ]
 ORDER = ["Reading an ONNX model", "Any operator of an ONNX model", "If, Loop", "Operators of an ONNX model", "Reading a program", "Any operator of a program", "Operators of a program", "ConvTranspose", "Any operator", "Operator rules", "Compiling", "Tuning",
-         "Cutting", "Engine files", "Running", "Command line", "Arrays", "C API", "Python", "DLPack", "Sizes and graphs", "Graphs in memory"]
+         "Cutting", "Exports", "Engine files", "Running", "Command line", "Arrays", "C API", "Python", "DLPack", "Sizes and graphs", "Graphs in memory"]
 # What a group of messages has in common.
 ABOUT = {
     "Reading an ONNX model": "The file itself, its opset, its inputs and outputs, and the weights in it or beside it. The trail at the end of a message names the file.",

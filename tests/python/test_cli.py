@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 import small_models
 
-COMMANDS = ("compile", "run", "bench", "compare", "inspect", "explain", "check", "extract", "devices")
+COMMANDS = ("compile", "run", "bench", "compare", "inspect", "explain", "check", "export", "extract", "devices")
 SHORT = ("--least-seconds", "0.02", "--warm-up", "0", "--least-runs", "3")
 
 
@@ -80,10 +80,11 @@ def test_a_file_that_is_no_model_ends_with_1(polyphase, command, tmp_path):
     (tmp_path / "text.onnx").write_text("a model, honestly\n")
     (tmp_path / "empty.ppe").touch()
     (tmp_path / "short.ppe").write_bytes(b"\x89PPE\r\n\x1a\n")
-    more = {"compare": ["--expect", tmp_path / "none.npz"], "extract": ["--from", "a", "--to", "b", "-o", tmp_path / "p.onnx"]}.get(command, [])
+    more = {"compare": ["--expect", tmp_path / "none.npz"], "extract": ["--from", "a", "--to", "b", "-o", tmp_path / "p.onnx"],
+            "export": ["--for", "onnx", "-o", tmp_path / "p.onnx"]}.get(command, [])
     for name, said in [("absent.onnx", "No such file or directory"), (".", "folder"), ("empty.onnx", "empty"),
                        ("text.onnx", "text"), ("empty.ppe", "empty"),
-                       ("short.ppe", {"compile": "is an engine already", "extract": "is an engine", "check": "is an engine: it was compiled already"}.get(command, "truncated"))]:
+                       ("short.ppe", {"compile": "is an engine already", "extract": "is an engine", "export": "is an engine", "check": "is an engine: it was compiled already"}.get(command, "truncated"))]:
         done = polyphase(command, tmp_path / name, *more, expect=1)
         assert "polyphase: error: " in done.stderr and said in done.stderr, done.stderr
         assert str(tmp_path) in done.stderr and done.stdout == ""

@@ -1,0 +1,78 @@
+// Polyphase: models made fit for the engines of others. What such an engine refuses or gets wrong is rewritten into
+// what it takes; every other node stays byte for byte. Over polyphase.h; docs/export_rules.md lists the rules.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "polyphase/polyphase.h"
+
+namespace polyphase::api {
+
+struct ExportOptions {
+  std::string target;  // "onnx", "onnxruntime": export_targets() lists them
+  // Rules that are left out, by name: to see what the target says without them.
+  std::set<std::string> without_rules;
+  // Called as stages begin.
+  std::function<void(std::string_view stage, double done)> progress;
+};
+
+// One use of a rule. A node that several rules rewrite has several.
+struct ExportedChange {
+  std::string node;
+  std::string rule;
+  std::string why;     // what the target cannot take
+  std::string before;  // "ConvTranspose{strides: [2, 2], output_padding: [1, 1]}"
+  std::string after;   // "Pad, ConvTranspose{…}"
+};
+
+struct ExportReport {
+  std::string target;
+  std::vector<ExportedChange> changes;
+  std::int64_t nodes = 0;  // of the main graph, before
+  std::int64_t rewritten_nodes = 0;
+  // How it was made sure that nothing else changed: both models, or each rewritten node and what stands in its place,
+  // run in the interpreter on inputs of whole numbers, and every output is equal bit for bit.
+  bool whole_model_compared = false;
+  std::int64_t nodes_compared = 0;
+  std::int64_t runs = 0;  // of sizes, where some are open
+  std::vector<std::string> notes;
+  double seconds = 0;
+};
+
+struct ExportedModel {
+  std::string model;  // an ONNX file
+  ExportReport report;
+  std::string folder;                       // of the model that was given
+  std::vector<std::string> external_files;  // that hold weights, relative to it
+};
+
+// Errors: those of reading the file; invalid_argument: no such target or rule; unsupported: the file is no ONNX model,
+// a rule cannot be followed at a node, or what came out could not be compared.
+Result<ExportedModel> export_model(const std::string& path, const ExportOptions& options);
+
+// Writes the model, which takes its name when it is complete, and copies the files that hold its weights beside it
+// unless they are there. Errors: io; invalid_argument: other bytes lie where such a file must go.
+Result<void> save_exported(const ExportedModel& exported, const std::string& path);
+
+struct ExportRuleInfo {
+  std::string name;
+  std::string operation;  // "ConvTranspose"
+  std::string versions;
+  std::string source;
+  std::string doc;
+};
+struct ExportTargetInfo {
+  std::string name;
+  std::string title;
+  std::string checked;
+  std::vector<ExportRuleInfo> rules;
+};
+// All targets and their rules, in the order in which the rules are tried.
+std::vector<ExportTargetInfo> export_targets();
+
+}  // namespace polyphase::api

@@ -1,0 +1,67 @@
+// Exports for other engines from Python.
+#include "polyphase/export.h"
+
+#include <nanobind/stl/set.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "native/module.h"
+#include "native/plain_data.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace polyphase::python {
+namespace {
+
+nb::dict plain_change(const api::ExportedChange& change) {
+  return Fields()("node", change.node)("rule", change.rule)("why", change.why)("before", change.before)("after",
+                                                                                                        change.after);
+}
+
+nb::dict plain_export(const api::ExportedModel& exported) {
+  const api::ExportReport& report = exported.report;
+  return Fields()("target", report.target)("nodes", report.nodes)("rewritten_nodes", report.rewritten_nodes)(
+      "changes", list_of(report.changes, plain_change))("whole_model_compared", report.whole_model_compared)(
+      "nodes_compared", report.nodes_compared)("runs", report.runs)("notes", report.notes)(
+      "external_files", exported.external_files)("seconds", report.seconds);
+}
+
+nb::dict plain_target(const api::ExportTargetInfo& target) {
+  const auto rule = [](const api::ExportRuleInfo& of) {
+    return nb::dict(Fields()("name", of.name)("operation", of.operation)("versions", of.versions)("source", of.source)(
+        "doc", of.doc));
+  };
+  return Fields()("name", target.name)("title", target.title)("checked", target.checked)("rules",
+                                                                                         list_of(target.rules, rule));
+}
+
+}  // namespace
+
+void bind_export(nb::module_& module) {
+  module.def(
+      "export_model",
+      [](const nb::bytes& path, const nb::bytes& out, const nb::dict& settings, nb::object progress) {
+        const std::string from(path.c_str(), path.size());
+        const std::string to(out.c_str(), out.size());
+        api::ExportOptions options;
+        options.target = nb::cast<std::string>(settings["target"]);
+        options.without_rules = nb::cast<std::set<std::string>>(settings["without_rules"]);
+        return plain_export(
+            work_on_model({}, std::move(progress), [&](const api::CompileOptions& with) -> Result<api::ExportedModel> {
+              options.progress = with.progress;
+              auto exported = api::export_model(from, options);
+              if (!exported.ok()) return exported;
+              if (auto saved = api::save_exported(*exported, to); !saved.ok()) return std::move(saved).error();
+              return exported;
+            }));
+      },
+      "path"_a, "out"_a, "settings"_a, "progress"_a.none(),
+      nb::sig("def export_model(path: bytes, out: bytes, settings: dict[str, typing.Any], progress: "
+              "collections.abc.Callable[[str, float], object] | None) -> dict[str, typing.Any]"));
+  module.def(
+      "export_targets", [] { return list_of(api::export_targets(), plain_target); },
+      nb::sig("def export_targets() -> list[dict[str, typing.Any]]"));
+}
+
+}  // namespace polyphase::python

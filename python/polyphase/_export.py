@@ -1,0 +1,40 @@
+"""Models for the engines of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import _native
+from ._errors import ArgumentError
+from ._options import Path, path_bytes
+
+
+def export(model: Path, out: Path, *, target: str, without_rules: Sequence[str] = (),
+           progress: Callable[[str, float], object] | None = None) -> dict[str, Any]:
+    """Writes a model that another engine takes, and that gives the same.
+
+    model: the path of an ONNX file. A module of PyTorch becomes one with torch.onnx.export.
+    out: the file to write; it takes its name when it is complete. Files of weights beside the model are copied beside it.
+    target: the engine, one of export_targets(): 'onnxruntime', …. What it refuses or gets wrong is rewritten; every other node stays
+        byte for byte.
+    without_rules: names of rules to leave out, to see what the engine says without them.
+
+    Before anything is written, the model before and after runs in the interpreter on whole numbers, or each rewritten node where
+    the model is large, and must give the same bits.
+
+    Returns plain data: 'changes' (each with 'node', 'rule', 'why', 'before', 'after') and what was compared: the fields of
+    ExportReport in polyphase/export.h.
+
+    Raises Error: io, invalid_model, invalid_argument, unsupported (the file is no ONNX model; a rule cannot be followed at a node).
+    """
+    if not isinstance(target, str):
+        raise ArgumentError(f"target is a {type(target).__name__}.", hint="Give the name of a target: export_targets() lists them.")
+    if isinstance(without_rules, str):
+        raise ArgumentError("without_rules is a string.", hint="Give a list of names.")
+    return _native.export_model(path_bytes(model), path_bytes(out), {"target": target, "without_rules": set(without_rules)}, progress)
+
+
+def export_targets() -> list[dict[str, Any]]:
+    """The engines that models can be exported for, and the rules of each: 'name', 'operation', 'versions', 'source', 'doc'."""
+    return _native.export_targets()

@@ -1,0 +1,203 @@
+// export: types from our own importer, rules from the room export, and a comparison of what came out with what went in.
+#include "polyphase/export.h"
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "api/compile.h"
+#include "api/export_check.h"
+#include "engine/new_file.h"
+#include "export/legalise.h"
+#include "wire/regular_file.h"
+
+namespace polyphase::api {
+namespace {
+
+constexpr std::string_view zip_begin = "PK\x03\x04";
+
+std::string joined_names(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    out += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  return out;
+}
+
+Result<const legal::ExportTarget*> target_named(const std::string& name) {
+  if (const auto* target = legal::find_export_target(name); target != nullptr) return target;
+  std::vector<std::string> known;
+  for (const auto& target : legal::export_targets()) known.emplace_back(target.name);
+  return Error{ErrorCode::invalid_argument, "there is no target '" + name + "' to export for.",
+               "Targets are " + joined_names(known) + "."};
+}
+
+Result<void> check_rules(const legal::ExportTarget& target, const std::set<std::string>& without) {
+  std::vector<std::string> known;
+  for (const auto& rule : target.rules) known.emplace_back(rule.name);
+  for (const std::string& name : without) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return Error{ErrorCode::invalid_argument, "the target " + std::string(target.name) + " has no rule '" + name + "'.",
+                 "Its rules are " + joined_names(known) + "."};
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Buffer>> read_onnx(const std::string& path) {
+  TRY(const auto file, wire::RegularFile::open(path));
+  TRY(auto bytes, file->read(0, file->size_bytes()));
+  const std::string_view begin(reinterpret_cast<const char*>(bytes->data()),
+                               std::min(bytes->size_bytes(), zip_begin.size()));
+  if (begin != zip_begin) return bytes;
+  return Error{ErrorCode::unsupported,
+               "'" + path + "' is an archive, such as torch.export writes; only ONNX models can be exported.",
+               "Write the module as ONNX first: torch.onnx.export(module, args, 'model.onnx', dynamo=True)."};
+}
+
+// Values by (graph, name), those of regions too.
+using ValuesByPlace = std::map<std::pair<std::string, std::string>, const polyphase::Value*>;
+
+void collect_values(const Graph& graph, ValuesByPlace& out) {
+  for (const auto& node : graph.nodes()) {
+    for (const auto& output : node->outputs()) out[{graph.name, output->name}] = output.get();
+    for (const auto& region : node->regions()) collect_values(*region, out);
+  }
+}
+
+// A name that means tensors of different types in different subgraphs is left out.
+legal::TensorFacts facts_of(const ImportedModel& model) {
+  ValuesByPlace values;
+  collect_values(*model.graph, values);
+  legal::TensorFacts out;
+  std::set<std::string> ambiguous;
+  const auto add = [&](const std::string& name, const polyphase::Value& value) {
+    const auto [found, fresh] = out.emplace(name, legal::TensorFact{value.type, value.contents});
+    if (!fresh && !(found->second.type == value.type)) ambiguous.insert(name);
+  };
+  for (const auto& input : model.graph->inputs()) add(input->name, *input);
+  for (const ImportedTensor& tensor : model.tensors) {
+    const auto found = values.find({tensor.graph, tensor.value});
+    if (found != values.end()) add(tensor.name, *found->second);
+  }
+  for (const std::string& name : ambiguous) out.erase(name);
+  return out;
+}
+
+Result<ExportedModel> export_file(const std::string& path, const ExportOptions& options) {
+  TRY(const legal::ExportTarget* const target, target_named(options.target));
+  TRY_VOID(check_rules(*target, options.without_rules));
+  const auto tell = [&](std::string_view stage, double done) {
+    if (options.progress) options.progress(stage, done);
+  };
+  tell("import", 0);
+  TRY(const auto bytes, read_onnx(path));
+  const std::span<const std::byte> before(bytes->data(), bytes->size_bytes());
+  const auto workshop = built_in_workshop();
+  ExportedModel out;
+  out.folder = std::filesystem::path(path).parent_path().string();
+  if (out.folder.empty()) out.folder = ".";
+  CompileOptions import;
+  import.external_data_folder = out.folder;
+  OperatorSurvey survey;
+  TRY(const ImportedModel imported, import_source(before, import, *workshop, &survey));
+  tell("rules", 0.2);
+  legal::LegaliseOptions with{target, {options.without_rules.begin(), options.without_rules.end()}, out.folder};
+  TRY(legal::Legalised legalised, legal::legalise(before, facts_of(imported), with));
+  out.report.target = options.target;
+  out.report.nodes = legalised.nodes;
+  out.report.rewritten_nodes = static_cast<std::int64_t>(legalised.parts.size());
+  for (legal::ExportChange& change : legalised.changes)
+    out.report.changes.push_back({std::move(change.node), std::move(change.rule), std::move(change.why),
+                                  std::move(change.before), std::move(change.after)});
+  tell("compare", 0.4);
+  const ExportComparison comparison{before, imported, legalised, out.folder, *workshop};
+  TRY_VOID(compare_exported(comparison, out.report));
+  out.model = std::move(legalised.model);
+  out.external_files = std::move(legalised.external_files);
+  return out;
+}
+
+Result<bool> same_bytes(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code problem;
+  if (std::filesystem::equivalent(a, b, problem)) return true;
+  if (std::filesystem::file_size(a, problem) != std::filesystem::file_size(b, problem)) return false;
+  std::ifstream one(a, std::ios::binary);
+  std::ifstream other(b, std::ios::binary);
+  std::vector<char> left(1 << 20);
+  std::vector<char> right(left.size());
+  while (one && other) {
+    one.read(left.data(), static_cast<std::streamsize>(left.size()));
+    other.read(right.data(), static_cast<std::streamsize>(right.size()));
+    if (one.gcount() != other.gcount() || !std::equal(left.begin(), left.begin() + one.gcount(), right.begin()))
+      return false;
+  }
+  return true;
+}
+
+Result<void> write_file(const std::string& path, std::span<const std::byte> bytes) {
+  TRY(std::string writable, writable_path(path));
+  NewFile file(std::move(writable));
+  TRY_VOID(file.open());
+  TRY_VOID(file.write(bytes));
+  return file.publish();
+}
+
+// A file of weights, to the same place beside the new model.
+Result<void> bring_along(const std::string& from_folder, const std::filesystem::path& to_folder,
+                         const std::string& name) {
+  std::error_code problem;
+  const std::filesystem::path from = std::filesystem::path(from_folder) / name;
+  const std::filesystem::path to = to_folder / name;
+  if (std::filesystem::exists(to, problem)) {
+    TRY(const bool same, same_bytes(from, to));
+    if (same) return {};
+    return Error{ErrorCode::invalid_argument,
+                 "the model keeps weights in '" + name +
+                     "', and other bytes lie where that would have to be copied: '" + to.string() + "'.",
+                 "Write the model into another folder."};
+  }
+  TRY(const auto file, wire::RegularFile::open_below(from_folder, name));
+  TRY(const auto bytes, file->read(0, file->size_bytes()));
+  std::filesystem::create_directories(to.parent_path(), problem);
+  return write_file(to.string(), {bytes->data(), bytes->size_bytes()});
+}
+
+}  // namespace
+
+Result<ExportedModel> export_model(const std::string& path, const ExportOptions& options) {
+  return without_throwing([&]() -> Result<ExportedModel> {
+    const auto start = std::chrono::steady_clock::now();
+    auto exported = export_file(path, options);
+    if (!exported.ok()) return std::move(exported).error().within("while exporting " + path);
+    ExportedModel out = *std::move(exported);
+    out.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return out;
+  });
+}
+
+Result<void> save_exported(const ExportedModel& exported, const std::string& path) {
+  return without_throwing([&]() -> Result<void> {
+    std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    if (folder.empty()) folder = ".";
+    for (const std::string& name : exported.external_files) TRY_VOID(bring_along(exported.folder, folder, name));
+    return write_file(path, std::as_bytes(std::span(exported.model)));
+  });
+}
+
+std::vector<ExportTargetInfo> export_targets() {
+  std::vector<ExportTargetInfo> out;
+  for (const legal::ExportTarget& target : legal::export_targets()) {
+    ExportTargetInfo& info = out.emplace_back();
+    info.name = target.name;
+    info.title = target.title;
+    info.checked = target.checked;
+    for (const legal::ExportRule& rule : target.rules) {
+      const std::string domain = rule.domain.empty() ? "" : std::string(rule.domain) + ".";
+      info.rules.push_back({std::string(rule.name), domain + std::string(rule.op_type), std::string(rule.versions),
+                            std::string(rule.source), std::string(rule.doc)});
+    }
+  }
+  return out;
+}
+
+}  // namespace polyphase::api

@@ -1,0 +1,69 @@
+// One walk over the model, subgraphs included.
+#include "export/model_facts.h"
+
+#include "onnx/onnx.pb.h"
+#include "wire/dtype_map.h"
+#include "wire/external_data.h"
+#include "wire/onnx_tensor.h"
+
+namespace polyphase::legal {
+
+ModelFacts::ModelFacts(const onnx::ModelProto& model, TensorFacts tensors, wire::ExternalData& external)
+    : external_(&external), tensors_(std::move(tensors)) {
+  for (const auto& opset : model.opset_import()) {
+    if (opset.domain().empty() || opset.domain() == "ai.onnx") opset_ = opset.version();
+  }
+  collect(model.graph());
+}
+
+void ModelFacts::collect(const onnx::GraphProto& graph) {
+  for (const auto& input : graph.input()) names_.insert(input.name());
+  for (const auto& tensor : graph.initializer()) {
+    names_.insert(tensor.name());
+    initializers_.emplace(tensor.name(), &tensor);
+    const auto dtype = wire::dtype_from_onnx(tensor.data_type());
+    if (dtype.ok())
+      tensors_.try_emplace(
+          tensor.name(), TensorFact{{*dtype, Shape(std::vector<Dim>(tensor.dims().begin(), tensor.dims().end()))}, {}});
+  }
+  for (const auto& tensor : graph.sparse_initializer()) names_.insert(tensor.values().name());
+  for (const auto& node : graph.node()) {
+    names_.insert(node.name());
+    names_.insert(node.output().begin(), node.output().end());
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) collect(attribute.g());
+      for (const auto& inner : attribute.graphs()) collect(inner);
+    }
+  }
+}
+
+const TensorFact* ModelFacts::find(std::string_view tensor) const {
+  const auto found = tensors_.find(tensor);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+const onnx::TensorProto* ModelFacts::initializer(std::string_view tensor) const {
+  const auto found = initializers_.find(tensor);
+  return found == initializers_.end() ? nullptr : found->second;
+}
+
+Result<Tensor> ModelFacts::elements(const onnx::TensorProto& initializer) const {
+  onnx::TensorProto copy = initializer;
+  return wire::take_tensor(copy, *external_);
+}
+
+std::string ModelFacts::fresh_name(const std::string& wish) {
+  std::string name = wish;
+  for (int i = 2; !names_.insert(name).second; ++i) name = wish + "_" + std::to_string(i);
+  return name;
+}
+
+std::string name_of(const onnx::NodeProto& node) {
+  if (!node.name().empty()) return node.name();
+  for (const std::string& output : node.output()) {
+    if (!output.empty()) return output;
+  }
+  return node.op_type();
+}
+
+}  // namespace polyphase::legal

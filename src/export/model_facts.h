@@ -1,0 +1,63 @@
+// ModelFacts: what rules know of the model around a node: types by name, constants, names that are taken.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/shape.h"
+#include "base/tensor.h"
+#include "ops/op.h"
+
+namespace onnx {
+class GraphProto;
+class ModelProto;
+class NodeProto;
+class TensorProto;
+}  // namespace onnx
+
+namespace polyphase::wire {
+class ExternalData;
+}
+
+namespace polyphase::legal {
+
+struct TensorFact {
+  Type type;
+  Contents contents;  // elements known as sizes
+};
+using TensorFacts = std::map<std::string, TensorFact, std::less<>>;
+
+class ModelFacts {
+ public:
+  // `tensors` are those whose types the importer knows. The model and `external`, its files of weights, stay where they
+  // are.
+  ModelFacts(const onnx::ModelProto& model, TensorFacts tensors, wire::ExternalData& external);
+
+  const TensorFact* find(std::string_view tensor) const;
+  void add(std::string tensor, TensorFact fact) { tensors_[std::move(tensor)] = std::move(fact); }
+  // An initializer of the model or of one of its subgraphs; null: none of this name.
+  const onnx::TensorProto* initializer(std::string_view tensor) const;
+  // Its elements. Errors: those of reading them.
+  Result<Tensor> elements(const onnx::TensorProto& initializer) const;
+  // Of ONNX's own domain; 0: not imported.
+  std::int64_t opset() const { return opset_; }
+  // The wish, or the wish with a number behind it if something has that name.
+  std::string fresh_name(const std::string& wish);
+
+ private:
+  void collect(const onnx::GraphProto& graph);
+
+  wire::ExternalData* external_;
+  TensorFacts tensors_;
+  std::map<std::string, const onnx::TensorProto*, std::less<>> initializers_;
+  std::set<std::string, std::less<>> names_;
+  std::int64_t opset_ = 0;
+};
+
+// The name that messages, reports and new names use: the node's own, or that of its first result.
+std::string name_of(const onnx::NodeProto& node);
+
+}  // namespace polyphase::legal
