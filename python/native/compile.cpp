@@ -46,9 +46,10 @@ int measured_threads(std::int64_t threads) {
   return given != 0 ? given : std::max(1, api::devices().front().cores);
 }
 
-// Compiles, and says as warnings of Python's what was wrong with the timing cache.
-template <typename Work>
-EngineHandle compiled(const nb::dict& given, nb::object progress, const Work& work) {
+}  // namespace
+
+EngineHandle compile_with(const nb::dict& given, nb::object progress,
+                          const std::function<Result<api::Engine>(const api::CompileOptions&)>& work) {
   api::TuneReport tuned;
   api::CompileOptions options = options_of(given);
   options.tuned = &tuned;
@@ -59,15 +60,13 @@ EngineHandle compiled(const nb::dict& given, nb::object progress, const Work& wo
   return out;
 }
 
-}  // namespace
-
 void bind_compile(nb::module_& module) {
   module.def(
       "compile",
       [](const nb::bytes& path, const nb::dict& options, nb::object progress) {
         const std::string file(path.c_str(), path.size());
-        return compiled(options, std::move(progress),
-                        [&](const api::CompileOptions& with) { return api::compile(file, with); });
+        return compile_with(options, std::move(progress),
+                            [&](const api::CompileOptions& with) { return api::compile(file, with); });
       },
       "path"_a, "options"_a, "progress"_a.none(),
       nb::sig("def compile(path: bytes, options: dict[str, typing.Any], progress: collections.abc.Callable[[str, "
@@ -77,8 +76,8 @@ void bind_compile(nb::module_& module) {
       "compile_bytes",
       [](const nb::bytes& model, const nb::dict& options, nb::object progress) {
         const std::span<const std::byte> bytes(static_cast<const std::byte*>(model.data()), model.size());
-        return compiled(options, std::move(progress),
-                        [&](const api::CompileOptions& with) { return api::compile_bytes(bytes, "", with); });
+        return compile_with(options, std::move(progress),
+                            [&](const api::CompileOptions& with) { return api::compile_bytes(bytes, "", with); });
       },
       "model"_a, "options"_a, "progress"_a.none(),
       nb::sig("def compile_bytes(model: bytes, options: dict[str, typing.Any], progress: "

@@ -39,4 +39,5 @@ NB_MODULE(_native, module) {
   pp::bind_compile(module);
   pp::bind_diagnose(module);
   pp::bind_export(module);
+  pp::bind_network(module);
 }

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@ void bind_session(nanobind::module_& module);
 void bind_compile(nanobind::module_& module);
 void bind_diagnose(nanobind::module_& module);
 void bind_export(nanobind::module_& module);
+void bind_network(nanobind::module_& module);
 
 // Plain data: dicts, lists, str, int, float, bool and None, with the names of the C++ structs' fields.
 nanobind::dict plain(const api::EngineInfo& info);
@@ -49,6 +51,10 @@ nanobind::list tile_axes(const api::Engine& engine);
 
 // The keyword arguments of polyphase.compile as polyphase._options has made them plain: no strings in place of lists.
 api::CompileOptions options_of(const nanobind::dict& given);
+
+// Compiles, and says as warnings of Python's what was wrong with the timing cache.
+EngineHandle compile_with(const nanobind::dict& options, nanobind::object progress,
+                          const std::function<Result<api::Engine>(const api::CompileOptions&)>& work);
 
 // Works with options that Ctrl-C and an exception of the caller's progress function cancel, without the interpreter's
 // lock; raises what stopped it. `progress` may be None.

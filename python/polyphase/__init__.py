@@ -16,6 +16,7 @@ from ._explanation import Explanation
 from ._export import export, export_targets
 from ._native import Engine, Port, Session, devices, measured_bandwidth, measured_peak_flops, pass_names
 from ._native import version as version
+from ._network import Network, Size, Tensor, precision
 
 __version__: str = version
 
@@ -29,10 +30,10 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-for _public in (ArgumentError, CancelledError, Compatibility, Error, Explanation, FileError, ModelError, OutOfMemoryError, UnsupportedError):
+for _public in (ArgumentError, CancelledError, Compatibility, Error, Explanation, FileError, ModelError, Network, OutOfMemoryError, Size, Tensor, UnsupportedError):
     _public.__module__ = __name__  # where users find it
 del _public
 
-__all__ = ["ArgumentError", "CancelledError", "Compatibility", "Engine", "Error", "Explanation", "FileError", "ModelError", "OutOfMemoryError", "Port",
-           "Session", "UnsupportedError", "check", "compare_layers", "compat", "compile", "devices", "explain", "export", "export_targets", "load", "measured_bandwidth", "measured_peak_flops",
-           "pass_names", "version"]
+__all__ = ["ArgumentError", "CancelledError", "Compatibility", "Engine", "Error", "Explanation", "FileError", "ModelError", "Network", "OutOfMemoryError",
+           "Port", "Session", "Size", "Tensor", "UnsupportedError", "check", "compare_layers", "compat", "compile", "devices", "explain", "export", "export_targets", "load",
+           "measured_bandwidth", "measured_peak_flops", "pass_names", "precision", "version"]

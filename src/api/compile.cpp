@@ -1,6 +1,9 @@
 // The spine: a model file becomes an engine.
 #include "api/compile.h"
 
+#include <algorithm>
+#include <cstring>
+#include <functional>
 #include <set>
 
 #include "api/machine.h"
@@ -107,6 +110,21 @@ PassOptions pass_options_of(const CompileOptions& options) {
 
 namespace {
 
+// Constants that are still in memory of the caller's become the engine's own.
+Result<void> keep_copies(polyphase::Engine& engine, const std::vector<std::span<const std::byte>>& lent) {
+  for (EngineConstant& constant : engine.constants) {
+    const std::byte* data = constant.bytes->data();
+    const bool is_lent = std::any_of(lent.begin(), lent.end(), [&](const auto& bytes) {
+      return std::greater_equal<>()(data, bytes.data()) && std::less<>()(data, bytes.data() + bytes.size());
+    });
+    if (!is_lent) continue;
+    TRY(auto copy, Buffer::allocate_raw(constant.bytes->size_bytes()));
+    std::memcpy(copy->data(), data, constant.bytes->size_bytes());
+    constant.bytes = std::move(copy);
+  }
+  return {};
+}
+
 Result<polyphase::Engine> compile_for(ImportedModel model, const Target& target, const CompileOptions& options,
                                       EngineWriter* file) {
   Graph& graph = *model.graph;
@@ -126,6 +144,7 @@ Result<polyphase::Engine> compile_for(ImportedModel model, const Target& target,
   for (ImportedWeight& weight : model.weights)
     lowering.weights.push_back({weight.names, weight.value, weight.used, weight.fixed_because});
   TRY(polyphase::Engine engine, lower(graph, target, lowering));
+  TRY_VOID(keep_copies(engine, model.lent));
   engine.remarks.insert(engine.remarks.begin(), model.warnings.begin(), model.warnings.end());
   return engine;
 }

@@ -61,6 +61,7 @@ struct Access {
   }
   static Tensor tensor(const polyphase::Tensor& from);
   static Tensor tensor(TensorView view, std::shared_ptr<void> owner);
+  static const std::shared_ptr<void>& owner(const Tensor& tensor) { return tensor.owner_; }
 };
 
 // The session that runs an engine. `show_parts`: its observers see what the parts of fused steps yield. Errors: as

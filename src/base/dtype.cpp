@@ -43,4 +43,42 @@ bool is_float(DType dtype) { return row_of(dtype).floating; }
 bool is_integer(DType dtype) { return !row_of(dtype).floating && dtype != DType::boolean; }
 bool is_signed(DType dtype) { return row_of(dtype).with_sign; }
 
+int promotion_kind(DType dtype) { return is_float(dtype) ? 2 : is_integer(dtype) ? 1 : 0; }
+
+// Source: the table of c10/core/ScalarType.
+DType promote_types(DType a, DType b) {
+  if (a == b) return a;
+  if (promotion_kind(a) != promotion_kind(b)) return promotion_kind(a) > promotion_kind(b) ? a : b;
+  if (is_float(a)) {
+    if (a == DType::f64 || b == DType::f64) return DType::f64;
+    if (size_bytes(a) == size_bytes(b)) return DType::f32;  // f16 with bf16
+    return size_bytes(a) > size_bytes(b) ? a : b;
+  }
+  if (is_signed(a) == is_signed(b)) return size_bytes(a) > size_bytes(b) ? a : b;
+  const DType with_sign = is_signed(a) ? a : b;
+  const DType without = is_signed(a) ? b : a;
+  if (size_bytes(with_sign) > size_bytes(without)) return with_sign;
+  switch (size_bytes(without)) {
+    case 1:
+      return DType::i16;
+    case 2:
+      return DType::i32;
+    default:
+      return DType::i64;
+  }
+}
+
+std::optional<DType> Promotion::result() const {
+  std::optional<DType> out = of_tensors_;
+  for (const auto& more : {of_rank_0_, of_numbers_}) {
+    if (!more.has_value()) continue;
+    if (!out.has_value() || promotion_kind(*more) > promotion_kind(*out)) out = *more;
+  }
+  return out;
+}
+
+void Promotion::join(std::optional<DType>& into, DType more) {
+  into = into.has_value() ? promote_types(*into, more) : more;
+}
+
 }  // namespace polyphase

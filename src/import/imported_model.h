@@ -1,10 +1,12 @@
 // What every importer is told, and what it gives.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,7 +64,9 @@ struct ImportedModel {
   std::vector<std::string> warnings;
   std::vector<ImportedTensor> tensors;  // in the order of their definition
   std::vector<ImportedWeight> weights;  // ImportOptions::refittable: in the model's order
-  bool complete = true;                 // false: a survey holds what is missing
+  // Memory of the caller's that constants lie in: the engine keeps copies of what it needs of it.
+  std::vector<std::span<const std::byte>> lent;
+  bool complete = true;  // false: a survey holds what is missing
 };
 
 }  // namespace polyphase

@@ -167,6 +167,7 @@ std::vector<OpDef> attention_operators() {
       .infer = infer_attention,
       .reference = reference_attention,
       .cut = cut_attention,
+      .one_dtype = 0b1111,
       .layout = LayoutRule::row_major}};
 }
 

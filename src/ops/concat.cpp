@@ -51,6 +51,7 @@ std::vector<OpDef> concat_operators() {
                 .infer = infer_concat,
                 .reference = reference_concat,
                 .cut = cut_concat,
+                .one_dtype = 0b1,
                 .layout = LayoutRule::per_axis,
                 .moves_elements = true}};
 }

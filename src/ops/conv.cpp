@@ -104,6 +104,7 @@ std::vector<OpDef> conv_operators() {
       .infer = infer_conv,
       .reference = reference_conv,
       .cut = cut_conv,
+      .one_dtype = 0b111,
       .layout = LayoutRule::spatial}};
 }
 

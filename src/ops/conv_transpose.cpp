@@ -113,6 +113,7 @@ std::vector<OpDef> conv_transpose_operators() {
       .infer = infer_conv_transpose,
       .reference = reference_conv_transpose,
       .cut = cut_conv_transpose,
+      .one_dtype = 0b111,
       .layout = LayoutRule::spatial}};
 }
 

@@ -36,8 +36,10 @@ struct TorchConvTranspose {
   std::vector<Dim> output_padding = {Dim(0)};
   std::int64_t groups = 1;
   std::vector<std::int64_t> dilation = {1};
+  // What PyTorch does not have: another padding at the end than at the beginning. Both may be negative then.
+  std::optional<std::vector<Dim>> post_padding = std::nullopt;
 };
-// pre = padding, post = padding - output_padding.
+// pre = padding, post = padding (or post_padding) - output_padding.
 Result<ConvTransposeForm> torch_conv_transpose(const TorchConvTranspose& given, std::vector<DimCheck>& checks);
 // The output_padding that makes the modules ConvTranspose1d, 2d, 3d give `output_size` (spatial sizes, or the whole
 // shape).

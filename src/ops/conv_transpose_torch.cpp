@@ -44,6 +44,7 @@ struct TorchWindow {
   std::vector<std::int64_t> stride;
   std::vector<std::int64_t> dilation;
   std::vector<Dim> padding;
+  std::vector<Dim> post_padding;
   std::vector<Dim> output_padding;
 };
 
@@ -65,6 +66,10 @@ Result<TorchWindow> read_window(const TorchConvTranspose& given) {
   out.input = Shape(std::move(dims));
   TRY(out.stride, expanded(given.stride, "stride", given.spatial));
   TRY(out.padding, expanded(given.padding, "padding", given.spatial));
+  out.post_padding = out.padding;
+  if (given.post_padding.has_value()) {
+    TRY(out.post_padding, expanded(*given.post_padding, "post_padding", given.spatial));
+  }
   TRY(out.dilation, expanded(given.dilation, "dilation", given.spatial));
   TRY(out.output_padding, expanded(given.output_padding, "output_padding", given.spatial));
   return out;
@@ -84,7 +89,9 @@ Result<void> check_dtypes(const TorchConvTranspose& given) {
 // Signs of the settings.
 Result<void> check_settings(const TorchConvTranspose& given, const TorchWindow& window, const DimDemands& demand) {
   constexpr auto at_most = DimCheck::Relation::less_equal;
-  for (const Dim& p : window.padding) TRY_VOID(demand.require(0, at_most, p, "negative padding is not supported"));
+  for (const Dim& p : window.padding) {
+    if (!given.post_padding.has_value()) TRY_VOID(demand.require(0, at_most, p, "negative padding is not supported"));
+  }
   for (const Dim& p : window.output_padding)
     TRY_VOID(demand.require(0, at_most, p, "negative output_padding is not supported"));
   const auto below_one = [](std::int64_t value) { return value < 1; };
@@ -133,7 +140,7 @@ std::vector<Dim> smallest_sizes(const TorchConvTranspose& given, const TorchWind
   std::vector<Dim> out;
   for (std::size_t i = 0; i < window.stride.size(); ++i) {
     const int axis = static_cast<int>(i) + 2;
-    out.push_back((window.input[axis] - 1) * Dim(window.stride[i]) - Dim(2) * window.padding[i] +
+    out.push_back((window.input[axis] - 1) * Dim(window.stride[i]) - window.padding[i] - window.post_padding[i] +
                   dilated_kernel(given.weight.shape[axis], window.dilation[i]));
   }
   return out;
@@ -179,7 +186,7 @@ Result<ConvTransposeForm> torch_conv_transpose(const TorchConvTranspose& given, 
   TRY_VOID(check_weight(given, window, demand));
   TRY_VOID(check_sizes(given, window, demand));
   ConvTransposeForm form{
-      window.stride, window.dilation, given.groups, window.padding, window.padding, window.unbatched, {}};
+      window.stride, window.dilation, given.groups, window.padding, window.post_padding, window.unbatched, {}};
   for (std::size_t i = 0; i < form.post.size(); ++i) form.post[i] -= window.output_padding[i];
   return form;
 }

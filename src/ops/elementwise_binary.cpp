@@ -142,6 +142,7 @@ OpDef binary_line(const char* name, const char* doc, DTypeSet set, Floats, Integ
            .doc = doc,
            .inputs = {{"x", "any shape"}, {"y", "a shape that broadcasts with x"}},
            .outputs = {{"z", gives_bool ? "bool, the broadcast shape" : "the broadcast shape"}},
+           .one_dtype = 0b11,
            .layout = LayoutRule::elementwise};
   op.elementwise = true;
   op.cut = cut_elementwise;

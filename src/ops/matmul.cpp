@@ -124,6 +124,7 @@ std::vector<OpDef> matmul_operators() {
                 .infer = infer_matmul,
                 .reference = reference_matmul,
                 .cut = cut_matmul,
+                .one_dtype = 0b11,
                 .layout = LayoutRule::row_major}};
 }
 

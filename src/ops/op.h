@@ -141,6 +141,8 @@ struct OpDef {
   // What becomes of operands that are pieces (ops/cut.h); null: nobody has said, so they must be whole.
   CutAnswer (*cut)(const CutContext&) = nullptr;
 
+  // Operands that must have one dtype: bit i stands for inputs[i], of a variadic one for all of it.
+  std::uint32_t one_dtype = 0;
   LayoutRule layout = LayoutRule::row_major;
   // The operator only moves or repeats elements; so contents follow by running the reference on element numbers.
   bool moves_elements = false;

@@ -357,7 +357,8 @@ OpDef recurrence_operator(const std::string& name, const std::string& formula, d
                       0.0}},
       .infer = infer_recurrence,
       .reference = reference,
-      .cut = cut_recurrence};
+      .cut = cut_recurrence,
+      .one_dtype = 0b1110111};  // all but the lengths
   if (cell == Cell::lstm) {
     op.inputs.push_back({"initial_c", "[directions, batch, hidden]; absent: 0", true});
     op.inputs.push_back({"peephole", "[directions, 3 · hidden]: for i, o, f", true});

@@ -246,7 +246,8 @@ std::vector<OpDef> region_operators() {
                 Attribute(true)},
                {"mode", AttributeKind::word, "how samples are joined", Attribute(std::string("avg")), {"avg", "max"}}},
           .infer = infer_roi_align,
-          .reference = reference_roi_align},
+          .reference = reference_roi_align,
+          .one_dtype = 0b11},
       OpDef{.name = "roi_max_pool",
             .doc = "The greatest element in each cell of each region, whose corners are rounded to pixels; a cell "
                    "without elements is 0. Source: ONNX operator MaxRoiPool; torchvision.ops.roi_pool.",
@@ -255,7 +256,8 @@ std::vector<OpDef> region_operators() {
             .outputs = {{"y", "(regions, C, height, width)"}},
             .attributes = {height, width, scale},
             .infer = infer_roi_max_pool,
-            .reference = reference_roi_max_pool},
+            .reference = reference_roi_max_pool,
+            .one_dtype = 0b11},
   };
 }
 

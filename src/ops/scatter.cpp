@@ -204,7 +204,8 @@ std::vector<OpDef> scatter_operators() {
             .outputs = {{"y", "the type of x"}},
             .attributes = {{"axis", AttributeKind::integer, "which axis is indexed"}, reduction},
             .infer = infer_scatter_elements,
-            .reference = reference_scatter_elements},
+            .reference = reference_scatter_elements,
+            .one_dtype = 0b101},
       OpDef{.name = "scatter_nd",
             .doc = "A copy y of x in which the slab y[indices[i, 0], indices[i, 1], …, :] is updates[i, :]. Source: "
                    "ONNX operator ScatterND; x[…] = updates in PyTorch.",
@@ -216,7 +217,8 @@ std::vector<OpDef> scatter_operators() {
             .outputs = {{"y", "the type of x"}},
             .attributes = {reduction},
             .infer = infer_scatter_nd,
-            .reference = reference_scatter_nd},
+            .reference = reference_scatter_nd,
+            .one_dtype = 0b101},
   };
 }
 

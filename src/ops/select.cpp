@@ -173,6 +173,7 @@ std::vector<OpDef> select_operators() {
             .infer = infer_where,
             .reference = reference_where,
             .cut = cut_elementwise,
+            .one_dtype = 0b110,
             .layout = LayoutRule::elementwise,
             .contents = where_contents},
       std::move(cast),

@@ -120,7 +120,8 @@ std::vector<OpDef> suppression_operators() {
                            {"centre", AttributeKind::boolean,
                             "a box is its centre and size (x, y, width, height), else two corners", Attribute(false)}},
             .infer = infer_suppression,
-            .reference = reference_suppression}};
+            .reference = reference_suppression,
+            .one_dtype = 0b11}};
 }
 
 }  // namespace polyphase

@@ -2,6 +2,7 @@
 // shape rule with symbols and with numbers, computes the reference where it is legal, and blames what does not agree.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -43,6 +44,31 @@ class RandomUse {
     if (found.has_value() && op_.reference != nullptr) compute(*numbers, concrete, *found);
   }
 
+  // A legal use is refused with another dtype for an operand that OpDef::one_dtype says must agree with another that is
+  // there; a float operand of which it does not say so may be another float.
+  void change_dtypes() {
+    const auto complete = op_.complete(attributes_);
+    if (!complete.ok()) return;
+    const auto numbers = complete->evaluate(bindings_);
+    if (!numbers.has_value() || !infer(*numbers, types_).has_value()) return;
+    for (std::size_t i = 0; i < types_.size(); ++i) {
+      if (!types_[i].has_value()) continue;
+      bool refused = false;
+      for (std::size_t j = 0; j < types_.size(); ++j)
+        refused = refused || (j != i && types_[j].has_value() && must_agree(i) && must_agree(j));
+      const DType own = types_[i]->dtype;
+      if (!refused && own != DType::f32) continue;
+      std::vector<std::optional<Type>> changed = types_;
+      changed[i]->dtype =
+          is_float(own) ? (own == DType::f64 ? DType::f32 : DType::f64) : (own == DType::i64 ? DType::i32 : DType::i64);
+      dtypes_compared_ = dtypes_compared_ || refused;
+      if (infer(*numbers, changed).has_value() == refused)
+        blame("operand " + std::to_string(i) + " of another dtype is " + (refused ? "taken" : "refused") +
+              ", against one_dtype");
+    }
+  }
+  bool dtypes_compared() const { return dtypes_compared_; }
+
   bool computed() const { return computed_; }
   const std::string& fault() const { return fault_; }  // empty: all was as it should be
   std::string text() const {
@@ -53,6 +79,8 @@ class RandomUse {
 
  private:
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
+
+  bool must_agree(std::size_t i) const { return (op_.one_dtype >> std::min(i, op_.inputs.size() - 1) & 1U) != 0; }
 
   // Mostly sizes that agree, so that many uses are legal.
   Dim size() {
@@ -288,6 +316,7 @@ class RandomUse {
   Attributes attributes_;
   DimBindings bindings_;
   bool computed_ = false;
+  bool dtypes_compared_ = false;
 };
 
 }  // namespace polyphase

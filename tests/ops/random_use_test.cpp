@@ -35,5 +35,23 @@ TEST(RandomUse, NothingAborts) {
   EXPECT_EQ(never_legal, "");
 }
 
+TEST(RandomUse, OperandsOfOneDtypeAreThoseTheRuleWants) {
+  const Registry registry = Registry::built_in();
+  std::string never_compared;
+  for (const auto& [name, op] : registry.all()) {
+    bool compared = false;
+    for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+      RandomUse use(*op, std::mt19937_64(seed));
+      use.prepare();
+      use.change_dtypes();
+      ASSERT_EQ(use.fault(), "");
+      compared = compared || use.dtypes_compared();
+      if (compared && seed > 400) break;
+    }
+    if (op->one_dtype != 0 && !compared) never_compared += " " + name;
+  }
+  EXPECT_EQ(never_compared, "");
+}
+
 }  // namespace
 }  // namespace polyphase

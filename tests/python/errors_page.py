@@ -35,6 +35,7 @@ GROUPS = [
     (r"src/import/torch/(?:convert_)?(\w+)\.", "Operators of a program: {}"),
     (r"src/wire/|src/import/onnx/(importer|import_onnx|opsets|functions|input_shapes)\.", "Reading an ONNX model"),
     (r"src/import/onnx/(missing|translate|node_context|subgraph)", "Any operator of an ONNX model"),
+    (r"src/import/network/|src/api/network", "Writing a network layer by layer"),
     (r"src/import/compose/", "Any operator of an ONNX model"),
     (r"src/import/onnx/(branch|loop|scan)\.", "If, Loop and Scan of an ONNX model"),
     (r"src/import/onnx/(?:convert_)?(\w+)\.", "Operators of an ONNX model: {}"),
@@ -56,7 +57,7 @@ GROUPS = [
     (r"python/", "Python"),
     (r"apps/cli/", "Command line"),
 ]
-ORDER = ["Reading an ONNX model", "Any operator of an ONNX model", "If, Loop", "Operators of an ONNX model", "Reading a program", "Any operator of a program", "Operators of a program", "ConvTranspose", "Any operator", "Operator rules", "Compiling", "Tuning",
+ORDER = ["Reading an ONNX model", "Any operator of an ONNX model", "If, Loop", "Operators of an ONNX model", "Reading a program", "Any operator of a program", "Operators of a program", "Writing a network", "ConvTranspose", "Any operator", "Operator rules", "Compiling", "Tuning",
          "Cutting", "Exports", "Engine files", "Running", "Command line", "Arrays", "C API", "Python", "DLPack", "Sizes and graphs", "Graphs in memory"]
 # What a group of messages has in common.
 ABOUT = {
@@ -64,6 +65,7 @@ ABOUT = {
     "Any operator of an ONNX model": "These begin with the node's name and end with its operator and the version that the model means.",
     "Reading a program of torch.export": "The archive (.pt2), the network and the weights in it. Nothing in it is run. The trail at the end of a message names the file.",
     "Any operator of a program": "These begin with the node's name and end with its operator and the line of the module that it came from.",
+    "Writing a network layer by layer": "Calls of `polyphase/network.h` and of `polyphase.Network`. These begin with the layer's name; the operator's own rules follow further down.",
     "Any operator": "Rules that many operators share, in the words of `docs/operators.md`. A size that is known only when the model runs is checked then, with the same words.",
     "ConvTranspose as PyTorch has it": "The messages are PyTorch's own, so that a search for them finds both.",
     "Tuning": "What only costs the next compilation its time is a warning instead (`docs/tuning.md`).",

@@ -140,61 +140,23 @@ std::optional<DType> AtenNode::result_dtype(std::size_t i) const {
 
 namespace {
 
-// bool < integers < floats: an operand of a higher kind decides alone.
-int promotion_kind(DType dtype) { return is_float(dtype) ? 2 : is_integer(dtype) ? 1 : 0; }
-
-// torch.promote_types for what we store. Source: the table of c10/core/ScalarType.
-DType promote(DType a, DType b) {
-  if (a == b) return a;
-  if (promotion_kind(a) != promotion_kind(b)) return promotion_kind(a) > promotion_kind(b) ? a : b;
-  if (is_float(a)) {
-    if (a == DType::f64 || b == DType::f64) return DType::f64;
-    if (size_bytes(a) == size_bytes(b)) return DType::f32;  // f16 with bf16
-    return size_bytes(a) > size_bytes(b) ? a : b;
-  }
-  if (is_signed(a) == is_signed(b)) return size_bytes(a) > size_bytes(b) ? a : b;
-  const DType with_sign = is_signed(a) ? a : b;
-  const DType without = is_signed(a) ? b : a;
-  if (size_bytes(with_sign) > size_bytes(without)) return with_sign;
-  switch (size_bytes(without)) {
-    case 1:
-      return DType::i16;
-    case 2:
-      return DType::i32;
-    default:
-      return DType::i64;
-  }
-}
-
 DType dtype_of_number(AtenScalar::Kind kind) {
   return kind == AtenScalar::Kind::real ? DType::f32 : kind == AtenScalar::Kind::integer ? DType::i64 : DType::boolean;
 }
 
 }  // namespace
 
-// Source: "Tensor Attributes", section type promotion, of PyTorch's documentation.
 DType AtenNode::promoted(const std::vector<std::string_view>& parameters) const {
-  std::optional<DType> of_tensors;
-  std::optional<DType> of_rank_0;
-  std::optional<DType> of_numbers;
-  const auto join = [](std::optional<DType>& into, DType more) {
-    into = into.has_value() ? promote(*into, more) : more;
-  };
+  Promotion promotion;
   for (const std::string_view parameter : parameters) {
     const AtenArgument& given = argument(parameter);
     if (given.none) continue;
     for (const Value* value : given.tensors) {
-      if (value != nullptr) join(value->type.shape.rank() == 0 ? of_rank_0 : of_tensors, value->type.dtype);
+      if (value != nullptr) promotion.add_tensor(value->type.dtype, value->type.shape.rank());
     }
-    for (const AtenScalar& number : given.scalars) join(of_numbers, dtype_of_number(number.kind));
+    for (const AtenScalar& number : given.scalars) promotion.add_number(dtype_of_number(number.kind));
   }
-  // A later class counts only where it is of a higher kind.
-  std::optional<DType> out = of_tensors;
-  for (const auto& more : {of_rank_0, of_numbers}) {
-    if (!more.has_value()) continue;
-    if (!out.has_value() || promotion_kind(*more) > promotion_kind(*out)) out = *more;
-  }
-  return out.value_or(DType::f32);
+  return promotion.result().value_or(DType::f32);
 }
 
 Value* AtenNode::tensor_as(std::string_view parameter, DType dtype) {

@@ -16,7 +16,7 @@ def signature(name: str, public: object) -> str:
     if hasattr(public, "__nb_signature__"):  # of the extension: the first line of the docstring
         text = re.sub(r"^\w+\((self(, )?)?", "(", inspect.getdoc(public).split("\n")[0])
     else:
-        text = str(inspect.signature(public)).replace("'", "")
+        text = str(inspect.signature(public)).replace("''", '""').replace("'", "")
     text = re.sub(r"\b(typing|collections\.abc|os|polyphase\._native|_native)\.", "", text)
     return f"{name}{text}".replace(".__call__", "")
 
@@ -30,7 +30,12 @@ def words(public: object) -> str:
 
 
 def members(kind: type):
+    """A class's own, without the operators' methods: docs/operators.md has those."""
     for key, value in vars(kind).items():
+        if (getattr(value, "__module__", None) or "").endswith("._network_layers"):
+            continue
+        if isinstance(value, staticmethod):
+            value = value.__func__
         if (not key.startswith("_") or key == "__call__") and (callable(value) or isinstance(value, property)):
             yield key, value
 
