@@ -16,6 +16,7 @@
 #include <functional>
 
 #include "polyphase/network_layers.h"
+#include "polyphase/weight_file.h"
 
 namespace polyphase::api {
 
@@ -24,6 +25,9 @@ struct NetworkOptions {
   // Operands of different dtypes are refused, with both named, where they are promoted otherwise: nothing casts but the
   // layer `cast`.
   bool strongly_typed = false;
+  // "tensorrt": what that engine would refuse is refused at the call, with the rule and what to write instead (limits()
+  // has them). Empty: nobody's limits.
+  std::string limits = {};
 };
 
 enum class PaddingMode : unsigned char {
@@ -78,6 +82,10 @@ class Network : public NetworkLayers {
   // Tensor without, must stay until the network is compiled and gone.
   Result<NetworkTensor> add_constant(const Tensor& tensor, std::string_view name = {});
   Result<NetworkTensor> add_constant(const TensorView& view, std::string_view name = {});
+
+  // The file's tensor of this name, under this name: the same tensor again where it was added before. The engine does
+  // not need the file.
+  Result<NetworkTensor> add_weight(const WeightFile& file, std::string_view name);
 
   // (N, C, spatial...) or (C, spatial...) with one to three spatial axes; the weight is (Cout, C/groups, kernel...).
   Result<NetworkTensor> add_convolution_nd(const Operand& x, const Operand& weight, const Operand& bias = {},
@@ -149,5 +157,17 @@ struct OperatorInfo {
   int bodies = 0;  // graphs that a layer of it owns
 };
 std::vector<OperatorInfo> operators();
+
+// One rule of NetworkOptions::limits.
+struct LimitInfo {
+  std::string target = {};    // "tensorrt"
+  std::string versions = {};  // that the rule is known of
+  std::string name = {};      // "deconvolution-1d"
+  std::string op = {};        // the operator; empty: of all
+  std::string rule = {};
+  std::string rewrite = {};
+  std::string source = {};
+};
+std::vector<LimitInfo> limits();
 
 }  // namespace polyphase::api

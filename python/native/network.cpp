@@ -218,6 +218,14 @@ nb::dict plain_operator(const api::OperatorInfo& info) {
 }  // namespace
 
 void bind_network(nb::module_& module) {
+  nb::class_<api::WeightFile>(module, "WeightFile", "A safetensors file; Network(weights=...) is what to use.")
+      .def_static(
+          "open",
+          [](const nb::bytes& path) {
+            return value_or_raise(api::WeightFile::open(std::string(path.c_str(), path.size())));
+          },
+          "path"_a)
+      .def("names", &api::WeightFile::names);
   nb::class_<api::NetworkTensor>(module, "NetworkTensor", "A tensor of a network that is being written.")
       .def_prop_ro("name", [](const api::NetworkTensor& tensor) { return tensor.name(); })
       .def_prop_ro("dtype", [](const api::NetworkTensor& tensor) { return numpy_name(tensor.dtype()); })
@@ -229,10 +237,10 @@ void bind_network(nb::module_& module) {
   nb::class_<NetworkHandle>(module, "Network", "A network that is being written; polyphase.Network is what to use.")
       .def(
           "__init__",
-          [](NetworkHandle* self, const std::string& name, bool strongly_typed) {
-            new (self) NetworkHandle({.name = name, .strongly_typed = strongly_typed});
+          [](NetworkHandle* self, const std::string& name, bool strongly_typed, const std::string& limits) {
+            new (self) NetworkHandle({.name = name, .strongly_typed = strongly_typed, .limits = limits});
           },
-          "name"_a, "strongly_typed"_a)
+          "name"_a, "strongly_typed"_a, "limits"_a)
       .def(
           "set_range",
           [](NetworkHandle& self, const std::string& size, std::int64_t low, std::int64_t high) {
@@ -248,6 +256,12 @@ void bind_network(nb::module_& module) {
           "name"_a, "dtype"_a, "sizes"_a)
       .def("add_constant", &add_constant, "array"_a, "name"_a,
            nb::sig("def add_constant(self, array: object, name: str) -> NetworkTensor"))
+      .def(
+          "add_weight",
+          [](NetworkHandle& self, const api::WeightFile& file, const std::string& name) {
+            return value_or_raise(use(self).add_weight(file, name));
+          },
+          "file"_a, "name"_a)
       .def(
           "add_layer",
           [](NetworkHandle& self, const std::string& op, const nb::list& operands, const nb::dict& attributes,
@@ -311,6 +325,15 @@ void bind_network(nb::module_& module) {
       "operators",
       [] { return list_of(api::operators(), [](const api::OperatorInfo& info) { return plain_operator(info); }); },
       nb::sig("def operators() -> list[dict[str, typing.Any]]"), "The operators of docs/operators.md as plain data.");
+  module.def(
+      "limits",
+      [] {
+        return list_of(api::limits(), [](const api::LimitInfo& limit) {
+          return nb::dict(Fields()("target", limit.target)("versions", limit.versions)("name", limit.name)(
+              "op", limit.op)("rule", limit.rule)("rewrite", limit.rewrite)("source", limit.source));
+        });
+      },
+      nb::sig("def limits() -> list[dict[str, typing.Any]]"), "What Network(limits=...) keeps to, as plain data.");
 }
 
 }  // namespace polyphase::python

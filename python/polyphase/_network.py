@@ -11,6 +11,7 @@ from typing import Any, Union
 from . import _native
 from ._errors import ArgumentError
 from ._network_layers import layer_methods
+from ._network_weights import Weights
 from ._options import Path, Range, Shape, plain_options
 
 _current: contextvars.ContextVar["Network | None"] = contextvars.ContextVar("polyphase.Network", default=None)
@@ -222,14 +223,20 @@ class Network:
 
     name: of the engine's model.
     strongly_typed: operands of different dtypes are refused, with both named; else they are promoted as in PyTorch.
+    weights: tensors by name for `weight`: a dict such as module.state_dict(), a module, or the path of an .npz or safetensors file.
+    limits: 'tensorrt' refuses at the call what that engine would, with the rule and what to write instead (docs/guides/network.md lists them).
 
     A method for every operator of docs/operators.md adds a layer of it: operands by position or name, settings by name. An operand is
     a Tensor, a number, None where it is optional, or an array, which becomes a constant. What is wrong raises at the call, with
     the layer's name. One thread at a time writes a network.
     """
 
-    def __init__(self, name: str = "network", *, strongly_typed: bool = False):
-        self._native = _native.Network(name, bool(strongly_typed))
+    def __init__(self, name: str = "network", *, strongly_typed: bool = False, limits: str | None = None, weights: Any = None):
+        known = sorted({limit["target"] for limit in _native.limits()})
+        if limits is not None and limits not in known:
+            raise ArgumentError(f"limits is {limits!r:.60}.", hint=f"Limits are known of: {', '.join(known)}.")
+        self._native = _native.Network(name, bool(strongly_typed), limits or "")
+        self._weights = Weights(weights)
         self._tokens: list[contextvars.Token[Network | None]] = []
 
     def __enter__(self) -> Network:
@@ -255,6 +262,10 @@ class Network:
     def add_constant(self, array: Any, name: str = "") -> Tensor:
         """A constant. The array is not copied where it is row-major: do not change it before the network is compiled."""
         return Tensor(self, self._native.add_constant(_plain_array(array), name))
+
+    def weight(self, name: str) -> Tensor:
+        """The tensor of this name among Network(weights=...), as a constant of this name; the same Tensor each time."""
+        return self._weights.constant(self, name)
 
     def add_convolution_nd(self, x: Any, weight: Any, bias: Any = None, *, kernel: Any = None, stride: Any = 1, dilation: Any = 1, groups: int = 1,
                            pre_padding: Any = 0, post_padding: Any = None, padding_mode: str = "explicit", name: str = "") -> Tensor:

@@ -2,6 +2,8 @@
 #include "polyphase/network.h"
 
 #include <charconv>
+#include <map>
+#include <utility>
 
 #include "api/compile.h"
 #include "api/network_attributes.h"
@@ -12,6 +14,7 @@ namespace polyphase::api {
 struct NetworkState {
   std::shared_ptr<const Workshop> workshop;
   NetworkBuilder builder;
+  std::map<std::pair<std::string, std::string>, int> weights = {};  // file and name → the constant
 };
 
 std::optional<std::int64_t> Size::number() const {
@@ -125,7 +128,8 @@ Network::Network(const NetworkOptions& options)
         const Registry& registry = workshop->registry();
         return std::make_shared<NetworkState>(NetworkState{
             std::move(workshop),
-            NetworkBuilder(registry, {.name = options.name, .strongly_typed = options.strongly_typed, .limits = {}})});
+            NetworkBuilder(
+                registry, {.name = options.name, .strongly_typed = options.strongly_typed, .limits = options.limits})});
       }()) {}
 
 Result<void> Network::set_range(const std::string& size, SizeRange range) {
@@ -161,6 +165,20 @@ Result<NetworkTensor> Network::add_constant(const Tensor& tensor, std::string_vi
 Result<NetworkTensor> Network::add_constant(const TensorView& view, std::string_view name) {
   return without_throwing([&]() -> Result<NetworkTensor> {
     TRY(const int made, add_elements(state_->builder, view, nullptr, name));
+    return Access::tensor(*this, made);
+  });
+}
+
+Result<NetworkTensor> Network::add_weight(const WeightFile& file, std::string_view name) {
+  return without_throwing([&]() -> Result<NetworkTensor> {
+    const auto added = state_->weights.find({file.path(), std::string(name)});
+    if (added != state_->weights.end()) return Access::tensor(*this, added->second);
+    auto tensor = file.tensor(name);
+    if (!tensor.ok()) return std::move(tensor).error().at_node(name);
+    // Lent, though the tensor keeps the file: an engine shall not.
+    TRY(ConstantElements elements, elements_of(tensor->view(), api::Access::owner(*tensor), "the weight"));
+    TRY(const int made, state_->builder.add_constant(std::move(elements.tensor), name, true));
+    state_->weights.emplace(std::pair(file.path(), std::string(name)), made);
     return Access::tensor(*this, made);
   });
 }
@@ -308,6 +326,18 @@ std::vector<OperatorInfo> operators() {
       info.attributes.push_back(std::move(attribute));
     }
     out.push_back(std::move(info));
+  }
+  return out;
+}
+
+std::vector<LimitInfo> limits() {
+  std::vector<LimitInfo> out;
+  for (const TargetLimits& target : target_limits()) {
+    for (const TargetLimit& limit : target.limits) {
+      out.push_back({std::string(target.target), std::string(target.versions), std::string(limit.name),
+                     std::string(limit.op), std::string(limit.rule), std::string(limit.rewrite),
+                     std::string(limit.source)});
+    }
   }
   return out;
 }

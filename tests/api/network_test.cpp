@@ -309,6 +309,25 @@ TEST(Network, PrecisionScopesNest) {
             "a precision scope has the dtype i8. Precisions are f64, f32, bf16 and f16.");
 }
 
+TEST(Network, KeepsToTheLimitsOfOthers) {
+  Network network({.name = "for_tensorrt", .limits = "tensorrt"});
+  const auto x = network.add_input("x", DType::f32, {1, 1, 4});
+  const auto w = network.add_constant(view(three_taps.data(), {1, 1, 3}), "w");
+  EXPECT_EQ(
+      refusal(network.add_deconvolution_nd(x, w, {}, {.stride = {2}}, "up")),
+      "node 'up': TensorRT refuses this (deconvolution-1d): a deconvolution has 2 or 3 spatial axes, and x is f32[1, "
+      "1, 4]. Reshape x to (N, C, 1, W) and the weight to (.., .., 1, k), with stride 1, dilation 1 and no padding on "
+      "the new axis; reshape the result back.");
+  const auto wide = network.reshape(x, {.shape = {1, 1, 1, 4}});
+  const auto tall = network.reshape(w, {.shape = {1, 1, 1, 3}});
+  const auto up = network.add_deconvolution_nd(wide, tall, {}, {.stride = {1, 2}}, "up");
+  ASSERT_TRUE(network.mark_output(network.reshape(up, {.shape = {1, 1, 9}})).ok());
+  EXPECT_EQ(run(network, {view(ramp.data(), {1, 1, 4})}), (std::vector<float>{1, 10, 102, 20, 203, 30, 304, 40, 400}));
+  Network nobodys({.name = "for_nobody", .limits = "tensorflow"});
+  EXPECT_EQ(refusal(nobodys.add_input("x", DType::f32, {1})),
+            "limits is 'tensorflow'; there are none of that name. Limits are known of: tensorrt.");
+}
+
 // ---------------------------------------------------------------- sizes
 
 TEST(Network, CompilesForSizesOfTheCallers) {

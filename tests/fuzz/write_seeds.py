@@ -186,6 +186,16 @@ def arrays() -> None:
     write("array_file", "wav_stereo24", b"\7" + sound(2, 3))
 
 
+def weights() -> None:
+    def stored(header: str, data: bytes) -> bytes:
+        return len(header).to_bytes(8, "little") + header.encode() + data
+
+    entry = '"dtype":"F32","shape":[2],"data_offsets":[0,8]'
+    write("safetensors", "one", stored(f'{{"__metadata__":{{"format":"pt"}},"w":{{{entry}}}}}', bytes(8)))
+    write("safetensors", "twice", stored(f'{{"w":{{{entry}}},"w":{{{entry}}}}}', bytes(8)))
+    write("safetensors", "short", stored(f'{{"w":{{{entry}}}}}', bytes(4)))
+
+
 def uses() -> None:
     generator = np.random.default_rng(1)
     for number in range(8):
@@ -203,6 +213,7 @@ def main() -> int:
     models()
     timings()
     arrays()
+    weights()
     uses()
     programs()
     engines(sys.argv[1])

@@ -15,13 +15,15 @@ constexpr std::size_t longest_name = 1000;
 
 }  // namespace
 
-NetworkBuilder::NetworkBuilder(const Registry& registry, Settings settings) : settings_(std::move(settings)) {
+NetworkBuilder::NetworkBuilder(const Registry& registry, Settings settings)
+    : settings_(std::move(settings)), limits_(find_limits(settings_.limits)) {
   bodies_.push_back({std::make_unique<Graph>(registry), {}, {}, {}, {}});
 }
 
 // ---------------------------------------------------------------- names
 
 Result<std::string> NetworkBuilder::layer_name(std::string_view wish, std::string_view op) {
+  TRY_VOID(expect_known_limits());
   if (wish.empty()) {
     for (;;) {
       std::string name = std::string(op) + "_" + std::to_string(++counts_[std::string(op)]);
@@ -147,10 +149,55 @@ Result<Dim> NetworkBuilder::size(std::string_view text, const std::string& layer
   return parsed;
 }
 
+// ---------------------------------------------------------------- limits of others
+
+Result<void> NetworkBuilder::expect_known_limits() const {
+  if (settings_.limits.empty() || limits_ != nullptr) return {};
+  std::string known;
+  for (const TargetLimits& one : target_limits()) known += (known.empty() ? "" : ", ") + std::string(one.target);
+  return refused_call("limits is '" + wire::printable(settings_.limits, 60) + "'; there are none of that name.",
+                      "Limits are known of: " + known + ".");
+}
+
+namespace {
+
+Result<void> within(const TargetLimits& limits, const LimitedUse& use) {
+  std::string found;
+  const TargetLimit* broken = limits.broken_by(use, found);
+  if (broken == nullptr) return {};
+  return refused_call(std::string(limits.title) + " refuses this (" + std::string(broken->name) +
+                          "): " + std::string(broken->rule) + ", and " + found + ".",
+                      std::string(broken->rewrite));
+}
+
+}  // namespace
+
+Result<void> NetworkBuilder::keep_limits(std::string_view op, const Attributes& attributes,
+                                         const std::vector<Value*>& operands) const {
+  if (limits_ == nullptr) return {};
+  const auto complete = graph().registry().at(op).complete(attributes);
+  if (!complete.ok()) return {};  // the operator's own rule says why
+  std::vector<const Type*> types;
+  for (const Value* value : operands) types.push_back(value == nullptr ? nullptr : &value->type);
+  for (const OperandSpec& spec : graph().registry().at(op).inputs) {
+    const auto i = static_cast<std::size_t>(&spec - graph().registry().at(op).inputs.data());
+    if (!spec.optional && !spec.variadic && (i >= types.size() || types[i] == nullptr)) return {};
+  }
+  return within(*limits_, {op, *complete, types});
+}
+
+Result<void> NetworkBuilder::keep_limits(const Type& input) const {
+  if (limits_ == nullptr) return {};
+  const Attributes none;
+  const Type* const types[] = {&input};
+  return within(*limits_, {"input", none, types});
+}
+
 // ---------------------------------------------------------------- inputs and constants
 
 Result<int> NetworkBuilder::add_input(std::string_view name, DType dtype, const std::vector<std::string>& sizes) {
   const std::string what = "input '" + wire::printable(std::string(name), 60) + "'";
+  TRY_VOID(expect_known_limits());
   TRY_VOID(expect_free_tensor_name(name));
   if (bodies_.size() > 1)
     return refused_call(what + " is added inside of a body.", "Add it before: bodies read what is outside of them.");
@@ -170,6 +217,8 @@ Result<int> NetworkBuilder::add_input(std::string_view name, DType dtype, const 
   if (type.shape.element_count().overflowed())
     return refused_call(what + " has the shape " + type.shape.text() + ", beyond 64-bit arithmetic.",
                         "Use smaller sizes.");
+  auto kept = keep_limits(type);
+  if (!kept.ok()) return std::move(kept).error().at_node(name);
   Value* value = here().add_input(name, std::move(type));
   return enter(value, std::string(name), "input '" + std::string(name) + "'");
 }
@@ -232,6 +281,8 @@ Result<Value*> NetworkBuilder::value_of(int tensor, const std::string& layer) {
 
 Result<Node*> NetworkBuilder::emit(std::string_view op, Attributes attributes, std::vector<Value*> operands,
                                    const std::string& layer, std::vector<std::unique_ptr<Graph>> regions) {
+  auto kept = keep_limits(op, attributes, operands);
+  if (!kept.ok()) return std::move(kept).error().at_node(layer);
   auto node = here().add(op, std::move(attributes), std::move(operands), layer, nullptr, std::move(regions));
   if (!node.ok()) return with_advice(std::move(node).error(), op, layer);
   return node;

@@ -20,6 +20,7 @@
 
 #include "graph/graph.h"
 #include "import/imported_model.h"
+#include "ops/limits.h"
 
 namespace polyphase {
 
@@ -61,7 +62,7 @@ class NetworkBuilder {
   struct Settings {
     std::string name = "network";
     bool strongly_typed = false;  // operands of several dtypes are refused, not promoted
-    std::string limits = {};      // whose limits are kept as well; empty: nobody's
+    std::string limits = {};      // of which engine the limits are kept as well (ops/limits.h); empty: of none
   };
   NetworkBuilder(const Registry& registry, Settings settings);
 
@@ -127,6 +128,11 @@ class NetworkBuilder {
   class Attempt;
 
   Graph& here() { return *bodies_.back().graph; }
+  // The limits that were asked for are known, and the use keeps to them.
+  Result<void> expect_known_limits() const;
+  Result<void> keep_limits(std::string_view op, const Attributes& attributes,
+                           const std::vector<Value*>& operands) const;
+  Result<void> keep_limits(const Type& input) const;
   Result<std::string> layer_name(std::string_view wish, std::string_view op);
   Result<void> expect_free_tensor_name(std::string_view name) const;
   int enter(Value* value, std::string name, std::string layer);
@@ -160,7 +166,8 @@ class NetworkBuilder {
   void name_weights(Graph& graph, std::set<std::string, std::less<>>& used) const;
 
   Settings settings_;
-  std::vector<Body> bodies_;  // from the network to the body that is being written
+  const TargetLimits* limits_ = nullptr;  // null: none, or unknown
+  std::vector<Body> bodies_;              // from the network to the body that is being written
   std::vector<Entry> entries_;
   std::map<std::string, std::string, std::less<>> layers_;  // name → operator
   std::map<std::string, int, std::less<>> counts_;          // of automatic names
