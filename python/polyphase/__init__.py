@@ -9,6 +9,7 @@ Sizes are in elements, in the network's order (N, C, H, W); times are in seconds
 
 from __future__ import annotations
 
+from ._at_once import layer
 from ._compatibility import Compatibility
 from ._compile import check, compare_layers, compat, compile, explain, load
 from ._errors import ArgumentError, CancelledError, Error, FileError, ModelError, OutOfMemoryError, UnsupportedError
@@ -35,5 +36,5 @@ for _public in (ArgumentError, CancelledError, Compatibility, Error, Explanation
 del _public
 
 __all__ = ["ArgumentError", "CancelledError", "Compatibility", "Engine", "Error", "Explanation", "FileError", "ModelError", "Network", "OutOfMemoryError",
-           "Port", "Session", "Size", "Tensor", "UnsupportedError", "check", "compare_layers", "compat", "compile", "devices", "explain", "export", "export_targets", "load",
+           "Port", "Session", "Size", "Tensor", "UnsupportedError", "check", "compare_layers", "compat", "compile", "devices", "explain", "export", "export_targets", "layer", "load",
            "measured_bandwidth", "measured_peak_flops", "pass_names", "precision", "version"]
