@@ -15,7 +15,7 @@ test: ## install what is missing, build with sanitizers, run every test (large s
 	@.venv/bin/python scripts/check.py
 
 test-all: ## the same with every suite at full size
-	@scripts/setup cpp tools python networks wheel
+	@scripts/setup cpp tools python networks wheel exports
 	@.venv/bin/python scripts/check.py --full
 
 build: ## the release build, in build/release

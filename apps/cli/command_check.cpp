@@ -13,6 +13,7 @@
 #include "cli/terminal.h"
 #include "io/try.h"
 #include "polyphase/diagnose.h"
+#include "polyphase/export.h"
 
 namespace polyphase::cli {
 namespace {
@@ -22,6 +23,7 @@ Examples:
   polyphase check model.onnx
   polyphase check unet.onnx --shape x=1x3xHxW --dim H=64..1024
   polyphase check model.onnx --json
+  polyphase check model.onnx --for tensorrt
 
 Nothing is packed and nothing runs. Exit codes: 0 the model would compile and run; 4 it needs what Polyphase does not
 have, or breaks a rule in a node (the table says what and what to do); 1 it cannot be read.)";
@@ -31,6 +33,7 @@ struct CheckFlags {
   std::string target = "native";
   std::vector<std::string> shapes;
   std::vector<std::string> dims;
+  std::string for_engine;  // another engine's rules instead of our own
   bool json = false;
 };
 
@@ -202,11 +205,44 @@ void report_text(const api::CheckReport& report) {
                   types == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s", human_time(report.seconds)));
 }
 
+// What another engine would say.
+Result<bool> check_for_engine(const CheckFlags& flags) {
+  IO_TRY(const std::vector<api::ExportFinding> found, api::check_for(flags.path, flags.for_engine));
+  if (flags.json) {
+    Json out = json_result("check");
+    out["ok"] = found.empty();
+    out["for"] = flags.for_engine;
+    out["findings"] = Json::array();
+    for (const api::ExportFinding& finding : found) {
+      out["findings"].push_back({{"node", finding.node},
+                                 {"operation", finding.operation},
+                                 {"rule", finding.rule},
+                                 {"why", finding.why},
+                                 {"doc", finding.doc},
+                                 {"rewrites", finding.rewrites}});
+    }
+    put_json(out);
+    return found.empty();
+  }
+  Table table({{"node"}, {"rule"}, {"export"}});
+  for (const api::ExportFinding& finding : found) {
+    table.add({plain(finding.node), finding.rule, finding.rewrites ? "rewrites it" : "REFUSES IT"});
+    table.note("why: " + plain(finding.why));
+    table.note(finding.doc);
+  }
+  if (!table.empty()) put(table.text());
+  put(found.empty() ? fmt::format("ready: {} takes it, as far as the rules know\n", flags.for_engine)
+                    : fmt::format("NOT READY for {}: {} node{}; polyphase export rewrites what can be rewritten\n",
+                                  flags.for_engine, found.size(), found.size() == 1 ? "" : "s"));
+  return found.empty();
+}
+
 Result<bool> check(const CheckFlags& flags) {
   if (is_engine_file(flags.path)) {
     return Error{ErrorCode::invalid_argument, "'" + flags.path + "' is an engine: it was compiled already.",
                  "Give the model; polyphase explain tells what an engine runs."};
   }
+  if (!flags.for_engine.empty()) return check_for_engine(flags);
   IO_TRY(const SizeFlags sizes, parse_size_flags(flags.shapes, flags.dims, {}));
   api::CompileOptions options;
   options.target = flags.target;
@@ -236,6 +272,8 @@ void add_check(CLI::App& app, Run& run) {
   command->add_option("--dim", flags->dims, "Range or value of a named size: H=64..1024, H=512. May be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME=RANGE");
+  command->add_option("--for", flags->for_engine, "What another engine would refuse instead: as for export")
+      ->type_name("TARGET");
   command->add_flag("--json", flags->json, "Report as JSON on stdout");
   command->footer(check_examples);
   command->callback([flags, &run] {

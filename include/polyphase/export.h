@@ -59,12 +59,26 @@ Result<ExportedModel> export_model(const std::string& path, const ExportOptions&
 // unless they are there. Errors: io; invalid_argument: other bytes lie where such a file must go.
 Result<void> save_exported(const ExportedModel& exported, const std::string& path);
 
+// A node that a target does not take as it is.
+struct ExportFinding {
+  std::string node;
+  std::string operation;
+  std::string rule;
+  std::string why;
+  std::string doc;       // of the rule: what becomes of the node
+  bool rewrites = true;  // false: no rewrite helps, and the export refuses the model
+};
+// What a target would refuse or get wrong of a model, in the order of its nodes; nothing is written. Errors: as
+// export_model, but for what only a rewrite can meet.
+Result<std::vector<ExportFinding>> check_for(const std::string& path, const std::string& target);
+
 struct ExportRuleInfo {
   std::string name;
   std::string operation;  // "ConvTranspose"
   std::string versions;
   std::string source;
   std::string doc;
+  bool rewrites = true;  // false: the export refuses such a node
 };
 struct ExportTargetInfo {
   std::string name;

@@ -30,7 +30,7 @@ nb::dict plain_export(const api::ExportedModel& exported) {
 nb::dict plain_target(const api::ExportTargetInfo& target) {
   const auto rule = [](const api::ExportRuleInfo& of) {
     return nb::dict(Fields()("name", of.name)("operation", of.operation)("versions", of.versions)("source", of.source)(
-        "doc", of.doc));
+        "doc", of.doc)("rewrites", of.rewrites));
   };
   return Fields()("name", target.name)("title", target.title)("checked", target.checked)("rules",
                                                                                          list_of(target.rules, rule));
@@ -59,6 +59,19 @@ void bind_export(nb::module_& module) {
       "path"_a, "out"_a, "settings"_a, "progress"_a.none(),
       nb::sig("def export_model(path: bytes, out: bytes, settings: dict[str, typing.Any], progress: "
               "collections.abc.Callable[[str, float], object] | None) -> dict[str, typing.Any]"));
+  module.def(
+      "check_for",
+      [](const nb::bytes& path, const std::string& target) {
+        const std::string from(path.c_str(), path.size());
+        const auto finding = [](const api::ExportFinding& of) {
+          return nb::dict(Fields()("node", of.node)("operation", of.operation)("rule", of.rule)("why", of.why)(
+              "doc", of.doc)("rewrites", of.rewrites));
+        };
+        return list_of(
+            work_on_model({}, nb::none(), [&](const api::CompileOptions&) { return api::check_for(from, target); }),
+            finding);
+      },
+      "path"_a, "target"_a, nb::sig("def check_for(path: bytes, target: str) -> list[dict[str, typing.Any]]"));
   module.def(
       "export_targets", [] { return list_of(api::export_targets(), plain_target); },
       nb::sig("def export_targets() -> list[dict[str, typing.Any]]"));

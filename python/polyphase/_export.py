@@ -35,6 +35,18 @@ def export(model: Path, out: Path, *, target: str, without_rules: Sequence[str] 
     return _native.export_model(path_bytes(model), path_bytes(out), {"target": target, "without_rules": set(without_rules)}, progress)
 
 
+def check_for(model: Path, target: str) -> list[dict[str, Any]]:
+    """What another engine would refuse or get wrong of a model: for each such node 'node', 'operation', 'rule', 'why', 'doc' (what an export
+    makes of it) and 'rewrites' (False: no rewrite helps). Empty: the engine takes it as it is, as far as the rules know.
+
+    Raises Error: as export.
+    """
+    if not isinstance(target, str):
+        raise ArgumentError(f"target is a {type(target).__name__}.", hint="Give the name of a target: export_targets() lists them.")
+    return _native.check_for(path_bytes(model), target)
+
+
 def export_targets() -> list[dict[str, Any]]:
-    """The engines that models can be exported for, and the rules of each: 'name', 'operation', 'versions', 'source', 'doc'."""
+    """The engines that models can be exported for, and the rules of each: 'name', 'operation', 'versions', 'source', 'doc', and
+    'rewrites' (False: the export refuses such a node)."""
     return _native.export_targets()

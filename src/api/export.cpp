@@ -83,6 +83,39 @@ legal::TensorFacts facts_of(const ImportedModel& model) {
   return out;
 }
 
+// A model's bytes and what our importer knows of them.
+struct ReadModel {
+  std::shared_ptr<Buffer> bytes;
+  std::string folder;  // of files beside it
+  ImportedModel imported;
+
+  std::span<const std::byte> span() const { return {bytes->data(), bytes->size_bytes()}; }
+};
+
+Result<ReadModel> read_with_types(const std::string& path, const Workshop& workshop) {
+  ReadModel out;
+  TRY(out.bytes, read_onnx(path));
+  out.folder = std::filesystem::path(path).parent_path().string();
+  if (out.folder.empty()) out.folder = ".";
+  CompileOptions import;
+  import.external_data_folder = out.folder;
+  OperatorSurvey survey;
+  TRY(out.imported, import_source(out.span(), import, workshop, &survey));
+  return out;
+}
+
+Result<std::vector<ExportFinding>> findings_in(const std::string& path, const std::string& name) {
+  TRY(const legal::ExportTarget* const target, target_named(name));
+  const auto workshop = built_in_workshop();
+  TRY(const ReadModel model, read_with_types(path, *workshop));
+  TRY(const auto found, legal::find_refused(model.span(), facts_of(model.imported), {target, {}, model.folder}));
+  std::vector<ExportFinding> out;
+  for (const legal::TargetFinding& finding : found)
+    out.push_back({finding.node, finding.operation, std::string(finding.rule->name), finding.why,
+                   std::string(finding.rule->doc), finding.rule->rewrite != nullptr});
+  return out;
+}
+
 Result<ExportedModel> export_file(const std::string& path, const ExportOptions& options) {
   TRY(const legal::ExportTarget* const target, target_named(options.target));
   TRY_VOID(check_rules(*target, options.without_rules));
@@ -90,19 +123,13 @@ Result<ExportedModel> export_file(const std::string& path, const ExportOptions& 
     if (options.progress) options.progress(stage, done);
   };
   tell("import", 0);
-  TRY(const auto bytes, read_onnx(path));
-  const std::span<const std::byte> before(bytes->data(), bytes->size_bytes());
   const auto workshop = built_in_workshop();
+  TRY(const ReadModel model, read_with_types(path, *workshop));
   ExportedModel out;
-  out.folder = std::filesystem::path(path).parent_path().string();
-  if (out.folder.empty()) out.folder = ".";
-  CompileOptions import;
-  import.external_data_folder = out.folder;
-  OperatorSurvey survey;
-  TRY(const ImportedModel imported, import_source(before, import, *workshop, &survey));
+  out.folder = model.folder;
   tell("rules", 0.2);
   legal::LegaliseOptions with{target, {options.without_rules.begin(), options.without_rules.end()}, out.folder};
-  TRY(legal::Legalised legalised, legal::legalise(before, facts_of(imported), with));
+  TRY(legal::Legalised legalised, legal::legalise(model.span(), facts_of(model.imported), with));
   out.report.target = options.target;
   out.report.nodes = legalised.nodes;
   out.report.rewritten_nodes = static_cast<std::int64_t>(legalised.parts.size());
@@ -110,7 +137,7 @@ Result<ExportedModel> export_file(const std::string& path, const ExportOptions& 
     out.report.changes.push_back({std::move(change.node), std::move(change.rule), std::move(change.why),
                                   std::move(change.before), std::move(change.after)});
   tell("compare", 0.4);
-  const ExportComparison comparison{before, imported, legalised, out.folder, *workshop};
+  const ExportComparison comparison{model.span(), model.imported, legalised, out.folder, *workshop};
   TRY_VOID(compare_exported(comparison, out.report));
   out.model = std::move(legalised.model);
   out.external_files = std::move(legalised.external_files);
@@ -175,6 +202,14 @@ Result<ExportedModel> export_model(const std::string& path, const ExportOptions&
   });
 }
 
+Result<std::vector<ExportFinding>> check_for(const std::string& path, const std::string& target) {
+  return without_throwing([&]() -> Result<std::vector<ExportFinding>> {
+    auto found = findings_in(path, target);
+    if (!found.ok()) return std::move(found).error().within("while looking at " + path);
+    return found;
+  });
+}
+
 Result<void> save_exported(const ExportedModel& exported, const std::string& path) {
   return without_throwing([&]() -> Result<void> {
     std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -194,7 +229,7 @@ std::vector<ExportTargetInfo> export_targets() {
     for (const legal::ExportRule& rule : target.rules) {
       const std::string domain = rule.domain.empty() ? "" : std::string(rule.domain) + ".";
       info.rules.push_back({std::string(rule.name), domain + std::string(rule.op_type), std::string(rule.versions),
-                            std::string(rule.source), std::string(rule.doc)});
+                            std::string(rule.source), std::string(rule.doc), rule.rewrite != nullptr});
     }
   }
   return out;

@@ -15,9 +15,12 @@ namespace {
 constexpr double most_work = 5e8;
 // Sizes that open ones are tried at; a model may refuse some.
 constexpr std::array<std::int64_t, 12> tried_sizes = {5, 8, 13, 16, 3, 7, 32, 10, 2, 24, 64, 1};
+// And where none of those fit, all alike: crops may be larger than small outputs.
+constexpr std::array<std::int64_t, 3> tried_alike = {20, 100, 256};
 constexpr int wanted_runs = 3;
 
-Result<std::vector<polyphase::Tensor>> whole_numbers(const Graph& graph, const DimBindings& sizes) {
+Result<std::vector<polyphase::Tensor>> whole_numbers(const Graph& graph, const DimBindings& sizes,
+                                                     std::int64_t largest_integer) {
   std::mt19937 random(1);
   std::vector<polyphase::Tensor> out;
   for (const auto& input : graph.inputs()) {
@@ -34,7 +37,7 @@ Result<std::vector<polyphase::Tensor>> whole_numbers(const Graph& graph, const D
       if (is_float(dtype)) {
         store_double(element, dtype, static_cast<double>(drawn - 3));
       } else {
-        store_integer(element, dtype, drawn % 2);  // a legal index, size and bool
+        store_integer(element, dtype, drawn % (largest_integer + 1));  // at most 1: a legal index and bool
       }
     }
     out.push_back(std::move(tensor));
@@ -81,8 +84,12 @@ Error differs(const Twins& twins, const std::string& how) {
 
 // Nothing: the model before takes no such inputs.
 Result<bool> equal_at(const Twins& twins, const DimBindings& sizes) {
-  TRY(const std::vector<polyphase::Tensor> inputs, whole_numbers(twins.before, sizes));
-  const auto expected = interpret(twins.before, inputs);
+  TRY(std::vector<polyphase::Tensor> inputs, whole_numbers(twins.before, sizes, 1));
+  auto expected = interpret(twins.before, inputs);
+  if (!expected.ok() && expected.error().code != ErrorCode::out_of_memory) {  // pads may be among the inputs
+    TRY(inputs, whole_numbers(twins.before, sizes, 0));
+    expected = interpret(twins.before, inputs);
+  }
   if (!expected.ok() && expected.error().code == ErrorCode::out_of_memory) return expected.error();
   if (!expected.ok()) return false;
   const auto found = interpret(twins.after, inputs);
@@ -99,31 +106,57 @@ Result<bool> equal_at(const Twins& twins, const DimBindings& sizes) {
   return true;
 }
 
-// The n-th way to give the open sizes of the inputs numbers.
-DimBindings numbers_for(const std::map<std::string, DimRange, std::less<>>& open, std::size_t n) {
-  DimBindings out;
-  std::size_t i = n;
-  for (const auto& [name, range] : open)
-    out[name] = std::clamp(tried_sizes[i++ % tried_sizes.size()], range.low, std::max(range.low, range.high));
-  return out;
-}
+using SizeRanges = std::map<std::string, DimRange, std::less<>>;
 
-std::map<std::string, DimRange, std::less<>> open_input_sizes(const Graph& graph) {
-  std::map<std::string, DimRange, std::less<>> out;
+// Those of the inputs; what the model's own rules say of one alone is its range.
+SizeRanges open_input_sizes(const Graph& graph) {
+  SizeRanges out;
   for (const auto& input : graph.inputs()) {
     for (const Dim& dim : input->type.shape) dim.collect_symbols(out);
   }
+  const auto fix = [&](const Dim& size, const Dim& number) {
+    if (size.is_symbol() && number.is_constant() && out.count(size.symbol_name()) != 0)
+      out[size.symbol_name()] = {number.value(), number.value()};
+  };
+  for (const DimCheck& check : graph.checks()) {
+    if (check.relation != DimCheck::Relation::equal) continue;
+    fix(check.left, check.right);
+    fix(check.right, check.left);
+  }
+  return out;
+}
+
+// Sizes for all open ones, those that take the least work first.
+std::vector<DimBindings> size_sets(const Graph& graph) {
+  const SizeRanges open = open_input_sizes(graph);
+  if (open.empty()) return {{}};
+  const auto within = [](std::int64_t wish, DimRange range) {
+    return std::clamp(wish, range.low, std::max(range.low, range.high));
+  };
+  std::vector<std::pair<double, DimBindings>> sets;
+  for (std::size_t n = 0; n < tried_sizes.size(); ++n) {
+    DimBindings sizes;
+    std::size_t i = n;
+    for (const auto& [name, range] : open) sizes[name] = within(tried_sizes[i++ % tried_sizes.size()], range);
+    sets.emplace_back(work_of(graph, sizes), std::move(sizes));
+  }
+  for (const std::int64_t size : tried_alike) {
+    DimBindings sizes;
+    for (const auto& [name, range] : open) sizes[name] = within(size, range);
+    sets.emplace_back(work_of(graph, sizes), std::move(sizes));
+  }
+  std::stable_sort(sets.begin(), sets.end(),
+                   [](const auto& one, const auto& other) { return one.first < other.first; });
+  std::vector<DimBindings> out;
+  for (auto& [work, sizes] : sets) out.push_back(std::move(sizes));
   return out;
 }
 
 // Whether some run took place; false: the sizes that were tried fit nowhere.
 Result<bool> equal_everywhere(const Twins& twins, ExportReport& report) {
-  const auto open = open_input_sizes(twins.before);
   int runs = 0;
-  const std::size_t tries = open.empty() ? 1 : tried_sizes.size();
-  for (std::size_t n = 0; n < tries && runs < wanted_runs; ++n) {
-    const DimBindings sizes = numbers_for(open, n);
-    if (runs > 0 && work_of(twins.before, sizes) > most_work) continue;
+  for (const DimBindings& sizes : size_sets(twins.before)) {
+    if (runs == wanted_runs || (runs > 0 && work_of(twins.before, sizes) > most_work / 10)) break;
     TRY(const bool ran, equal_at(twins, sizes));
     runs += ran ? 1 : 0;
   }
@@ -162,8 +195,7 @@ Result<void> compare_parts(const ExportComparison& of, ExportReport& report) {
 Result<void> compare_exported(const ExportComparison& of, ExportReport& report) {
   if (of.legalised.changes.empty()) return {};
   const Graph& before = *of.imported.graph;
-  const DimBindings first = numbers_for(open_input_sizes(before), 0);
-  if (of.imported.complete && work_of(before, first) <= most_work) {
+  if (of.imported.complete && work_of(before, size_sets(before).front()) <= most_work) {
     auto after = graph_of(of.legalised.model, of);
     if (!after.ok()) return std::move(after).error().within("while reading what was made of the model");
     TRY(report.whole_model_compared, equal_everywhere({before, **after, "the model"}, report));

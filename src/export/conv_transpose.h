@@ -39,12 +39,16 @@ Result<ConvTransposeFacts> read_conv_transpose(const onnx::NodeProto& node, cons
 Result<std::string> output_shape_below_input(const onnx::NodeProto& node, const ModelFacts& model);
 
 // How much output_padding a target takes on an axis beside any pads.
-enum class OutputPadding { none, below_stride };
+enum class OutputPadding { none, below_stride, as_onnx };
+std::int64_t most_output_padding(OutputPadding taken, const ConvTransposeFacts& facts, std::size_t axis);
 // How far pads may go.
 enum class Crop { any, within_span };  // span - 1, so that every place of the natural output can be kept
+// Where the zeros go that make the output grow.
+enum class Growth { around_input, around_kernel };
 struct CropForm {
   OutputPadding output_padding = OutputPadding::none;
   Crop crop = Crop::any;
+  Growth growth = Growth::around_input;
 };
 
 // A fixed crop, which the caller has made sure of, as pads and no auto_pad or output_shape:
@@ -53,7 +57,8 @@ struct CropForm {
 //
 // Where the output grows beyond what the taps reach and the target has no output_padding for it, zeros around x make
 // room: each lengthens the output by a stride of places that hold nothing but the bias. Padding the output instead
-// would need the bias there too. Where it shrinks beyond the span, a Slice takes the rest away.
+// would need the bias there too. Taps of 0 around the kernel do the same by a dilation each: no node more, but more
+// products. Where the output shrinks beyond the span, a Slice takes the rest away.
 Result<void> rewrite_crop(const onnx::NodeProto& node, const CropForm& form, Replacement& out);
 
 }  // namespace polyphase::legal

@@ -53,7 +53,27 @@ class Legaliser {
     return std::move(out_);
   }
 
+  Result<std::vector<TargetFinding>> findings() {
+    TRY_VOID(look_into_functions());
+    std::vector<TargetFinding> out;
+    TRY_VOID(collect_findings(model_.graph(), out));
+    return out;
+  }
+
  private:
+  Result<void> collect_findings(const onnx::GraphProto& graph, std::vector<TargetFinding>& out) {
+    for (const auto& node : graph.node()) {
+      std::string why;
+      TRY(const ExportRule* const rule, rule_for(node, facts_, &why));
+      if (rule != nullptr) out.push_back({name_of(node), describe(node), rule, std::move(why)});
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_g()) TRY_VOID(collect_findings(attribute.g(), out));
+        for (const auto& inner : attribute.graphs()) TRY_VOID(collect_findings(inner, out));
+      }
+    }
+    return {};
+  }
+
   // A function's body stands for many nodes, whose types differ from call to call.
   Result<void> look_into_functions() {
     for (const auto& function : model_.functions()) functions_.emplace(function.domain(), function.name());
@@ -253,6 +273,12 @@ class Legaliser {
 };
 
 }  // namespace
+
+Result<std::vector<TargetFinding>> find_refused(std::span<const std::byte> model, TensorFacts facts,
+                                                const LegaliseOptions& options) {
+  TRY(const wire::ModelPointer parsed, wire::parse_model(model));
+  return Legaliser(*parsed, std::move(facts), options).findings();
+}
 
 Result<Legalised> legalise(std::span<const std::byte> model, TensorFacts facts, const LegaliseOptions& options) {
   TRY(const wire::ModelPointer parsed, wire::parse_model(model));

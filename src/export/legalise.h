@@ -47,6 +47,18 @@ struct Legalised {
   std::vector<std::string> external_files;  // that the model names, relative to its folder
 };
 
+// A node that a rule applies to.
+struct TargetFinding {
+  std::string node;
+  std::string operation;
+  const ExportRule* rule = nullptr;
+  std::string why;
+};
+// Every node, those of subgraphs too, that the target does not take, with the first rule that applies to it. Errors: as
+// legalise.
+Result<std::vector<TargetFinding>> find_refused(std::span<const std::byte> model, TensorFacts facts,
+                                                const LegaliseOptions& options);
+
 // `facts` are the types of the model's tensors, by name. Errors: those of parsing; a rule that the model needs cannot
 // be followed, with the node.
 Result<Legalised> legalise(std::span<const std::byte> model, TensorFacts facts, const LegaliseOptions& options);

@@ -1,6 +1,8 @@
 // Building nodes as the model's opset writes them.
 #include "export/replacement.h"
 
+#include "wire/dtype_map.h"
+
 namespace polyphase::legal {
 namespace {
 
@@ -57,6 +59,15 @@ std::string Replacement::tensor(onnx::TensorProto value, std::string_view word, 
   tensors_.push_back(std::move(value));
   model_.add(name, {type, {}});
   return name;
+}
+
+std::string Replacement::constant(const Tensor& value, std::string_view word) {
+  onnx::TensorProto made;
+  made.set_data_type(wire::onnx_from_dtype(value.dtype()));
+  for (const std::int64_t size : value.sizes()) made.add_dims(size);
+  made.set_raw_data(value.view().data,
+                    static_cast<std::size_t>(value.view().element_count()) * size_bytes(value.dtype()));
+  return tensor(std::move(made), word, value.type());
 }
 
 std::string Replacement::pad(const std::string& x, const std::vector<std::int64_t>& pads, std::string_view word,

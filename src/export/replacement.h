@@ -34,6 +34,9 @@ class Replacement {
   // Any new tensor, which gets the name "NODE/WORD".
   std::string tensor(onnx::TensorProto value, std::string_view word, const Type& type);
 
+  // The same of our own tensor, row-major.
+  std::string constant(const Tensor& value, std::string_view word);
+
   // x with zeros around it; `pads` are all begins, then all ends, over all axes.
   std::string pad(const std::string& x, const std::vector<std::int64_t>& pads, std::string_view word, const Type& type);
   // The attributes or operands of a Slice, as the opset has it, that takes begins[i] elements away in front of axis

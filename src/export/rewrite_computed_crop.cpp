@@ -156,7 +156,12 @@ std::string grown_input(const ConvTransposeFacts& facts, SizeNodes& sizes, const
   const std::string pads = out.add("Concat", {none, zeros}, "zeros");
   set_integer(out.latest(), "axis", 0);
   const Type type = sizes.grown(extra);
-  return out.add("Pad", {x, pads}, "with_zeros", &type);
+  const std::string grown = out.add("Pad", {x, pads}, "with_zeros", &type);
+  if (!type.shape[1].is_constant()) return grown;
+  // Whoever infers shapes without computing the pads has lost the number of channels.
+  std::vector<std::int64_t> same(rank, 0);  // 0: as it is
+  same[1] = type.shape[1].value();
+  return out.add("Reshape", {grown, out.integers(same, "same_sizes")}, "with_zeros_and_channels", &type);
 }
 
 }  // namespace
@@ -168,7 +173,7 @@ Result<void> rewrite_computed_output_shape(const onnx::NodeProto& node, OutputPa
   std::vector<std::int64_t> left = facts.output_padding;  // that the convolution has
   std::vector<std::int64_t> extra(facts.axes(), 0);
   for (std::size_t i = 0; i < facts.axes(); ++i) {
-    if (taken == OutputPadding::below_stride && left[i] < facts.stride[i]) continue;
+    if (left[i] <= most_output_padding(taken, facts, i)) continue;
     extra[i] = ceil_div(left[i], facts.stride[i]);
     left[i] = 0;
   }

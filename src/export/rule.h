@@ -46,5 +46,7 @@ const ExportTarget* find_export_target(std::string_view name);
 // The targets' tables, a file each.
 ExportTarget onnx_target();
 ExportTarget onnxruntime_target();
+ExportTarget openvino_target();
+ExportTarget tensorrt_target();
 
 }  // namespace polyphase::legal

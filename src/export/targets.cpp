@@ -4,7 +4,8 @@
 namespace polyphase::legal {
 
 std::span<const ExportTarget> export_targets() {
-  static const std::vector<ExportTarget> targets = {onnx_target(), onnxruntime_target()};
+  static const std::vector<ExportTarget> targets = {onnx_target(), onnxruntime_target(), openvino_target(),
+                                                    tensorrt_target()};
   return targets;
 }
 

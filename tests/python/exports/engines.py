@@ -1,11 +1,14 @@
 """The engines that models are exported for, as functions: (model's bytes, inputs by name) → the first output; what they refuse they raise."""
 from __future__ import annotations
 
+import functools
+import importlib.util
 import pathlib
 import tempfile
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import pytest
 
 Run = Callable[[bytes, Mapping[str, np.ndarray]], np.ndarray]
 
@@ -27,12 +30,20 @@ def onnxruntime(model: bytes, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         raise Refused(str(said)) from said
 
 
+def through_onnxruntime(model: bytes, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    import polyphase
+
+    with tempfile.TemporaryDirectory() as folder:
+        before, after = pathlib.Path(folder, "before.onnx"), pathlib.Path(folder, "after.onnx")
+        before.write_bytes(model)
+        polyphase.export(before, after, target="onnxruntime")
+        return onnxruntime(after.read_bytes(), inputs)
+
+
 def standard(model: bytes, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
     """ONNX has a checker and no engine: what the checker takes is computed by ONNX Runtime, through our export for it. Whatever went wrong on
     the way, the numbers are held against PyTorch's."""
     import onnx
-
-    import polyphase
 
     parsed = onnx.load_model_from_string(model)
     foreign = {node.domain for node in parsed.graph.node} - {"", "ai.onnx"}
@@ -47,11 +58,41 @@ def standard(model: bytes, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         kernel = [len(tensor.dims) for tensor in parsed.graph.initializer if tensor.name == "w"]
         if sizes and kernel and len(sizes[0]) > kernel[0] - 2:
             raise Refused("output_shape must hold the spatial sizes; the checker does not look when sizes are open")
-    with tempfile.TemporaryDirectory() as folder:
-        before, after = pathlib.Path(folder, "before.onnx"), pathlib.Path(folder, "after.onnx")
-        before.write_bytes(model)
-        polyphase.export(before, after, target="onnxruntime")
-        return onnxruntime(after.read_bytes(), inputs)
+    return through_onnxruntime(model, inputs)
 
 
-ENGINES: dict[str, Run] = {"onnx": standard, "onnxruntime": onnxruntime}
+@functools.cache
+def openvino_core():
+    import openvino
+
+    return openvino.Core()
+
+
+def openvino(model: bytes, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    """In FP32 on one thread."""
+    core = openvino_core()
+    try:
+        compiled = core.compile_model(core.read_model(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1})
+        return compiled(dict(inputs))[0]
+    except Exception as said:  # noqa: BLE001: RuntimeError, and others of its own
+        raise Refused(str(said)) from said
+
+
+def tensorrt(model: bytes, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The stand-in for TensorRT's parser says whether it is taken; ONNX Runtime computes it, through our export for it."""
+    from stand_in import tensorrt as trt
+
+    parser = trt.OnnxParser(None, trt.Logger())
+    if not parser.parse(model):
+        raise Refused("; ".join(parser.get_error(i).desc() for i in range(parser.num_errors)))
+    return through_onnxruntime(model, inputs)
+
+
+ENGINES: dict[str, Run] = {"onnx": standard, "onnxruntime": onnxruntime, "openvino": openvino, "tensorrt": tensorrt}
+PACKAGES = {"onnx": "onnx", "onnxruntime": "onnxruntime", "openvino": "openvino", "tensorrt": "onnx"}
+
+
+def need(target: str, full: bool) -> None:
+    """The full run has every engine (scripts/setup exports); others go without those that are not installed."""
+    if not full and importlib.util.find_spec(PACKAGES[target]) is None:
+        pytest.skip(f"{PACKAGES[target]} is not installed: scripts/setup exports")

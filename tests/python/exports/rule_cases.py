@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import random
 
-import geometry_oracle as oracle
 import numpy as np
 from geometries import Case, build
+from onnx import TensorProto, numpy_helper
 
 
 def case(attributes: dict, *, size=(4,), kernel=(3,), stride=(2,), dilation=(1,), pre=(0,), post=(0,), spelling="pads", groups=1, seed=3, channels=(4, 6), bias=1,
@@ -43,11 +43,67 @@ def output_shape_below_input() -> Case:
     return case({"output_shape": [3]}, pre=[3], post=[3])
 
 
+def grouped_output_shape() -> Case:
+    """9 places, 6 wanted: two away in front, one behind."""
+    return case({"output_shape": [6]}, pre=[2], post=[1], groups=2)
+
+
+def same_padding_of_open_sizes() -> Case:
+    """9 places, 8 wanted, whatever the size: the odd one away behind. Open by the seed."""
+    return case({"auto_pad": "SAME_UPPER"}, pre=[0], post=[1], seed=OPEN_SEED)
+
+
+def output_padding() -> Case:
+    """Padding 1 on both sides, one place more behind: nothing is cropped there. And 1 - 2 below zero."""
+    return case({"pads": [1, 0, 1, 1], "output_padding": [1, 1]}, size=[4, 5], kernel=[3, 3], stride=[2, 2], dilation=[1, 1], pre=[1, 0], post=[0, 0])
+
+
+def output_padding_below_zero() -> Case:
+    return case({"output_padding": [1, 2]}, size=[4, 5], kernel=[3, 2], stride=[2, 3], dilation=[1, 1], pre=[0, 0], post=[-1, -2])
+
+
+def dilation_with_stride() -> Case:
+    return case({"pads": [2, 1, 0, 3]}, size=[4, 5], kernel=[3, 2], stride=[2, 1], dilation=[3, 2], pre=[2, 1], post=[0, 3])
+
+
+def one_axis() -> Case:
+    return case({"pads": [1, 2]}, pre=[1], post=[2])
+
+
+def open_channels() -> Case:
+    drawn = one_axis()
+    drawn.model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "C"
+    return drawn
+
+
+def element_type() -> Case:
+    drawn = one_axis()
+    for tensor in drawn.model.graph.initializer:
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float64), tensor.name))
+    for value in (drawn.model.graph.input[0], drawn.model.graph.output[0]):
+        value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    return drawn
+
+
+# Of a drawn case whose sizes are open.
+OPEN_SEED = next(seed for seed in range(100) if " open " in case({}, seed=seed).label)
+
 CASES = {
     ("onnx", "computed-pads"): computed_pads,
     ("onnx", "output-shape-below-input"): output_shape_below_input,
     ("onnx", "output-shape-of-all-axes"): output_shape_of_all_axes,
     ("onnxruntime", "output-shape-beyond-stride"): output_shape_beyond_stride,
+    ("openvino", "computed-pads"): computed_pads,
+    ("openvino", "output-shape"): grouped_output_shape,
+    ("openvino", "same-padding"): same_padding_of_open_sizes,
     ("onnxruntime", "output-padding-from-stride-on"): output_padding_from_stride_on,
     ("onnxruntime", "same-padding-below-zero"): same_padding_below_zero,
+    ("tensorrt", "auto-pad"): same_padding_below_zero,
+    ("tensorrt", "computed-pads"): computed_pads,
+    ("tensorrt", "dilation-with-stride"): dilation_with_stride,
+    ("tensorrt", "element-type"): element_type,
+    ("tensorrt", "one-axis"): one_axis,
+    ("tensorrt", "open-channels"): open_channels,
+    ("tensorrt", "output-padding"): output_padding_below_zero,
+    ("tensorrt", "output-shape"): grouped_output_shape,
 }

@@ -4,17 +4,19 @@ from __future__ import annotations
 import collections
 
 import pytest
+from engines import ENGINES, need
 from geometries import draw
 from trials import exported, verdict
 
 FULL = (1_600, 400)  # any geometry; such as the target refuses or gets wrong
 SLICE = (50, 25)
 # Pads that are computed are an operator of ONNX Runtime's own.
-COMPUTED_PADS = {"onnx"}
+COMPUTED_PADS = {"onnx", "openvino", "tensorrt"}
 
 
-@pytest.mark.parametrize("target", ["onnx", "onnxruntime"])
+@pytest.mark.parametrize("target", sorted(ENGINES))
 def test_every_geometry_is_right_after_the_export(target, full, slice_seed, tmp_path, capsys):
+    need(target, full)
     any_wanted, hard_wanted = FULL if full else SLICE
     before = collections.Counter()
     seed, hard, others, wrong = slice_seed * 1_000_000, 0, 0, []
