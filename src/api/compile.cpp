@@ -113,6 +113,7 @@ namespace {
 // Constants that are still in memory of the caller's become the engine's own.
 Result<void> keep_copies(polyphase::Engine& engine, const std::vector<std::span<const std::byte>>& lent) {
   for (EngineConstant& constant : engine.constants) {
+    if (constant.bytes == nullptr) continue;  // it went into the engine's file
     const std::byte* data = constant.bytes->data();
     const bool is_lent = std::any_of(lent.begin(), lent.end(), [&](const auto& bytes) {
       return std::greater_equal<>()(data, bytes.data()) && std::less<>()(data, bytes.data() + bytes.size());
