@@ -15,11 +15,13 @@ set(POLYPHASE_ISA_avx512 ${isa_avx512})
 set(POLYPHASE_ISA_avx512_vnni ${isa_avx512} -mavx512vnni)
 set(POLYPHASE_ISA_avx512_bf16 ${isa_avx512} -mavx512bf16)
 set(POLYPHASE_ISA_avx512_fp16 ${isa_avx512} -mavx512fp16)
-set(POLYPHASE_ISA_amx ${isa_avx512} -mavx512vnni -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16)
+set(POLYPHASE_ISA_amx ${isa_avx512} -mavx512bf16 -mamx-tile -mamx-bf16)
 # What /proc/cpuinfo calls a cluster's last instructions.
 set(POLYPHASE_ISA_FLAG_scalar fpu)
 set(POLYPHASE_ISA_FLAG_avx2 avx2)
 set(POLYPHASE_ISA_FLAG_avx512 avx512vl)
+set(POLYPHASE_ISA_FLAG_avx512_bf16 avx512_bf16)
+set(POLYPHASE_ISA_FLAG_amx amx_bf16)
 
 if(POLYPHASE_SANITIZE)
   set(POLYPHASE_ISA_COMMON -O1)  # -O3 takes the compiler three times as long to instrument

@@ -265,7 +265,8 @@ void add_check(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("check", "Say whether a model can be compiled, what is missing, what is slow");
   const auto flags = std::make_shared<CheckFlags>();
   command->add_option("MODEL", flags->path, "A model (.onnx, .pt2)")->required();
-  command->add_option("--target", flags->target, "As for compile: native, portable, scalar, avx2, avx512");
+  command->add_option("--target", flags->target,
+                      "As for compile: native, portable, scalar, avx2, avx512, avx512_bf16, amx");
   command->add_option("--shape", flags->shapes, "Sizes of an input, numbers or names: x=1x3xHxW. May be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME=SIZES");

@@ -268,7 +268,8 @@ void add_compat(CLI::App& app, Run& run) {
       ->add_option("--most-operations", flags->options.most_operations,
                    "Leave out tests whose reference needs more multiply-adds (default 2e10; it does some 1e8 a second)")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--target", flags->network.target, "As for compile: native, portable, scalar, avx2, avx512");
+  command->add_option("--target", flags->network.target,
+                      "As for compile: native, portable, scalar, avx2, avx512, avx512_bf16, amx");
   command
       ->add_option("--shape", flags->network.shapes, "Sizes of an input, numbers or names: x=1x3xHxW. May be repeated")
       ->allow_extra_args(false)

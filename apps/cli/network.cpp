@@ -20,11 +20,9 @@ constexpr std::array<char, 8> engine_magic = {'\x89', 'P', 'P', 'E', '\r', '\n',
 
 Result<void> refuse_compile_flags(const NetworkFlags& flags) {
   const std::pair<bool, const char*> given[] = {
-      {!flags.without.empty(), "--without"},
-      {!flags.print_after.empty(), "--print-after"},
-      {!flags.stop_after.empty(), "--stop-after"},
-      {!flags.tune_for.empty(), "--tune-for"},
-      {flags.tune, "--tune"},
+      {!flags.without.empty(), "--without"},       {!flags.print_after.empty(), "--print-after"},
+      {!flags.stop_after.empty(), "--stop-after"}, {!flags.tune_for.empty(), "--tune-for"},
+      {!flags.precision.empty(), "--precision"},   {flags.tune, "--tune"},
       {flags.target != "native", "--target"},
   };
   for (const auto& [is_given, name] : given) {
@@ -80,7 +78,7 @@ void add_network_flags(CLI::App& command, NetworkFlags& flags) {
   command.add_option(
       "--target", flags.target,
       "Which CPUs the engine runs on: native (this one, the default), portable (any; packs its weights when loaded), "
-      "scalar, avx2, avx512");
+      "scalar, avx2, avx512, avx512_bf16, amx");
   command.add_option("--shape", flags.shapes, "Sizes of an input, numbers or names: x=1x3xHxW. May be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME=SIZES");
@@ -92,6 +90,12 @@ void add_network_flags(CLI::App& command, NetworkFlags& flags) {
                   "Sizes that kernels are chosen for where sizes stay open; others run too: x=1x3x512x512")
       ->allow_extra_args(false)
       ->type_name("NAME=SIZES");
+  command
+      .add_option(
+          "--precision", flags.precision,
+          "In what type convolutions may multiply: model (bf16 where its tensors are, the default), fp32, or auto "
+          "(bf16 wherever that is faster)")
+      ->type_name("PRECISION");
   CLI::Option* tune = command.add_flag(
       "--tune", flags.tune, "Choose kernels and layouts by what they take here, measured and kept in a timing cache");
   command
@@ -129,6 +133,7 @@ Result<Network> open_network(const NetworkFlags& flags, int threads, api::PassHi
   } else {
     api::CompileOptions options;
     options.target = flags.target;
+    if (!flags.precision.empty()) options.precision = flags.precision;
     options.refittable = flags.refittable;
     options.engine_file = flags.engine_file;
     options.shapes = out.sizes.shapes;

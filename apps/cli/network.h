@@ -20,6 +20,7 @@ struct NetworkFlags {
   std::vector<std::string> shapes;
   std::vector<std::string> dims;
   std::vector<std::string> tune_for;
+  std::string precision;
   bool tune = false;
   std::string timing_cache;
   std::vector<std::string> without;

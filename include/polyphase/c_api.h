@@ -150,7 +150,7 @@ typedef struct polyphase_dim_option {
 
 typedef struct polyphase_compile_options {
   size_t struct_size;
-  const char* target;                    // NULL or "native", "portable", "scalar", "avx2", "avx512"
+  const char* target;  // NULL or "native", "portable", "scalar", "avx2", "avx512", "avx512_bf16", "amx"
   const polyphase_shape_option* shapes;  // inputs that are not listed keep the model's shape
   size_t shape_count;
   const polyphase_dim_option* dims;
@@ -162,6 +162,7 @@ typedef struct polyphase_compile_options {
   int32_t tune_threads;      // of the sessions to come; 0: one per core
   const char* timing_cache;  // the file that remembers what was measured; NULL: the user's (CompileOptions)
   const char* engine_file;   // written while it is compiled; the engine's weights are in it then. NULL: in memory
+  const char* precision;     // NULL or "model", "fp32", "auto": in what type convolutions may multiply
 } polyphase_compile_options;
 
 // Compiles an ONNX file or a program of torch.export (.pt2), told apart by content; options may be NULL. POLYPHASE_IO,

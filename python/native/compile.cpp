@@ -17,6 +17,7 @@ namespace polyphase::python {
 api::CompileOptions options_of(const nb::dict& given) {
   api::CompileOptions out;
   out.target = nb::cast<std::string>(given["target"]);
+  out.precision = nb::cast<std::string>(given["precision"]);
   out.shapes = nb::cast<std::map<std::string, std::vector<std::string>>>(given["shapes"]);
   for (const auto& [name, range] :
        nb::cast<std::map<std::string, std::pair<std::int64_t, std::int64_t>>>(given["dims"]))

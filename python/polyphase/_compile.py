@@ -19,7 +19,7 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
             shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None, tune_for: Mapping[str, Sequence[int]] | None = None,
             without: Sequence[str] = (), progress: Callable[[str, float], object] | None = None,
             external_data: Path | None = None, refittable: bool = False, tune: bool = False, tune_threads: int = 0,
-            timing_cache: Path | None = None, engine_file: Path | None = None) -> Engine:
+            timing_cache: Path | None = None, engine_file: Path | None = None, precision: str = "model") -> Engine:
     """Compiles a network into an engine.
 
     model: the path or the bytes of an ONNX file or of a program of torch.export (.pt2, docs/torch.md), or an onnx.ModelProto;
@@ -30,7 +30,7 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
         named as they are, those inside lists and dicts by the way to them ("skips.0"), outputs output_0, output_1, ….
     dynamic_shapes: which sizes of them stay open, as for torch.export.export: {"x": {2: torch.export.Dim.AUTO}}.
     target: 'native', packed for this CPU's instructions; 'portable', for any CPU, packs its weights when loaded; 'scalar',
-        'avx2' or 'avx512', packed for every CPU that has them.
+        'avx2', 'avx512', 'avx512_bf16' or 'amx', packed for every CPU that has them.
     shapes: input name to its sizes in elements, numbers or names: {"x": (1, 3, "H", "W")} or {"x": "1x3xHxW"}. A name is a
         symbolic size, the same name the same size. Inputs that are not listed keep the shape of the model.
     dims: symbolic size to (low, high), both included, or to the number that fixes it: {"H": (64, 1024), "N": 1}.
@@ -47,6 +47,9 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
         $POLYPHASE_CACHE_DIR, else $XDG_CACHE_HOME/polyphase, else ~/.cache/polyphase.
     engine_file: where the engine is written while it is compiled, as Engine.save would write it. The engine that is returned has
         its weights in this file then, not in memory, and packed weights are never in memory together.
+    precision: in what type convolutions may multiply; sums are FP32 or wider. 'model': in bf16 where the model's own tensors
+        are; 'fp32': never narrower than FP32; 'auto': in bf16 wherever that is faster. bf16 takes a CPU with instructions for it;
+        info()["remarks"] says how many convolutions use them.
 
     Other Python threads go on meanwhile; Ctrl-C ends the compilation.
 
@@ -56,7 +59,7 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress is a {type(progress).__name__}.", hint="Give a function of (stage, done), or None.")
     options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, external_data=external_data,
-                            refittable=refittable, tune=tune, tune_threads=tune_threads, timing_cache=timing_cache, engine_file=engine_file)
+                            refittable=refittable, tune=tune, tune_threads=tune_threads, timing_cache=timing_cache, engine_file=engine_file, precision=precision)
     given = not (args is None and kwargs is None and dynamic_shapes is None)
     if given or not (is_path(model) or isinstance(model, (bytes, bytearray, memoryview))):
         programs = _programs_of_torch(model, args, kwargs, dynamic_shapes, given)

@@ -42,13 +42,16 @@ def model_bytes(model: Any) -> bytes:
 def plain_options(*, target: str, shapes: Mapping[str, Shape] | None, dims: Mapping[str, Range] | None,
                   tune_for: Mapping[str, Sequence[int]] | None, without: Sequence[str], external_data: Path | None = None,
                   refittable: bool = False, tune: bool = False, tune_threads: int = 0, timing_cache: Path | None = None,
-                  engine_file: Path | None = None) -> dict[str, Any]:
+                  engine_file: Path | None = None, precision: str = "model") -> dict[str, Any]:
     if not isinstance(target, str):
-        raise ArgumentError(f"target is a {type(target).__name__}.", hint="Targets are native, portable, scalar, avx2 and avx512.")
+        raise ArgumentError(f"target is a {type(target).__name__}.", hint="Targets are native, portable, scalar, avx2, avx512, avx512_bf16 and amx.")
+    if not isinstance(precision, str):
+        raise ArgumentError(f"precision is a {type(precision).__name__}.", hint="Precisions are model, fp32 and auto.")
     if isinstance(without, str) or not all(isinstance(name, str) for name in without):
         raise ArgumentError("without is no list of names.", hint="polyphase.pass_names() has them.")
     return {
         "target": target,
+        "precision": precision,
         "shapes": {_name(name, "shapes"): _shape(name, shape) for name, shape in _items(shapes, "shapes")},
         "dims": {_name(name, "dims"): _range(name, size) for name, size in _items(dims, "dims")},
         "tune_for": {_name(name, "tune_for"): _sizes(name, sizes) for name, sizes in _items(tune_for, "tune_for")},

@@ -36,6 +36,7 @@ Result<CompileOptions> compile_options_of(const polyphase_compile_options* given
   out.tune = options.tune != 0;
   out.tune_threads = options.tune_threads;
   if (options.timing_cache != nullptr) out.timing_cache = options.timing_cache;
+  if (options.precision != nullptr) out.precision = options.precision;
   if (options.engine_file != nullptr) out.engine_file = options.engine_file;
   TRY_VOID(expect_list(options.shapes, options.shape_count, "shapes"));
   TRY_VOID(expect_list(options.dims, options.dim_count, "dims"));

@@ -23,14 +23,33 @@ void tell(const CompileOptions& options, std::string_view stage, double done) {
 
 }  // namespace
 
-Result<Target> target_of(const CompileOptions& options, const Workshop& workshop) {
+namespace {
+
+Result<Precision> precision_of(const CompileOptions& options) {
+  if (options.precision == "model") return Precision::model;
+  if (options.precision == "fp32") return Precision::fp32;
+  if (options.precision == "auto") return Precision::automatic;
+  return Error{ErrorCode::invalid_argument, "there is no precision '" + options.precision + "'.",
+               "Precisions are model, fp32 and auto."};
+}
+
+Result<Target> cluster_target(const CompileOptions& options, const Workshop& workshop) {
   if (options.target == "native") return workshop.native_target();
   // Every CPU must take every step of a portable engine, so the least of them chooses.
   if (options.target == "portable") return workshop.target(Cluster::scalar, true);
   const auto cluster = cluster_from_name(options.target);
   if (cluster.has_value()) return workshop.target(*cluster, false);
   return Error{ErrorCode::invalid_argument, "there is no target '" + options.target + "'.",
-               "Targets are native, portable, scalar, avx2 and avx512."};
+               "Targets are native, portable, scalar, avx2, avx512, avx512_bf16 and amx."};
+}
+
+}  // namespace
+
+Result<Target> target_of(const CompileOptions& options, const Workshop& workshop) {
+  TRY(const Precision precision, precision_of(options));
+  TRY(Target target, cluster_target(options, workshop));
+  target.precision = precision;
+  return target;
 }
 
 Result<ImportOptions> import_options_of(const CompileOptions& options) {

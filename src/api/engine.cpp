@@ -21,7 +21,7 @@ Error no_more_memory() {
 }
 
 Workshop::Workshop() : registry_(Registry::built_in()) {
-  for (const Cluster cluster : {Cluster::scalar, Cluster::avx2, Cluster::avx512}) {
+  for (const Cluster cluster : all_clusters) {
     catalogues_.emplace(cluster, Catalogue(cpu::rows_of(cluster), registry_));
   }
 }

@@ -117,6 +117,8 @@ struct Row {
   // of it is read before the result's is written there, by the same tile. (Never the data of a convolution, only what
   // its endings read.)
   bool in_place = false;
+  // Multiplies in bf16: taken only where the step's attribute `products` allows it.
+  bool narrow_products = false;
   // plan() honours PlanRequest::kept for the anchor and every ending: the run then also writes down what these yield,
   // with the same bits everywhere else.
   bool keeps_parts = false;

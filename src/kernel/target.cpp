@@ -6,7 +6,7 @@
 namespace polyphase {
 namespace {
 
-constexpr std::string_view names[] = {"scalar", "avx2", "avx512"};
+constexpr std::string_view names[] = {"scalar", "avx2", "avx512", "avx512_bf16", "amx"};
 
 }  // namespace
 

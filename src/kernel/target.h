@@ -17,12 +17,23 @@ class RowTimes;
 // Instruction clusters of CPUs, each holding the ones before. DO NOT CHANGE THE NUMBERS: they are embedded in engine
 // files.
 enum class Cluster : std::uint8_t {
-  scalar = 0,  // any x86-64 or other CPU
-  avx2 = 1,    // AVX2, FMA, F16C
-  avx512 = 2,  // AVX-512 F, BW, DQ, VL
+  scalar = 0,       // any x86-64 or other CPU
+  avx2 = 1,         // AVX2, FMA, F16C
+  avx512 = 2,       // AVX-512 F, BW, DQ, VL
+  avx512_bf16 = 3,  // AVX-512 BF16
+  amx = 4,          // AMX TILE, BF16
 };
+inline constexpr Cluster all_clusters[] = {Cluster::scalar, Cluster::avx2, Cluster::avx512, Cluster::avx512_bf16,
+                                           Cluster::amx};
 std::string_view name_of(Cluster cluster);
 std::optional<Cluster> cluster_from_name(std::string_view name);
+
+// In what type convolutions may multiply (attribute `products`); sums are FP32 at least.
+enum class Precision : std::uint8_t {
+  model,      // that of the model's own tensors: bf16 where it stores bf16
+  fp32,       // FP32 at least
+  automatic,  // bf16 wherever that is faster
+};
 
 // What lower and the passes ask. Cache sizes steer tiles only through the cluster: they are fixed per cluster, not read
 // from the machine, so that the same engine gives the same bits everywhere.
@@ -30,6 +41,7 @@ struct Target {
   Cluster cluster = Cluster::scalar;
   // Weights are kept raw and packed at load for the CPU at hand; the engine runs on any.
   bool portable = false;
+  Precision precision = Precision::model;
   std::size_t l1_bytes = 32 * 1024;
   std::size_t l2_bytes = 1024 * 1024;
   std::size_t l3_bytes = 16 * 1024 * 1024;

@@ -235,6 +235,30 @@ class Emitter {
   std::set<int> kept_;  // weights whose elements are
 };
 
+// What the engine does in bf16, which is for people to know, and the cluster that it needs for it: without such steps
+// every cluster from avx512 on runs the same kernels.
+void note_narrow_products(const Target& target, Engine& engine) {
+  std::int64_t narrow = 0;
+  std::int64_t all = 0;
+  for (const Block& block : engine.blocks) {
+    for (const Step& step : block.steps) {
+      if (step.kind != StepKind::kernel || step.rows.empty()) continue;
+      const std::string& op = step.parts[step.anchor].op->name;
+      if (op != "conv" && op != "conv_transpose") continue;
+      const Row* row = target.catalogue->find(op, step.rows.front());
+      ++all;
+      if (row != nullptr && row->narrow_products) ++narrow;
+    }
+  }
+  if (narrow == 0) {
+    if (!target.portable && target.cluster > Cluster::avx512) engine.cluster = name_of(Cluster::avx512);
+    return;
+  }
+  engine.remarks.push_back(std::to_string(narrow) + " of " + std::to_string(all) + " convolutions multiply in bf16" +
+                           (target.precision == Precision::automatic ? "; precision fp32 keeps them from it."
+                                                                     : ", as the model stores its tensors."));
+}
+
 }  // namespace
 
 Result<Engine> lower(const Graph& graph, const Target& target, const LowerOptions& options) {
@@ -251,6 +275,7 @@ Result<Engine> lower(const Graph& graph, const Target& target, const LowerOption
   TRY_VOID(Emitter(draft, options, engine).emit());
   engine.checks = std::move(draft.checks);
   engine.remarks = std::move(draft.remarks);
+  note_narrow_products(target, engine);
   return engine;
 }
 

@@ -56,11 +56,23 @@ Result<WindowAttributes> check_convolution(const InferContext& context, const st
     return Error{ErrorCode::invalid_model,
                  op + ": attribute 'groups' must be at least 1, found " + std::to_string(groups) + "."};
   }
+  const auto products = context.attributes().get<DType>("products");
+  if (products != DType::f32 && products != DType::bf16) {
+    return Error{ErrorCode::invalid_model,
+                 op + ": attribute 'products' must be f32 or bf16, found " + std::string(name_of(products)) + "."};
+  }
   for (int axis = 2; axis < w.shape.rank(); ++axis) {
     TRY_VOID(context.require(1, DimCheck::Relation::less_equal, w.shape[axis],
                              op + ": every kernel size must be at least 1, found weight " + w.text() + "."));
   }
   return window_attributes(context, op, x.shape.rank() - 2);
+}
+
+AttributeSpec products_attribute() {
+  return {"products", AttributeKind::dtype,
+          "the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never "
+          "narrower than f32",
+          Attribute(DType::f32)};
 }
 
 Result<void> check_bias(const InferContext& context, const std::string& op, const Dim& channels) {

@@ -1,4 +1,5 @@
 // choose_precision: what no kernel computes in f16 or bf16 is computed in f32 between casts, and stored as before.
+// Which convolutions may multiply in bf16 is noted in their attribute `products`.
 //
 //   %y = conv(%x, %w) -> f16            %a = cast(%x) to=f32      %b = cast(%w) to=f32
 //   %z = conv(%y, %w) -> f16     →      %c = conv(%a, %b) -> f32
@@ -8,7 +9,9 @@
 // Condition: some kernel takes the step in f32 and none in its own type. A value that is at hand in f32 is read there,
 // so that it is rounded only where it is stored narrow, as fusion rounds a chain only at its end; the casts that a
 // model writes itself stay. Whatever else has all its operands at hand in f32 follows. Casts of weights fold. Runs
-// before what folds into weights, so that those are not rounded again.
+// before what folds into weights, so that those are not rounded again. A convolution may multiply in bf16 if its
+// operands are bf16 in the model (precision model), or in any case (automatic), and a kernel that does so is estimated
+// to be the fastest.
 #include <algorithm>
 #include <unordered_set>
 
@@ -44,6 +47,25 @@ bool may_widen(const Node& node) {
   return !node.anchors("cast");
 }
 
+bool is_convolution(const Node& node) { return node.anchors("conv") || node.anchors("conv_transpose"); }
+
+StepDesc with_products(StepDesc desc, DType products) {
+  desc.parts[desc.anchor].attributes.set("products", products);
+  return desc;
+}
+
+// Whether it pays that the convolution, which computes in f32, multiplies in bf16.
+bool gains_by_narrow_products(const StepDesc& desc, const Target& target) {
+  if (desc.attributes().get<DType>("products") != DType::f32) return false;
+  StepDesc bare = desc;
+  bare.parts = {desc.anchor_part()};
+  bare.anchor = 0;
+  const DimBindings likely = target.likely != nullptr ? *target.likely : DimBindings{};
+  const auto wide = cost_of_kernels(bare, target, likely);
+  const auto narrow = cost_of_kernels(with_products(bare, DType::bf16), target, likely);
+  return narrow.has_value() && (!wide.has_value() || *narrow < *wide);
+}
+
 class Widener {
  public:
   Widener(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
@@ -51,7 +73,11 @@ class Widener {
   bool run() {
     bool changed = false;
     for (Node* node : graph_.node_list()) {
-      if (has_narrow(*node) && may_widen(*node) && pays(*node)) changed = widen(node) || changed;
+      if (has_narrow(*node) && may_widen(*node) && pays(*node)) {
+        changed = widen(node) || changed;
+      } else if (target_.precision == Precision::automatic && narrows_products(*node)) {
+        changed = narrow_products(node) || changed;
+      }
     }
     return changed;
   }
@@ -85,15 +111,33 @@ class Widener {
     return !node.op().moves_elements && !has_kernel(own, target_);
   }
 
+  bool narrows_products(const Node& node) const {
+    return is_convolution(node) && node.anchor_input(0)->type.dtype == DType::f32 &&
+           gains_by_narrow_products(describe(node), target_);
+  }
+
+  bool narrow_products(Node* node) {
+    Rewrite rewrite(graph_, node);
+    std::vector<Part> parts = node->parts();
+    parts[node->anchor()].attributes.set("products", DType::bf16);
+    return rewrite.commit(node->output(), rewrite.add_parts(std::move(parts), node->anchor(), node->inputs()));
+  }
+
   bool widen(Node* node) {
     Rewrite rewrite(graph_, node);
+    std::vector<Part> parts = node->parts();
+    const bool may_narrow =
+        target_.precision == Precision::automatic ||
+        (target_.precision == Precision::model && is_convolution(*node) && node->output()->type.dtype == DType::bf16);
+    if (may_narrow && is_convolution(*node) && gains_by_narrow_products(widened_step(describe(*node)), target_))
+      parts[node->anchor()].attributes.set("products", DType::bf16);
     std::vector<Value*> inputs = node->inputs();
     for (Value*& input : inputs) {
       if (input == nullptr || !is_narrow(input->type.dtype)) continue;
       Value* wide = at_hand(input);
       input = wide != nullptr ? wide : rewrite.cast(input, DType::f32);
     }
-    Value* wide = rewrite.add_parts(node->parts(), node->anchor(), std::move(inputs));
+    Value* wide = rewrite.add_parts(std::move(parts), node->anchor(), std::move(inputs));
     if (!rewrite.ok()) return false;
     if (!rewrite.commit(node->output(), rewrite.cast(wide, node->output()->type.dtype))) return false;
     if (wide->type.dtype == DType::f32) wide_.insert(wide);

@@ -3,8 +3,9 @@
 //   %a = leaky_relu(%x) alpha=0.1       %y = leaky_relu(%x) alpha=0.1 then conv_transpose!(_, %w)
 //   %y = conv_transpose(%a, %w) →
 //
-// So do pads of spatial axes of any mode, read in place. Condition: one user, the data operand of a convolution that
-// has no beginning yet, and a kernel that takes both in one. Runs after fuse_endings, where an activation costs less.
+// So do pads of spatial axes of any mode, read in place, and casts from bf16 where products are bf16. Condition: one
+// user, the data operand of a convolution that has no beginning yet, and a kernel that takes both in one. Runs after
+// fuse_endings, where an activation costs less.
 #include <algorithm>
 #include <array>
 
@@ -15,12 +16,13 @@
 namespace polyphase {
 namespace {
 
-constexpr std::array beginnings = {"relu", "leaky_relu", "prelu", "elu", "silu", "clip", "tanh", "gelu", "pad"};
+constexpr std::array beginnings = {"relu", "leaky_relu", "prelu", "elu", "silu", "clip", "tanh", "gelu", "pad", "cast"};
 
 bool may_begin(const Node& before, const Value& data) {
   if (before.fused() || std::find(beginnings.begin(), beginnings.end(), before.op().name) == beginnings.end())
     return false;
   if (!is_float(data.type.dtype)) return false;
+  if (before.is("cast")) return before.input(0)->type.dtype == DType::bf16 && data.type.dtype == DType::f32;
   if (!before.is("pad")) return before.input(0)->type == data.type;
   const auto& pre = before.attributes().get<std::vector<Dim>>("pre");
   const auto& post = before.attributes().get<std::vector<Dim>>("post");

@@ -43,10 +43,16 @@ ConvolutionWindow::ConvolutionWindow(const Node& node)
       dilation(node.attributes().get<std::vector<std::int64_t>>("dilation")),
       groups(node.attributes().get<std::int64_t>("groups")),
       pre(node.attributes().get<std::vector<Dim>>("pre")),
-      post(node.attributes().get<std::vector<Dim>>("post")) {}
+      post(node.attributes().get<std::vector<Dim>>("post")),
+      products(node.attributes().get<DType>("products")) {}
 
 Attributes ConvolutionWindow::attributes() const {
-  return Attributes({{"stride", stride}, {"dilation", dilation}, {"groups", groups}, {"pre", pre}, {"post", post}});
+  return Attributes({{"stride", stride},
+                     {"dilation", dilation},
+                     {"groups", groups},
+                     {"pre", pre},
+                     {"post", post},
+                     {"products", products}});
 }
 
 bool ConvolutionWindow::has_stride_one() const {

@@ -22,6 +22,7 @@ struct ConvolutionWindow {
   std::int64_t groups = 1;
   std::vector<Dim> pre;
   std::vector<Dim> post;
+  DType products = DType::f32;
 };
 
 }  // namespace polyphase

@@ -279,7 +279,7 @@ TEST_F(CApi, CompilesWithOptions) {
   options.target = "abacus";
   EXPECT_EQ(POLYPHASE_INVALID_ARGUMENT, polyphase_compile(model.c_str(), &options, &engine, &error));
   EXPECT_STREQ("there is no target 'abacus'.", polyphase_error_message(error));
-  EXPECT_STREQ("Targets are native, portable, scalar, avx2 and avx512.", polyphase_error_hint(error));
+  EXPECT_STREQ("Targets are native, portable, scalar, avx2, avx512, avx512_bf16 and amx.", polyphase_error_hint(error));
   polyphase_error_free(error);
   EXPECT_EQ(POLYPHASE_INVALID_ARGUMENT, polyphase_compile(nullptr, nullptr, &engine, nullptr));
   EXPECT_EQ(POLYPHASE_CORRUPT, polyphase_compile_bytes("x", 1, nullptr, nullptr, &engine, nullptr));

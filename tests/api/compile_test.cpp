@@ -105,7 +105,7 @@ TEST(Compile, RefusesOptionsInFullWords) {
   CompileOptions options;
   options.target = "sparc";
   EXPECT_EQ(compile_refusal(options),
-            "there is no target 'sparc'. Targets are native, portable, scalar, avx2 and avx512.");
+            "there is no target 'sparc'. Targets are native, portable, scalar, avx2, avx512, avx512_bf16 and amx.");
   options = {};
   options.dims["H"] = {9, 3};
   EXPECT_EQ(compile_refusal(options),

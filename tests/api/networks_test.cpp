@@ -228,7 +228,7 @@ void expect_like_interpreter(std::string_view text, const Target& target,
 
 TEST(Networks, ComputeWhatTheInterpreterComputes) {
   const auto workshop = built_in_workshop();
-  for (const Cluster cluster : {Cluster::scalar, Cluster::avx2, Cluster::avx512}) {
+  for (const Cluster cluster : all_clusters) {
     if (!cpu::runs_here(cluster)) continue;
     for (const std::string_view text : {unet, generator, shuffle, born}) {
       expect_like_interpreter(text, workshop->target(cluster, false), workshop, 1e-5);

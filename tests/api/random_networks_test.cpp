@@ -67,7 +67,7 @@ TEST(RandomNetworks, ComputeWhatTheInterpreterComputes) {
   const std::uint64_t count = only != nullptr ? 1 : wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 100;
   const auto workshop = built_in_workshop();
   std::vector<Aim> aims{{workshop->target(Cluster::scalar, true), true, 2}};
-  for (const Cluster cluster : {Cluster::scalar, Cluster::avx2, Cluster::avx512}) {
+  for (const Cluster cluster : all_clusters) {
     if (!cpu::runs_here(cluster)) continue;
     aims.push_back({workshop->target(cluster, false), true, 1});
     aims.push_back({workshop->target(cluster, false), false, 3});

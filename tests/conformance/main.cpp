@@ -20,7 +20,7 @@ namespace {
 
 std::vector<Cluster> clusters_here() {
   std::vector<Cluster> out;
-  for (const Cluster cluster : {Cluster::scalar, Cluster::avx2, Cluster::avx512}) {
+  for (const Cluster cluster : all_clusters) {
     if (cpu::runs_here(cluster)) out.push_back(cluster);
   }
   return out;

@@ -116,7 +116,7 @@ std::vector<Variant> choose_variants(const PreparedCase& prepared, std::mt19937_
 class Driver {
  public:
   Driver() : registry_(Registry::built_in()) {
-    for (const Cluster cluster : {Cluster::scalar, Cluster::avx2, Cluster::avx512}) {
+    for (const Cluster cluster : all_clusters) {
       if (cpu::runs_here(cluster)) catalogues_.emplace(cluster, Catalogue(cpu::rows_of(cluster), registry_));
     }
   }

@@ -73,7 +73,7 @@ TEST(PaddedConvolution, ReadsTheImageInPlace) {
       {"2, 13, 11", "0,2,1", "0, 0, ", "3", "4", {18, 13, 5}, "1", "3", "1"},
       {"1, 12, 3, 4, 5", "0,2,3,4,1", "0, 0, ", "1, 0, 2", "1, 2, 0", {16, 12, 2, 3, 3}, "1", "1, 2, 1", "1, 1, 2"},
   };
-  for (const Cluster cluster : {Cluster::scalar, Cluster::avx2, Cluster::avx512}) {
+  for (const Cluster cluster : all_clusters) {
     if (!cpu::runs_here(cluster)) continue;
     for (const Geometry& geometry : geometries) {
       for (const char* mode : {"reflect", "edge", "wrap"}) check(geometry, mode, cluster);

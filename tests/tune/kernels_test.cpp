@@ -74,8 +74,7 @@ TEST_P(KernelsTest, AllThatTakeAStepAreMeasured) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, KernelsTest,
-                         ::testing::Combine(::testing::Values(Cluster::scalar, Cluster::avx2, Cluster::avx512),
-                                            ::testing::Bool(), ::testing::Bool()));
+                         ::testing::Combine(::testing::ValuesIn(all_clusters), ::testing::Bool(), ::testing::Bool()));
 
 }  // namespace
 }  // namespace polyphase

@@ -39,6 +39,7 @@ def backend(graph: GraphModule, example_inputs: Sequence[Any], *, options: Mappi
         min_block_size: the fewest operators that are worth an engine; unset: 3, or one convolution.
         torch_executed_ops: overloads that PyTorch shall run, such as ["aten.relu.default"].
         cache: False keeps compiled engines off the disk ($POLYPHASE_CACHE_DIR, else ~/.cache/polyphase).
+        precision: in what type convolutions may multiply, 'model', 'fp32' or 'auto', as for polyphase.compile.
         tune: True chooses kernels by what they take on this CPU with PyTorch's number of threads, as polyphase.compile does.
         timing_cache: the file that keeps what was measured; unset: timings.txt in the folder of the engines.
 

@@ -145,11 +145,11 @@ class Plan:
         text = program.json()
         options = plain_options(target="native", shapes=None, dims=None, tune_for=program.tune_for, without=(), refittable=refittable,
                                 tune=self.settings.tune, tune_threads=torch.get_num_threads() if self.settings.tune else 0,
-                                timing_cache=self.settings.timing_cache)
+                                timing_cache=self.settings.timing_cache, precision=self.settings.precision)
         key = ""
         if self.settings.cache and not refittable:
             tuned = repr((options["tune_threads"], options["timing_cache"])).encode() if self.settings.tune else b""
-            key = _cache.key_of([text.encode(), repr(sorted(program.tune_for.items())).encode(), tuned, *map(raw_bytes, weights.values())])
+            key = _cache.key_of([text.encode(), repr(sorted(program.tune_for.items())).encode(), tuned, self.settings.precision.encode(), *map(raw_bytes, weights.values())])
             if (found := _cache.find(key)) is not None:
                 return found
         engine = _native.compile_bytes(archive(text, weights), options, None)

@@ -17,6 +17,7 @@ class Settings:
     min_block_size: int | None = None
     torch_executed_ops: frozenset[str] = frozenset()
     cache: bool = True
+    precision: str = "model"
     tune: bool = False
     timing_cache: str | None = None
 
@@ -29,11 +30,13 @@ class Settings:
         known = [field.name for field in dataclasses.fields(Settings)]
         for name in given:
             if name not in known:
-                raise ArgumentError(f"there is no option '{name}'.", hint="Options are require_full, min_block_size, torch_executed_ops, cache, tune and timing_cache.")
+                raise ArgumentError(f"there is no option '{name}'.", hint="Options are require_full, min_block_size, torch_executed_ops, cache, precision, tune and timing_cache.")
         for name in ("require_full", "cache", "tune"):
             if not isinstance(given.get(name, False), bool):
                 value = given[name]
                 raise ArgumentError(f"the option {name} is {value!r:.60}.", hint="Give True or False.")
+        if not isinstance(precision := given.get("precision", "model"), str):
+            raise ArgumentError(f"the option precision is {precision!r:.60}.", hint="Give 'model', 'fp32' or 'auto'.")
         block = given.get("min_block_size")
         if block is not None and (isinstance(block, bool) or not isinstance(block, int) or block < 1):
             raise ArgumentError(f"the option min_block_size is {block!r:.60}.", hint="Give a number of operators, 1 or more.")

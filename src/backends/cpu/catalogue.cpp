@@ -1,6 +1,9 @@
 // The table of CPU rows, built once per cluster.
 #include "backends/cpu/catalogue.h"
 
+#include <deque>
+#include <iterator>
+
 #include "backends/cpu/rows/row_list.h"
 
 namespace polyphase::cpu {
@@ -37,11 +40,8 @@ class ClusterRows {
 }  // namespace
 
 const std::vector<const Row*>& rows_of(Cluster cluster) {
-  static const ClusterRows scalar(Cluster::scalar);
-  static const ClusterRows avx2(Cluster::avx2);
-  static const ClusterRows avx512(Cluster::avx512);
-  if (cluster == Cluster::avx512) return avx512.pointers();
-  return cluster == Cluster::avx2 ? avx2.pointers() : scalar.pointers();
+  static const std::deque<ClusterRows> rows(std::begin(all_clusters), std::end(all_clusters));
+  return rows[static_cast<std::size_t>(cluster)].pointers();
 }
 
 Target target_of(Cluster cluster, bool portable, const Catalogue& catalogue) {

@@ -5,6 +5,7 @@
 #include "backends/cpu/kernels/conv_depthwise_run.h"
 #include "backends/cpu/kernels/conv_disjoint_run.h"
 #include "backends/cpu/kernels/conv_gemm_run.h"
+#include "backends/cpu/kernels/conv_pairs_run.h"
 #include "backends/cpu/kernels/conv_pixels_run.h"
 #include "backends/cpu/kernels/conv_winograd_run.h"
 #include "backends/cpu/kernels/elementwise_run.h"
@@ -174,6 +175,7 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .conv_gemm = POLYPHASE_ENTRY(run_conv_gemm),
     .conv_depthwise = POLYPHASE_ENTRY(run_conv_depthwise),
     .conv_disjoint = POLYPHASE_ENTRY(run_conv_disjoint),
+    .conv_pairs = POLYPHASE_ENTRY(run_conv_pairs),
     .conv_pixels = POLYPHASE_ENTRY(run_conv_pixels),
     .conv_winograd = POLYPHASE_ENTRY(run_conv_winograd),
     .panel_lines = POLYPHASE_ENTRY(run_panel_lines),

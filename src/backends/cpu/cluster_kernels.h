@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/conv_depthwise.h"
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/conv_pairs.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/kernels/panel_lines.h"
@@ -26,6 +27,8 @@ struct ClusterKernels {
                          std::byte* scratch);
   void (*conv_disjoint)(const ConvDisjointPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                         std::byte* scratch);
+  void (*conv_pairs)(const ConvPairsPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
+                     std::byte* scratch);
   void (*conv_pixels)(const ConvPixelsPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                       std::byte* scratch);
   void (*conv_winograd)(const ConvWinogradPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
@@ -58,9 +61,16 @@ struct ClusterKernels {
   int fma_flops_per_round;
 };
 
+// What clusters that only multiply bf16 otherwise than avx512 have of their own.
+struct PairKernels {
+  decltype(ClusterKernels::conv_pairs) conv_pairs;
+};
+
 }  // namespace polyphase::cpu
 
 extern "C" {
+extern const polyphase::cpu::PairKernels polyphase_cpu_pairs_avx512_bf16;
+extern const polyphase::cpu::PairKernels polyphase_cpu_pairs_amx;
 extern const polyphase::cpu::ClusterKernels polyphase_cpu_rows_scalar;
 extern const polyphase::cpu::ClusterKernels polyphase_cpu_rows_avx2;
 extern const polyphase::cpu::ClusterKernels polyphase_cpu_rows_avx512;

@@ -1,11 +1,41 @@
 // Asks the CPU what it is and has.
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstring>
 
 #include "backends/cpu/catalogue.h"
 
 namespace polyphase::cpu {
+namespace {
+
+// AMX with bf16 (Intel SDM, CPUID leaf 7), whose registers the system saves, and which it lets this process use: Linux
+// wants to be asked (arch_prctl, ARCH_REQ_XCOMP_PERM).
+bool ask_for_matrix_unit() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & (1U << 27U)) == 0) return false;  // XGETBV
+  constexpr unsigned bf16_and_tile = (1U << 22U) | (1U << 24U);
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & bf16_and_tile) != bf16_and_tile) return false;
+  unsigned low = 0;
+  unsigned high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  constexpr unsigned tile_config_and_data = (1U << 17U) | (1U << 18U);
+  if ((low & tile_config_and_data) != tile_config_and_data) return false;
+  constexpr long request = 0x1023;
+  constexpr long tile_data = 18;
+  return syscall(SYS_arch_prctl, request, tile_data) == 0;
+}
+
+bool has_matrix_unit() {
+  static const bool has = ask_for_matrix_unit();
+  return has;
+}
+
+}  // namespace
 
 bool runs_here(Cluster cluster) {
   __builtin_cpu_init();
@@ -18,7 +48,12 @@ bool runs_here(Cluster cluster) {
   const bool f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1U << 29U)) != 0;
   const bool avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
                       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  const bool bf16 = avx2 && f16c && avx512 && __builtin_cpu_supports("avx512bf16") != 0;
   switch (cluster) {
+    case Cluster::amx:
+      return bf16 && has_matrix_unit();
+    case Cluster::avx512_bf16:
+      return bf16;
     case Cluster::scalar:
       return true;
     case Cluster::avx2:
@@ -30,8 +65,11 @@ bool runs_here(Cluster cluster) {
 }
 
 Cluster native_cluster() {
-  if (runs_here(Cluster::avx512)) return Cluster::avx512;
-  return runs_here(Cluster::avx2) ? Cluster::avx2 : Cluster::scalar;
+  Cluster best = Cluster::scalar;
+  for (const Cluster cluster : all_clusters) {
+    if (runs_here(cluster)) best = cluster;
+  }
+  return best;
 }
 
 std::string processor_name() {
@@ -64,6 +102,7 @@ std::vector<std::string> processor_features() {
   note(__builtin_cpu_supports("avx512vl") != 0, "avx512vl");
   note(__builtin_cpu_supports("avx512vnni") != 0, "avx512_vnni");
   note(__builtin_cpu_supports("avx512bf16") != 0, "avx512_bf16");
+  note(has_matrix_unit(), "amx_bf16");
   return out;
 }
 

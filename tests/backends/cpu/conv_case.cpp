@@ -6,6 +6,9 @@
 #include <random>
 #include <sstream>
 
+#include "backends/cpu/catalogue.h"
+#include "backends/cpu/rows/row_list.h"
+
 namespace polyphase::cpu::testing {
 namespace {
 
@@ -37,6 +40,14 @@ std::string axes(const T (&v)[3], int rank) {
 }
 
 }  // namespace
+}  // namespace polyphase::cpu::testing
+
+namespace polyphase::cpu::emulated_amx {
+void run_conv_pairs(const ConvPairsPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
+                    std::byte* scratch);
+}  // namespace polyphase::cpu::emulated_amx
+
+namespace polyphase::cpu::testing {
 
 int64_t output_extent(const ConvShape& s, int a, int64_t post) {
   const int64_t reach = (s.kernel[a] - 1) * s.dilation[a];
@@ -176,18 +187,19 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data) {
 }
 
 const ClusterKernels& cluster_kernels(const std::string& name) {
-  if (name == "avx512") return polyphase_cpu_rows_avx512;
-  if (name == "avx2") return polyphase_cpu_rows_avx2;
-  return polyphase_cpu_rows_scalar;
+  static const ClusterKernels emulated = [] {
+    ClusterKernels kernels = kernels_of(Cluster::scalar);
+    kernels.conv_pairs = emulated_amx::run_conv_pairs;
+    return kernels;
+  }();
+  return name == emulated_matrix_unit ? emulated : kernels_of(*cluster_from_name(name));
 }
 
 const std::vector<std::string>& runnable_clusters() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> found = {"scalar"};
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.emplace_back("avx2");
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl")) {
-      found.emplace_back("avx512");
+    std::vector<std::string> found;
+    for (const Cluster cluster : all_clusters) {
+      if (runs_here(cluster)) found.emplace_back(name_of(cluster));
     }
     return found;
   }();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/cpu/cluster_kernels.h"
@@ -44,8 +45,13 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data);
 struct Layouts {
   bool in_planar = true;
   bool out_planar = true;
-  int64_t extra = 0;  // pixels (channels-last) or lines (channels-first) lie this many elements further apart
+  bool in_narrow = false;   // stored in bf16; kernel "pairs" only
+  bool out_narrow = false;  // likewise
+  int64_t extra = 0;        // pixels (channels-last) or lines (channels-first) lie this many elements further apart
 };
+
+// A cluster that the tests have beside the CPU's: its "pairs" use the matrix unit's kernel, the rest is scalar.
+inline constexpr std::string_view emulated_matrix_unit = "emulated amx";
 
 const ClusterKernels& cluster_kernels(const std::string& name);
 const std::vector<std::string>& runnable_clusters();

@@ -9,7 +9,9 @@
 
 #include "backends/cpu/conv_case.h"
 #include "backends/cpu/conv_run.h"
+#include "backends/cpu/kernels/conv_pairs.h"
 #include "backends/cpu/kernels/conv_winograd.h"
+#include "base/float16.h"
 #include "suite_size.h"
 
 namespace polyphase::cpu::testing {
@@ -59,7 +61,8 @@ TEST(ConvKernels, RandomGeometriesAreExact) {
     const ConvCase c = random_case(random, 3'000'000);
     const ConvData data = make_data(c, seed + i, true);
     const std::vector<double> want = reference(c, data);
-    const Layouts layouts = {random() % 2 == 0, random() % 2 == 0, random() % 3 == 0 ? 5 : 0};
+    const Layouts layouts = {
+        .in_planar = random() % 2 == 0, .out_planar = random() % 2 == 0, .extra = random() % 3 == 0 ? 5 : 0};
     for (const std::string& cluster : runnable_clusters()) {
       for (const std::string& kernel : kernels_for(c)) {
         const std::vector<float> got = run_kernel(kernel, c, data, layouts, cluster);
@@ -71,6 +74,38 @@ TEST(ConvKernels, RandomGeometriesAreExact) {
               << i << " seed " << seed << "\n"
               << c.text();
         }
+      }
+    }
+  }
+}
+
+// Small integers are exact in bf16 as well, and so are their products and sums; a result in bf16 is rounded once.
+TEST(ConvKernels, PairsOfRandomGeometriesAreExact) {
+  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 500, 1500);
+  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
+  for (uint64_t i = 0; i < cases; ++i) {
+    std::mt19937_64 random(seed * 3'000'017 + i);
+    const ConvCase c = random_case(random, 2'000'000);
+    if (*conv_pairs_refuses(c.shape) != '\0') continue;
+    const ConvData data = make_data(c, seed + i, true);
+    const std::vector<double> want = reference(c, data);
+    const Layouts layouts = {.in_planar = random() % 2 == 0,
+                             .out_planar = random() % 2 == 0,
+                             .in_narrow = random() % 2 == 0,
+                             .out_narrow = random() % 2 == 0,
+                             .extra = random() % 3 == 0 ? 5 : 0};
+    std::vector<std::string> clusters = runnable_clusters();
+    clusters.emplace_back(emulated_matrix_unit);
+    for (const std::string& cluster : clusters) {
+      const std::vector<float> got = run_kernel("pairs", c, data, layouts, cluster);
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t j = 0; j < got.size(); ++j) {
+        const float right = layouts.out_narrow ? static_cast<float>(BFloat16(want[j])) : static_cast<float>(want[j]);
+        ASSERT_EQ(got[j], right) << "on " << cluster << ", element " << j << " of " << got.size() << ", in "
+                                 << layouts.in_planar << layouts.in_narrow << " out " << layouts.out_planar
+                                 << layouts.out_narrow << " extra " << layouts.extra << ", case " << i << " seed "
+                                 << seed << "\n"
+                                 << c.text();
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/cpu/rows/conv_costs.h"
+#include "base/float16.h"
 
 namespace polyphase::cpu::testing {
 namespace {
@@ -78,7 +79,7 @@ class Bound : public BoundKernel {
     weight_strides_.first = shape_.kernel_points() * (shape_.transposed ? shape_.out_channels : shape_.in_channels);
   }
 
-  std::vector<float> result() const override {
+  std::vector<float> result() override {
     std::vector<float> rest(out_.begin(), out_.end());
     std::vector<float> result(static_cast<size_t>(shape_.batch * out_channels_ * shape_.out_points()));
     each_element(shape_.batch, out_channels_, shape_.out, out_strides_, [&](int64_t i, int64_t at) {
@@ -140,6 +141,52 @@ class BoundTo : public Bound {
   P plan_;
 };
 
+// Also between images in bf16.
+class BoundPairs : public Bound {
+ public:
+  BoundPairs(const ConvCase& c, const ConvData& data, const Layouts& layouts, const ClusterKernels& kernels,
+             int workers)
+      : Bound(c, data, layouts), kernels_(kernels) {
+    const DType in_type = layouts.in_narrow ? DType::bf16 : DType::f32;
+    const DType out_type = layouts.out_narrow ? DType::bf16 : DType::f32;
+    plan_ = plan_conv_pairs(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, in_type, out_type);
+    make_room(conv_pairs_packed_bytes(shape_) / 4 + 1, plan_.shared_bytes, plan_.scratch_bytes, workers);
+    pack_conv_pairs(shape_, data.weights.data(), weight_strides_, {}, reinterpret_cast<uint16_t*>(packed_->floats()));
+    const auto narrowed = [](const AlignedFloats& from) {
+      std::vector<BFloat16> to;
+      for (const float x : from) to.emplace_back(static_cast<double>(x));
+      return to;
+    };
+    if (layouts.in_narrow) {
+      narrow_in_ = narrowed(in_);
+      pointers_.in = reinterpret_cast<const float*>(narrow_in_.data());
+    }
+    if (layouts.out_narrow) {
+      narrow_out_ = narrowed(out_);
+      pointers_.out = reinterpret_cast<float*>(narrow_out_.data());
+    }
+  }
+  int phases() const override { return conv_pairs_phases(plan_); }
+  int64_t tiles(int phase) const override { return conv_pairs_tiles(plan_, phase); }
+  void run(int phase, int64_t tile, int worker) override {
+    kernels_.conv_pairs(plan_, pointers_, phase, tile, scratch_[static_cast<size_t>(worker)]->bytes.get());
+  }
+  std::vector<float> result() override {
+    const auto rounded_untouched = static_cast<float>(BFloat16(static_cast<double>(untouched)));
+    for (size_t i = 0; i < narrow_out_.size(); ++i) {
+      const auto value = static_cast<float>(narrow_out_[i]);
+      out_[i] = value == rounded_untouched ? untouched : value;
+    }
+    return Bound::result();
+  }
+
+ private:
+  const ClusterKernels& kernels_;
+  ConvPairsPlan plan_;
+  std::vector<BFloat16> narrow_in_;
+  std::vector<BFloat16> narrow_out_;
+};
+
 using BoundGemm = BoundTo<ConvGemmPlan, plan_conv_gemm, conv_gemm_packed_floats, pack_conv_gemm, conv_gemm_phases,
                           conv_gemm_tiles, &ClusterKernels::conv_gemm>;
 using BoundDepthwise =
@@ -183,6 +230,7 @@ std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCa
   if (kernel == "depthwise") return std::make_unique<BoundDepthwise>(c, data, layouts, kernels, workers);
   if (kernel == "disjoint") return std::make_unique<BoundDisjoint>(c, data, layouts, kernels, workers);
   if (kernel == "winograd") return std::make_unique<BoundWinograd>(c, data, layouts, kernels, workers);
+  if (kernel == "pairs") return std::make_unique<BoundPairs>(c, data, layouts, kernels, workers);
   if (kernel == "pixels") return std::make_unique<BoundPixels>(c, data, layouts, kernels, workers);
   return std::make_unique<BoundGemm>(c, data, layouts, kernels, workers);
 }

@@ -18,7 +18,7 @@ class BoundKernel {
   virtual int64_t tiles(int phase) const = 0;
   virtual void run(int phase, int64_t tile, int worker) = 0;
   // Channels-first result; aborts if anything outside the result's own elements was written.
-  virtual std::vector<float> result() const = 0;
+  virtual std::vector<float> result() = 0;
 };
 
 // The names of the kernels that take the case, best first.

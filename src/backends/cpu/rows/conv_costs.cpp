@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/conv_pairs.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/conv_winograd.h"
 
@@ -377,6 +378,56 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   return (by.product * multiplies + by.transformed * transformed + by.weight_byte * weights + by.in_turned * in_turned +
           by.out_turned * out_turned + by.group_result * by_groups + by.byte * bytes_of_images(s) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
+         ns;
+}
+
+namespace {
+
+// Nanoseconds of one multiply-add. Reckoned, not measured: vectors at nine tenths of their rate and the matrix unit,
+// which waits for its operands, at two fifths, all at the clock that gemm_avx512 stands for; without instructions for
+// bf16 two FP32 products and what takes the pairs apart.
+double pair_product(Cluster cluster) {
+  switch (cluster) {
+    case Cluster::amx:
+      return 0.0014;
+    case Cluster::avx512_bf16:
+      return 0.0048;
+    case Cluster::avx512:
+      return 0.017;
+    case Cluster::avx2:
+      return 0.035;
+    case Cluster::scalar:
+      break;
+  }
+  return 0.3;
+}
+
+}  // namespace
+
+double conv_pairs_seconds(const ConvShape& s, Cluster cluster, bool in_planar, bool out_planar) {
+  constexpr double copied = 0.12;  // of an element, also of results
+  constexpr double turned = 0.25;
+  constexpr double call = 2000;
+  constexpr int64_t matrix_rows = 16;
+  constexpr int64_t matrix_depth = 32;
+  const ConvPairsPlan plan = plan_conv_pairs(s, {}, {}, {}, false, DType::f32, DType::f32);
+  const bool matrix = cluster == Cluster::amx;
+  const int64_t width = plan.axes[2].end - plan.axes[2].begin;
+  const int64_t rows = plan.lines_joined ? plan.pixels : matrix ? ceil_div(width, matrix_rows) * matrix_rows : width;
+  const ConvAxis w(s, 2);
+  double depth = 0;  // of a row, over the phases of the last axis
+  for (int64_t phase = 0; phase < w.phases(); ++phase) {
+    const int64_t taps = w.taps(phase).count;
+    const int64_t segment = plan.format.channels * (plan.taps_joined ? taps : 1);
+    const int64_t steps = matrix ? ceil_div(segment, matrix_depth) * matrix_depth : segment;
+    depth += static_cast<double>(plan.taps_joined ? steps : taps * steps);
+  }
+  double lines = product_of_factors(s.batch, s.groups, s.kernel[0], s.kernel[1]);
+  for (int a = 0; a < 2; ++a) lines *= static_cast<double>(ceil_div(s.out[a], ConvAxis(s, a).phases()));
+  const double elements = product_of_factors(plan.copied_lines(), plan.pixels, plan.format.channels);
+  const double results = product_of_factors(s.batch, s.groups, plan.format.columns) * points_of(s.out);
+  return (pair_product(cluster) * lines * depth * product_of_factors(rows, plan.format.columns) +
+          (in_planar ? turned : copied) * elements + (out_planar ? turned : copied) * results + call) *
          ns;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "backends/cpu/kernels/conv_shape.h"
+#include "kernel/target.h"
 
 namespace polyphase::cpu {
 
@@ -17,5 +18,7 @@ double conv_pixels_seconds(const ConvShape& shape, int width, bool in_planar, bo
 double conv_disjoint_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_winograd_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_depthwise_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
+// By what the cluster multiplies bf16 with. Reckoned from the instructions' rates, not fitted.
+double conv_pairs_seconds(const ConvShape& shape, Cluster cluster, bool in_planar, bool out_planar);
 
 }  // namespace polyphase::cpu

@@ -27,6 +27,13 @@ std::optional<PadMode> pad_mode_of(const Part& pad) {
   return std::nullopt;
 }
 
+bool is_cast(const Part& part, DType to) { return part.op->name == "cast" && part.attributes.get<DType>("to") == to; }
+
+bool widens_bf16(const StepDesc& desc) {
+  return desc.beginnings().size() == 1 && is_cast(desc.parts.front(), DType::f32) &&
+         desc.data().type.dtype == DType::bf16;
+}
+
 // A beginning can be a pad of spatial axes by elements of the image, before a convolution without padding of its own.
 std::string refuse_beginning(const StepDesc& desc) {
   if (desc.beginnings().empty()) return {};
@@ -57,21 +64,27 @@ ConvOperands conv_operands_of(const StepDesc& desc) {
           desc.anchor_operand(1), desc.anchor_operand(2)};
 }
 
-std::string refuse_conv(const StepDesc& desc) {
-  if (std::string reason = refuse_beginning(desc); !reason.empty()) return reason;
+std::string refuse_conv(const StepDesc& desc, bool narrow_images) {
+  const bool widens = narrow_images && widens_bf16(desc);
+  if (!widens) {
+    if (std::string reason = refuse_beginning(desc); !reason.empty()) return reason;
+  }
   const ConvOperands at = conv_operands_of(desc);
   if (at.data < 0 || at.weight < 0) return "an operand is computed by the step itself";
   for (const int i : {at.data, at.weight, at.bias}) {
-    if (i >= 0 && desc.inputs[static_cast<std::size_t>(i)].type.dtype != DType::f32) return "takes f32 operands only";
+    const bool is_widened = widens && i == at.data;
+    if (i >= 0 && !is_widened && desc.inputs[static_cast<std::size_t>(i)].type.dtype != DType::f32)
+      return "takes f32 operands only";
   }
-  if (desc.outputs[0].type.dtype != DType::f32) return "gives f32 only";
+  const bool narrows = narrow_images && !desc.endings().empty() && is_cast(desc.parts.back(), DType::bf16);
+  if (!narrows && desc.outputs[0].type.dtype != DType::f32) return "gives f32 only";
   if (!desc.inputs[static_cast<std::size_t>(at.weight)].type.shape.is_static())
     return "the weight's sizes are not known";
   if (std::string reason = refuse_layout(desc.inputs[static_cast<std::size_t>(at.data)], "the operand");
       !reason.empty())
     return reason;
   if (std::string reason = refuse_layout(desc.outputs[0], "the result"); !reason.empty()) return reason;
-  return refuse_endings(desc);
+  return refuse_endings(desc, narrows);
 }
 
 ConvShape conv_shape_of(const StepDesc& desc) {
@@ -102,7 +115,7 @@ ConvShape conv_shape_of(const StepDesc& desc) {
     s.pre[a] = constant_or(pre[i], 0);
     s.out[a] = constant_or(y[axis], 1);
   }
-  if (!desc.beginnings().empty()) {
+  if (!desc.beginnings().empty() && desc.parts.front().op->name == "pad") {
     const Part& pad = desc.parts.front();
     s.pad_mode = pad_mode_of(pad).value_or(PadMode::zero);
     const auto& before = pad.attributes.get<std::vector<Dim>>("pre");

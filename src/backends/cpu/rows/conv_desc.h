@@ -10,7 +10,8 @@
 namespace polyphase::cpu {
 
 // Empty if the float kernels can take the step at all: dtypes, layouts, a weight of known sizes, known endings.
-std::string refuse_conv(const StepDesc& desc);
+// `narrow_images`: for kernels that read and write bf16 as well, by a cast in front of the anchor or as last ending.
+std::string refuse_conv(const StepDesc& desc, bool narrow_images = false);
 
 // Kernel, strides, dilations, groups and channels; sizes and crop where they are constant, else 1 and 0.
 ConvShape conv_shape_of(const StepDesc& desc);

@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels/conv_depthwise.h"
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/conv_pairs.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/rows/conv_costs.h"
@@ -104,6 +105,21 @@ struct Disjoint
   }
 };
 
+struct Pairs {
+  using KernelPlan = ConvPairsPlan;
+  static constexpr auto phases = conv_pairs_phases;
+  static constexpr auto tiles = conv_pairs_tiles;
+  static constexpr auto entry = &ClusterKernels::conv_pairs;
+  static int64_t packed_floats(const ConvShape& s, int) {
+    return ceil_div(conv_pairs_packed_bytes(s), int64_t{sizeof(float)});
+  }
+  static void pack(const ConvShape& s, int, const float* weights, const WeightStrides& strides, PackShare share,
+                   float* to) {
+    pack_conv_pairs(s, weights, strides, share, reinterpret_cast<uint16_t*>(to));
+  }
+  static std::string refuses(const ConvShape& s) { return conv_pairs_refuses(s); }
+};
+
 struct Winograd
     : ConvKernel<ConvWinogradPlan, plan_conv_winograd, conv_winograd_packed_floats, pack_conv_winograd,
                  conv_winograd_phases, conv_winograd_tiles, &ClusterKernels::conv_winograd, conv_winograd_seconds> {
@@ -135,7 +151,10 @@ const ConvPlanHead<K>& conv_head(const Plan& plan) {
 template <class K>
 struct ConvRow {
   static std::string accepts(const StepDesc& desc, const Target&) {
-    std::string reason = refuse_conv(desc);
+    std::string reason = refuse_conv(desc, std::is_same_v<K, Pairs>);
+    if (reason.empty() && std::is_same_v<K, Pairs> && desc.attributes().get<DType>("products") != DType::bf16) {
+      reason = "must multiply in f32";
+    }
     if (reason.empty() && std::is_same_v<K, PointwiseGemm> && !is_one_pixel(desc.data())) {
       reason = "the image has more than one pixel";
     }
@@ -151,6 +170,15 @@ struct ConvRow {
   }
 
   static double cost(const StepDesc& desc, const Target& target) {
+    if constexpr (std::is_same_v<K, Pairs>) {
+      return conv_pairs_seconds(conv_shape_of(desc), target.cluster, is_planar(desc.data()),
+                                is_planar(desc.outputs[0]));
+    } else {
+      return seconds(desc, target);
+    }
+  }
+
+  static double seconds(const StepDesc& desc, const Target& target) {
     return K::seconds(conv_shape_of(desc), vector_width(target.cluster), is_planar(desc.data()),
                       is_planar(desc.outputs[0]));
   }
@@ -172,9 +200,15 @@ struct ConvRow {
     const ConvOperands at = conv_operands_of(desc);
     const TensorDesc& result = request.outputs[0];
     const TranslatedEndings endings = translate_endings(request);
+    const ImageStrides in = image_strides_of(request.inputs[static_cast<std::size_t>(at.data)]);
     ConvPlanHead<K> head = {};
-    head.plan = K::make_plan(conv_shape_of(desc), image_strides_of(request.inputs[static_cast<std::size_t>(at.data)]),
-                             image_strides_of(result), endings.program, at.bias >= 0, vector_width(target.cluster));
+    if constexpr (std::is_same_v<K, Pairs>) {
+      head.plan = plan_conv_pairs(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
+                                  desc.data().type.dtype, desc.outputs[0].type.dtype);
+    } else {
+      head.plan = K::make_plan(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
+                               vector_width(target.cluster));
+    }
     head.entry = kernels_of(target.cluster).*K::entry;
     head.data = at.data;
     head.bias = at.bias;
@@ -216,6 +250,7 @@ struct ConvRow {
             .doc = doc,
             .exactness = exactness,
             .takes = Density::pitched,
+            .narrow_products = std::is_same_v<K, Pairs>,
             .keeps_parts = true,
             .accepts = accepts,
             .cost = cost,
@@ -250,6 +285,8 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
       "stays below 2 gamma_K sum |x||w|";
   rows.push_back(ConvRow<Winograd>::row("conv_transpose_winograd", "conv_transpose", "conv_winograd/1", winograd,
                                         Exactness::bounded));
+  constexpr const char* pairs = "multiplies in bf16, two channels at a time, and adds up in f32";
+  rows.push_back(ConvRow<Pairs>::row("conv_transpose_pairs", "conv_transpose", "conv_pairs/1", pairs));
   rows.push_back(ConvRow<Depthwise>::row("conv_depthwise", "conv", "conv_depthwise/1",
                                          "one input channel per group: vectors along the channels, taps in place"));
   rows.push_back(ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/3",
@@ -259,6 +296,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<Disjoint>::row("conv_pointwise", "conv", "conv_disjoint/1",
                                         "kernel and stride 1 between channels-first images: one product"));
   rows.push_back(ConvRow<Winograd>::row("conv_winograd", "conv", "conv_winograd/1", winograd, Exactness::bounded));
+  rows.push_back(ConvRow<Pairs>::row("conv_pairs", "conv", "conv_pairs/1", pairs));
 }
 
 }  // namespace polyphase::cpu

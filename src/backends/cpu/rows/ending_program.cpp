@@ -113,9 +113,10 @@ std::optional<EndingStep> ending_step(const Part& part, bool running_is_second) 
   return std::nullopt;
 }
 
-std::string refuse_endings(const StepDesc& desc) {
+std::string refuse_endings(const StepDesc& desc, bool narrows) {
   if (desc.endings().size() > EndingProgram::most_endings) return "takes at most 16 endings";
   for (const Part& part : desc.endings()) {
+    if (narrows && &part == &desc.parts.back()) continue;
     const int running = running_operand(part);
     const bool twice = std::count(part.operands.begin(), part.operands.end(), static_cast<int>(Part::running)) > 1;
     if (running < 0 || twice || !ending_step(part, running == 1).has_value())
@@ -149,6 +150,7 @@ TranslatedEndings translate_endings(const PlanRequest& request) {
   keep(desc.anchor);
   for (std::size_t i = desc.anchor + 1; i < desc.parts.size(); ++i) {
     const Part& part = desc.parts[i];
+    if (part.op->name == "cast") continue;  // the last one
     EndingStep step = *ending_step(part, running_operand(part) == 1);
     if (step.operand >= 0) {
       const auto input = static_cast<std::uint8_t>(step.operand);  // not negative

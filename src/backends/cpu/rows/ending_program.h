@@ -20,8 +20,8 @@ std::optional<EndingStep> ending_step(const Part& part, bool running_is_second);
 int running_operand(const Part& part);
 
 // Why these endings cannot be run by kernels; empty: they can. All operands must be f32 of the step's result shape or
-// broadcast to it.
-std::string refuse_endings(const StepDesc& desc);
+// broadcast to it. `narrows`: the last one is a cast, which the store does.
+std::string refuse_endings(const StepDesc& desc, bool narrows = false);
 
 struct TranslatedEndings {
   EndingProgram program = {};

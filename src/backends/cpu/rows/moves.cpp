@@ -222,7 +222,7 @@ double cost_moves(const StepDesc& desc, const Target&) { return moving_seconds(d
 double cost_copy(const StepDesc& desc, const Target& target) {
   const Shape& shape = desc.outputs[0].type.shape;
   const bool turns = !(desc.inputs[0].layout == desc.outputs[0].layout) && shape.rank() >= 3;
-  if (!turns || target.cluster == Cluster::avx512) return moving_seconds(desc);
+  if (!turns || target.cluster >= Cluster::avx512) return moving_seconds(desc);
   constexpr double bytes_in_caches = 8e6;
   const double elements = result_elements(desc);
   const std::int64_t channels = std::max<std::int64_t>(1, shape[1].constant().value_or(1));

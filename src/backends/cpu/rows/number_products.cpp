@@ -19,7 +19,7 @@ std::string refuse_dtype(const StepDesc& desc) {
 }
 
 double seconds_of(double products, const Target& target) {
-  return products / (target.cluster == Cluster::avx512 ? 25e9 : target.cluster == Cluster::avx2 ? 12e9 : 1e9);
+  return products / (target.cluster >= Cluster::avx512 ? 25e9 : target.cluster == Cluster::avx2 ? 12e9 : 1e9);
 }
 
 // ---------------------------------------------------------------- matmul

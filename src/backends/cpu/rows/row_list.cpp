@@ -31,8 +31,24 @@ std::string needs_plain(const StepDesc& desc) {
   return needs_unfused(desc);
 }
 
+namespace {
+
+ClusterKernels with_pairs(const PairKernels& pairs) {
+  ClusterKernels out = polyphase_cpu_rows_avx512;
+  out.conv_pairs = pairs.conv_pairs;
+  return out;
+}
+
+}  // namespace
+
 const ClusterKernels& kernels_of(Cluster cluster) {
+  static const ClusterKernels avx512_bf16 = with_pairs(polyphase_cpu_pairs_avx512_bf16);
+  static const ClusterKernels amx = with_pairs(polyphase_cpu_pairs_amx);
   switch (cluster) {
+    case Cluster::amx:
+      return amx;
+    case Cluster::avx512_bf16:
+      return avx512_bf16;
     case Cluster::avx512:
       return polyphase_cpu_rows_avx512;
     case Cluster::avx2:

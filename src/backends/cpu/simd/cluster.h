@@ -11,7 +11,9 @@
 #define POLYPHASE_SIMD_ID_scalar 0
 #define POLYPHASE_SIMD_ID_avx2 1
 #define POLYPHASE_SIMD_ID_avx512 2
-#define POLYPHASE_SIMD_ID_amx 2  // the matrix cluster computes FP32 exactly as avx512 does
+#define POLYPHASE_SIMD_ID_avx512_bf16 2  // these compute in FP32 exactly as avx512 does
+#define POLYPHASE_SIMD_ID_amx 2
+#define POLYPHASE_SIMD_ID_emulated_amx 0
 #define POLYPHASE_SIMD_JOIN(a, b) a##b
 #define POLYPHASE_SIMD_EXPAND(a, b) POLYPHASE_SIMD_JOIN(a, b)
 #define POLYPHASE_SIMD_ID POLYPHASE_SIMD_EXPAND(POLYPHASE_SIMD_ID_, POLYPHASE_CLUSTER)

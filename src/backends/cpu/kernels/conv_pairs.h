@@ -1,0 +1,107 @@
+// Convolution and transposed convolution in bf16: operands are rounded to bf16 and multiplied two channels at a time,
+// sums are FP32. The plan, which is plain bytes, and the packing.
+//
+// Phase 0 copies the image to [batch][group][depth][line][pixel][channel], channels to an even number, in bf16 and with
+// as many zeros around each line as taps reach. Then the taps of all output pixels of a line lie inside of the copy,
+// one row a fixed step behind the other: what matrix units and vectors of pairs both read as it is.
+//
+//     sums[q][column] = Σ_segments Σ_pairs  copy[segment + q * step][pair] · weights[segment][pair][column]
+//
+// A segment is one tap of the outer axes with all taps of the last axis, which read pixels beside each other; dilated
+// ones are segments of their own. A tile owns some output lines of one outer phase, a piece of each, and some columns;
+// the phases of the last axis leave it interleaved. Short lines are joined: rows then run on over the zeros between
+// them.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/kernels/endings.h"
+#include "base/dtype.h"
+
+namespace polyphase::cpu {
+
+inline constexpr int64_t pair_columns = 16;        // of a register of any cluster, and of the packed weights
+inline constexpr int64_t pair_panel_columns = 32;  // of a panel; the last one may have half of them
+inline constexpr int64_t pair_copy_block = 64;     // pixels, and channels, that the copy turns at once
+
+// Packed weights, in bf16:
+//   [group][outer phase d][outer phase h][phase w][panel][tap d][tap h][tap w][pair of channels][column][2]
+struct ConvPairsFormat {
+  int64_t channels;  // in, of one group, even
+  int64_t columns;   // out channels of one group, to whole registers
+  int64_t group_size;
+
+  explicit ConvPairsFormat(const ConvShape& shape);
+  ConvPairsFormat() = default;
+  int64_t panels() const { return ceil_div(columns, pair_panel_columns); }
+  int64_t columns_of(int64_t panel) const {
+    const int64_t left = columns - panel * pair_panel_columns;
+    return left < pair_panel_columns ? left : pair_panel_columns;
+  }
+};
+
+// Output positions of one axis, counted in q over all phases, and those of them that any tap reaches.
+struct PairsAxis {
+  int64_t begin, end;
+  int64_t reached_begin, reached_end;
+  int64_t least_shift;     // over the taps of all phases
+  int64_t greatest_shift;  // likewise
+};
+
+struct ConvPairsPlan {
+  ConvShape shape;
+  ConvPairsFormat format;
+  ImageStrides in;
+  ImageStrides out;
+  EndingProgram endings;  // without a leading bias
+  DType in_type;
+  DType out_type;
+  bool has_bias;
+  bool out_planar;
+  bool taps_joined;   // one segment for all taps of the last axis
+  bool lines_joined;  // rows run on from line to line
+  PairsAxis axes[3];
+  int64_t first_line, lines;  // of the copy; the first lies at this input position
+  int64_t first_pixel, pixels;
+  int64_t copy_lines;  // of one copying tile
+  int64_t line_blocks, lines_per_tile;
+  int64_t q_blocks, q_per_tile;  // pieces of lines
+  int64_t column_blocks, columns_per_tile;
+  int64_t line_pitch;  // rows from line to line of a tile
+  int64_t most_segments;
+  int64_t sum_positions;  // of a tile's scratch
+  int64_t scratch_bytes;
+  int64_t shared_bytes;
+
+  int64_t plane_lines() const { return shape.in[0] * lines; }
+  int64_t copied_lines() const { return shape.batch * shape.groups * plane_lines(); }
+};
+
+// Why the kernel does not take the geometry; empty: it does.
+const char* conv_pairs_refuses(const ConvShape& shape);
+
+ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+                              const EndingProgram& endings, bool has_bias, DType in_type, DType out_type);
+inline int conv_pairs_phases(const ConvPairsPlan&) { return 2; }
+int64_t conv_pairs_tiles(const ConvPairsPlan& plan, int phase);
+
+int64_t conv_pairs_packed_bytes(const ConvShape& shape);
+void pack_conv_pairs(const ConvShape& shape, const float* weights, const WeightStrides& strides, PackShare share,
+                     uint16_t* packed);
+
+// Where the weights of one phase begin inside those of a group.
+inline int64_t conv_pairs_offset(const ConvShape& shape, const ConvPairsFormat& format, const int64_t (&phase)[3]) {
+  const ConvAxis d(shape, 0);
+  const ConvAxis h(shape, 1);
+  const ConvAxis w(shape, 2);
+  const int64_t taps_d = d.taps(phase[0]).count;
+  const int64_t taps_h = h.taps(phase[1]).count;
+  const int64_t before =
+      (d.taps_before(phase[0]) * shape.kernel[1] + taps_d * h.taps_before(phase[1])) * shape.kernel[2] +
+      taps_d * taps_h * w.taps_before(phase[2]);
+  return before * format.channels * format.columns;
+}
+
+}  // namespace polyphase::cpu

@@ -1,0 +1,186 @@
+// Plans and packs convolution in bf16.
+#include <algorithm>
+
+#include "backends/cpu/kernels/conv_pairs.h"
+#include "backends/cpu/kernels/panel_lines.h"
+#include "backends/cpu/kernels/scratch_pieces.h"
+#include "base/float16.h"
+
+namespace polyphase::cpu {
+namespace {
+
+constexpr int64_t most_border = 4096;              // pixels of zeros around an image of one pixel
+constexpr int64_t row_block = 32;                  // rows that a matrix unit computes at once, needed or not
+constexpr int64_t tile_result_floats = 24 * 1024;  // results of a tile
+constexpr int64_t most_tile_columns = 128;         // that share a reading of the rows
+constexpr int64_t copied_elements = 16 * 1024;     // of a copying tile
+constexpr int64_t pairs_tiles_aimed = 16;
+
+PairsAxis axis_of(const ConvShape& shape, int a) {
+  const ConvAxis axis(shape, a);
+  PairsAxis out = {};
+  if (shape.transposed) {
+    out.begin = floor_div(shape.pre[a], shape.stride[a]);
+    out.end = shape.out[a] == 0 ? out.begin : floor_div(shape.out[a] - 1 + shape.pre[a], shape.stride[a]) + 1;
+  } else {
+    out.end = shape.out[a];
+  }
+  bool any = false;
+  for (int64_t phase = 0; phase < axis.phases(); ++phase) {
+    const AxisTaps taps = axis.taps(phase);
+    if (taps.count == 0) continue;
+    const int64_t last = taps.first_shift + (taps.count - 1) * taps.shift_step;
+    out.least_shift = any ? std::min(out.least_shift, taps.first_shift) : taps.first_shift;
+    out.greatest_shift = any ? std::max(out.greatest_shift, last) : last;
+    any = true;
+  }
+  const int64_t step = axis.in_step();
+  out.reached_begin = std::clamp(ceil_div(-out.greatest_shift, step), out.begin, out.end);
+  out.reached_end = std::clamp(ceil_div(shape.in[a] - out.least_shift, step), out.reached_begin, out.end);
+  if (!any || shape.in[a] == 0) out.reached_end = out.reached_begin;
+  return out;
+}
+
+bool all_reached(const PairsAxis& axis) { return axis.reached_begin == axis.begin && axis.reached_end == axis.end; }
+
+// Rows that are needed, of all that matrix units compute when each run of them is padded to whole blocks.
+double useful(int64_t needed, int64_t run) {
+  constexpr int64_t half_block = row_block / 2;
+  return static_cast<double>(needed) / static_cast<double>(ceil_div(run, half_block) * half_block);
+}
+
+}  // namespace
+
+ConvPairsFormat::ConvPairsFormat(const ConvShape& shape)
+    : channels(ceil_div(shape.in_channels, 2) * 2),
+      columns(ceil_div(shape.out_channels, pair_columns) * pair_columns),
+      group_size(shape.kernel_points() * channels * columns) {}
+
+const char* conv_pairs_refuses(const ConvShape& shape) {
+  if (shape.pad_mode != PadMode::zero) return "pads by zeros only";
+  int64_t border = 1;
+  for (int a = 0; a < 3; ++a) {
+    const int64_t reach = shape.dilation[a] > most_border ? most_border : (shape.kernel[a] - 1) * shape.dilation[a];
+    border *= 1 + 2 * reach;
+    if (border > most_border) return "taps reach too far for a copy of the image with zeros around it";
+  }
+  return "";
+}
+
+ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+                              const EndingProgram& endings, bool has_bias, DType in_type, DType out_type) {
+  ConvPairsPlan plan = {};
+  plan.shape = shape;
+  plan.format = ConvPairsFormat(shape);
+  plan.in = in;
+  plan.out = out;
+  plan.endings = endings;
+  plan.in_type = in_type;
+  plan.out_type = out_type;
+  plan.has_bias = has_bias;
+  plan.out_planar = out.channel != 1;
+  for (int a = 0; a < 3; ++a) plan.axes[a] = axis_of(shape, a);
+  const ConvAxis h(shape, 1);
+  const ConvAxis w(shape, 2);
+  plan.taps_joined = w.taps(0).shift_step == 1 || shape.kernel[2] == 1;
+  for (int64_t r = 1; r < w.phases(); ++r) plan.taps_joined &= w.taps(r).count < 2 || w.taps(r).shift_step == 1;
+
+  const PairsAxis& x = plan.axes[2];
+  plan.first_pixel = w.in_step() * x.reached_begin + x.least_shift;
+  plan.pixels = x.reached_begin == x.reached_end
+                    ? 0
+                    : w.in_step() * (x.reached_end - 1) + x.greatest_shift + 1 - plan.first_pixel;
+  const PairsAxis& y = plan.axes[1];
+  const int64_t width = x.end - x.begin;
+  const int64_t height = ceil_div(shape.out[1], h.phases());
+  plan.lines_joined = w.in_step() == 1 && h.in_step() == 1 && all_reached(x) && all_reached(y) && height > 1 &&
+                      useful(width * height, plan.pixels * height) > useful(width, width);
+  if (plan.lines_joined) {
+    plan.first_line = y.reached_begin + y.least_shift;
+    plan.lines = y.reached_end - 1 + y.greatest_shift + 1 - plan.first_line;
+  } else {
+    plan.lines = shape.in[1];
+  }
+  const int64_t line_elements = std::max<int64_t>(1, plan.pixels * plan.format.channels);
+  plan.copy_lines = std::max<int64_t>(1, copied_elements / line_elements);
+
+  plan.columns_per_tile = std::min(plan.format.columns, most_tile_columns);
+  plan.column_blocks = ceil_div(plan.format.columns, plan.columns_per_tile);
+  const int64_t phases = w.phases();
+  const int64_t fitting = std::max<int64_t>(1, tile_result_floats / (plan.columns_per_tile * phases));
+  const int64_t images = shape.batch * shape.groups * shape.out[0] * h.phases() * plan.column_blocks;
+  const int64_t splits = ceil_div(pairs_tiles_aimed, std::max<int64_t>(1, images));
+  plan.q_per_tile = plan.lines_joined ? width : std::min(width, ceil_div(fitting, row_block) * row_block);
+  plan.q_per_tile = std::max<int64_t>(1, plan.q_per_tile);
+  plan.q_blocks = ceil_div(width, plan.q_per_tile);
+  plan.line_pitch = plan.lines_joined ? plan.pixels : plan.q_per_tile;
+  plan.lines_per_tile = std::clamp<int64_t>(std::min(fitting / plan.line_pitch, ceil_div(height, splits)), 1,
+                                            std::max<int64_t>(1, height));
+  plan.line_blocks = ceil_div(height, plan.lines_per_tile);
+
+  // Matrix units read and write whole blocks of rows: what follows the last row must be there.
+  const int64_t depth = plan.format.channels * shape.kernel[2];
+  const int64_t spare = row_block * w.in_step() * plan.format.channels + depth;
+  plan.shared_bytes = scratch_piece_bytes<uint16_t>(plan.copied_lines() * plan.pixels * plan.format.channels + spare);
+  plan.sum_positions = (plan.lines_per_tile * plan.line_pitch + row_block) * phases;
+  const int64_t turned = plan.out_planar ? plan.q_per_tile * phases * plan.columns_per_tile : 0;
+  plan.most_segments = shape.kernel[0] * shape.kernel[1] * (plan.taps_joined ? 1 : shape.kernel[2]);
+  plan.scratch_bytes = std::max(3 * scratch_piece_bytes<int64_t>(plan.most_segments) +
+                                    scratch_piece_bytes<float>(plan.sum_positions * plan.columns_per_tile) +
+                                    scratch_piece_bytes<float>(turned),
+                                2 * scratch_piece_bytes<float>(pair_copy_block * pair_copy_block));
+  return plan;
+}
+
+int64_t conv_pairs_tiles(const ConvPairsPlan& plan, int phase) {
+  const ConvShape& s = plan.shape;
+  if (s.batch * s.groups * s.out_channels * s.out_points() == 0) return 0;
+  if (phase == 0) return plan.pixels == 0 ? 0 : ceil_div(plan.copied_lines(), plan.copy_lines);
+  return s.batch * s.groups * s.out[0] * ConvAxis(s, 1).phases() * plan.line_blocks * plan.q_blocks *
+         plan.column_blocks;
+}
+
+int64_t conv_pairs_packed_bytes(const ConvShape& shape) {
+  return ConvPairsFormat(shape).group_size * shape.groups * static_cast<int64_t>(sizeof(uint16_t));
+}
+
+void pack_conv_pairs(const ConvShape& shape, const float* weights, const WeightStrides& strides, PackShare share,
+                     uint16_t* packed) {
+  const ConvPairsFormat f(shape);
+  const ConvAxis axes[3] = {{shape, 0}, {shape, 1}, {shape, 2}};
+  const PackRange panels(shape.groups * f.panels(), share);
+  for (int64_t i = panels.begin; i < panels.end; ++i) {
+    const int64_t group = i / f.panels();
+    const int64_t first = i % f.panels() * pair_panel_columns;
+    const int64_t columns = f.columns_of(i % f.panels());
+    const int64_t filled = std::min(columns, shape.out_channels - first);
+    const float* from = weights + group * strides.group_step(shape) + first * strides.out_step(shape);
+    int64_t phase[3];
+    for (phase[0] = 0; phase[0] < axes[0].phases(); ++phase[0]) {
+      for (phase[1] = 0; phase[1] < axes[1].phases(); ++phase[1]) {
+        for (phase[2] = 0; phase[2] < axes[2].phases(); ++phase[2]) {
+          const AxisTaps taps[3] = {axes[0].taps(phase[0]), axes[1].taps(phase[1]), axes[2].taps(phase[2])};
+          const int64_t count = taps[0].count * taps[1].count * taps[2].count;
+          uint16_t* to =
+              packed + group * f.group_size + conv_pairs_offset(shape, f, phase) + first * count * f.channels;
+          for (int64_t t = 0; t < count; ++t) {
+            const int64_t tap[3] = {t / (taps[1].count * taps[2].count), t / taps[2].count % taps[1].count,
+                                    t % taps[2].count};
+            const float* at = from;
+            for (int a = 0; a < 3; ++a) at += (taps[a].first_index + tap[a] * taps[a].index_step) * strides.axis[a];
+            for (int64_t c = 0; c < f.channels; ++c) {
+              uint16_t* pair = to + (t * f.channels + c) / 2 * 2 * columns + c % 2;
+              for (int64_t column = 0; column < columns; ++column) {
+                const bool has = column < filled && c < shape.in_channels;
+                const float weight = has ? at[c * strides.in_step(shape) + column * strides.out_step(shape)] : 0.0F;
+                pair[2 * column] = BFloat16(static_cast<double>(weight)).bits;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace polyphase::cpu

@@ -1,0 +1,202 @@
+// The product of conv_pairs: rows a fixed step behind each other times a panel of columns, in registers or in the
+// matrix unit.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "backends/cpu/kernels/conv_pairs.h"
+#include "backends/cpu/simd/pairs.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+struct PairTile {
+  const uint16_t* rows;       // the first one
+  const int64_t* segments;    // where its segments begin, in elements from `rows`
+  const int64_t* weights_at;  // and their weights, in elements from `panel`
+  const uint16_t* panel;
+  float* out;
+  int64_t row_step;  // elements from row to row
+  int64_t out_step;  // floats from row to row of the results
+  int64_t segment_count;
+  int64_t depth;  // elements of a segment, even
+  int64_t row_count;
+  int64_t columns;  // pair_columns or twice as many
+};
+
+#if POLYPHASE_PAIRS_ID == 2
+
+// Eight tile registers: four of sums, a whole and a short step of rows, a whole and a short step of columns.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+inline constexpr int64_t matrix_depth = 32;  // bf16 numbers of one step
+inline constexpr int64_t matrix_rows = 16;
+
+class PairUnit {
+ public:
+  ~PairUnit() { _tile_release(); }
+
+  // For segments of this many elements.
+  void prepare(int64_t depth) {
+    const int64_t rest = depth % matrix_depth;
+    if (prepared_ && rest == rest_) return;
+    prepared_ = true;
+    rest_ = rest;
+    TileConfig config;
+    for (int i = 0; i < 6; ++i) {
+      config.row_bytes[i] = 64;
+      config.rows[i] = matrix_rows;
+    }
+    if (rest != 0) {
+      config.row_bytes[6] = static_cast<uint16_t>(rest * 2);
+      config.rows[6] = matrix_rows;
+      config.row_bytes[7] = 64;
+      config.rows[7] = static_cast<uint8_t>(rest / 2);
+    }
+    _tile_loadconfig(&config);
+  }
+
+  void multiply(const PairTile& t) const {
+    for (int64_t row = 0; row < t.row_count; row += 2 * matrix_rows) {
+      if (t.row_count - row > matrix_rows) {
+        t.columns > pair_columns ? block<true, true>(t, row) : block<true, false>(t, row);
+      } else {
+        t.columns > pair_columns ? block<false, true>(t, row) : block<false, false>(t, row);
+      }
+    }
+  }
+
+ private:
+  // Sums: 0 | 1    for columns beside each other,
+  //       2 | 3    for rows below each other.
+  template <bool two_rows, bool two_columns>
+  void block(const PairTile& t, int64_t row) const {
+    _tile_zero(0);
+    if (two_columns) _tile_zero(1);
+    if (two_rows) _tile_zero(2);
+    if (two_rows && two_columns) _tile_zero(3);
+    const int64_t row_bytes = t.row_step * 2;
+    const int64_t panel_bytes = t.columns * 4;
+    const int64_t whole = t.depth - rest_;
+    for (int64_t s = 0; s < t.segment_count; ++s) {
+      const uint16_t* a = t.rows + t.segments[s] + row * t.row_step;
+      const uint16_t* below = a + matrix_rows * t.row_step;
+      const uint16_t* b = t.panel + t.weights_at[s];
+      for (int64_t k = 0; k < whole; k += matrix_depth, b += matrix_depth * t.columns) {
+        _tile_loadd(4, a + k, row_bytes);
+        _tile_loadd(5, b, panel_bytes);
+        _tile_dpbf16ps(0, 4, 5);
+        if (two_rows) {
+          if (two_columns) {
+            _tile_loadd(5, b + 2 * pair_columns, panel_bytes);
+            _tile_dpbf16ps(1, 4, 5);
+            _tile_loadd(4, below + k, row_bytes);
+            _tile_dpbf16ps(3, 4, 5);
+            _tile_loadd(5, b, panel_bytes);
+          } else {
+            _tile_loadd(4, below + k, row_bytes);
+          }
+          _tile_dpbf16ps(2, 4, 5);
+        } else if (two_columns) {
+          _tile_loadd(5, b + 2 * pair_columns, panel_bytes);
+          _tile_dpbf16ps(1, 4, 5);
+        }
+      }
+      if (rest_ == 0) continue;
+      _tile_loadd(6, a + whole, row_bytes);
+      _tile_loadd(7, b, panel_bytes);
+      _tile_dpbf16ps(0, 6, 7);
+      if (two_rows) {
+        _tile_loadd(6, below + whole, row_bytes);
+        _tile_dpbf16ps(2, 6, 7);
+      }
+      if (!two_columns) continue;
+      _tile_loadd(7, b + 2 * pair_columns, panel_bytes);
+      if (two_rows) {
+        _tile_dpbf16ps(3, 6, 7);
+        _tile_loadd(6, a + whole, row_bytes);
+      }
+      _tile_dpbf16ps(1, 6, 7);
+    }
+    float* out = t.out + row * t.out_step;
+    const int64_t out_bytes = t.out_step * 4;
+    _tile_stored(0, out, out_bytes);
+    if (two_columns) _tile_stored(1, out + pair_columns, out_bytes);
+    if (two_rows) _tile_stored(2, out + matrix_rows * t.out_step, out_bytes);
+    if (two_rows && two_columns) _tile_stored(3, out + matrix_rows * t.out_step + pair_columns, out_bytes);
+  }
+
+  bool prepared_ = false;
+  int64_t rest_ = 0;
+};
+
+#else
+
+// Vectors of columns that one pass holds, and rows.
+inline constexpr int pair_vectors = static_cast<int>((POLYPHASE_PAIRS_ID > 0 ? 2 : 1) * pair_columns / vec_width);
+inline constexpr int pair_rows = vec_width == 16 ? (POLYPHASE_PAIRS_ID > 0 ? 12 : 8) : vec_width == 8 ? 4 : 1;
+
+template <int M, int V>
+void run_pair_rows(const PairTile& t, int64_t row, int64_t column) {
+  VecF acc[M][V];
+  for (int i = 0; i < M; ++i) {
+    for (int v = 0; v < V; ++v) acc[i][v] = broadcast(0.0F);
+  }
+  for (int64_t s = 0; s < t.segment_count; ++s) {
+    const uint16_t* a = t.rows + t.segments[s] + row * t.row_step;
+    const uint16_t* b = t.panel + t.weights_at[s] + 2 * column;
+    for (int64_t k = 0; k < t.depth; k += 2, b += 2 * t.columns) {
+      VecI weights[V];
+      for (int v = 0; v < V; ++v) weights[v] = load(reinterpret_cast<const int32_t*>(b) + v * vec_width);
+      for (int i = 0; i < M; ++i) {
+        int32_t pair;
+        __builtin_memcpy(&pair, a + i * t.row_step + k, sizeof pair);
+        const VecI pairs = broadcast(pair);
+        for (int v = 0; v < V; ++v) acc[i][v] = dot_pairs(acc[i][v], pairs, weights[v]);
+      }
+    }
+  }
+  for (int i = 0; i < M; ++i) {
+    for (int v = 0; v < V; ++v) store(t.out + (row + i) * t.out_step + column + v * vec_width, acc[i][v]);
+  }
+}
+
+using PairRowsFunction = void (*)(const PairTile&, int64_t row, int64_t column);
+
+template <int V, int... Rows>
+PairRowsFunction pick_pair_rows(int64_t rows, std::integer_sequence<int, Rows...>) {
+  static constexpr PairRowsFunction table[] = {run_pair_rows<Rows + 1, V>...};
+  return table[rows - 1];
+}
+
+class PairUnit {
+ public:
+  void prepare(int64_t) {}
+
+  void multiply(const PairTile& t) const {
+    constexpr auto all = std::make_integer_sequence<int, pair_rows>();
+    constexpr int half = static_cast<int>(pair_columns / vec_width);
+    const int64_t blocks = ceil_div(t.row_count, pair_rows);
+    for (int64_t column = 0; column < t.columns;) {
+      const bool whole = (t.columns - column) / vec_width >= pair_vectors;
+      int64_t row = 0;
+      for (int64_t i = 0; i < blocks; ++i) {
+        const int64_t rows = (t.row_count - row) / (blocks - i);
+        (whole ? pick_pair_rows<pair_vectors>(rows, all) : pick_pair_rows<half>(rows, all))(t, row, column);
+        row += rows;
+      }
+      column += whole ? pair_vectors * vec_width : pair_columns;
+    }
+  }
+};
+
+#endif
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER

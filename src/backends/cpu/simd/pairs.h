@@ -1,0 +1,35 @@
+// Products of pairs: bf16 numbers two by two, added up in FP32.
+//
+// Every cluster has the words
+//   dot_pairs(acc, a, b)   acc + a.low * b.low + a.high * b.high in every lane, whose 32 bits are two bf16 numbers
+// but for the cluster with a matrix unit, which has the words of <amxtileintrin.h> instead. The clusters with
+// instructions for it flush subnormal numbers to zero (Intel SDM, VDPBF16PS and TDPBF16PS); the others do not.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/simd/vec.h"
+
+#define POLYPHASE_PAIRS_ID_scalar 0
+#define POLYPHASE_PAIRS_ID_avx2 0
+#define POLYPHASE_PAIRS_ID_avx512 0
+#define POLYPHASE_PAIRS_ID_avx512_bf16 1
+#define POLYPHASE_PAIRS_ID_amx 2
+#define POLYPHASE_PAIRS_ID_emulated_amx 2  // a test's
+#define POLYPHASE_PAIRS_ID POLYPHASE_SIMD_EXPAND(POLYPHASE_PAIRS_ID_, POLYPHASE_CLUSTER)
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+#if POLYPHASE_PAIRS_ID == 1
+POLYPHASE_INLINE VecF dot_pairs(VecF acc, VecI a, VecI b) {
+  return {_mm512_dpbf16_ps(acc.v, reinterpret_cast<__m512bh>(a.v), reinterpret_cast<__m512bh>(b.v))};
+}
+#elif POLYPHASE_PAIRS_ID == 0
+POLYPHASE_INLINE VecF dot_pairs(VecF acc, VecI a, VecI b) {
+  const VecI upper = broadcast(static_cast<int32_t>(0xffff0000U));
+  acc = fma(as_float(a & upper), as_float(b & upper), acc);
+  return fma(as_float(shift_left<16>(a)), as_float(shift_left<16>(b)), acc);
+}
+#endif
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER

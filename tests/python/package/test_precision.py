@@ -1,0 +1,87 @@
+"""precision=: which convolutions may multiply in bf16, for which targets, and what the engine says of it.
+
+Compiling for a CPU needs none; what the kernels compute is tested by tests/backends and tests/conformance."""
+import numpy as np
+import pytest
+import torch
+
+import polyphase
+from polyphase import ArgumentError
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(3)
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(16, 64, 3, padding=1), torch.nn.BatchNorm2d(64), torch.nn.ReLU(),
+        torch.nn.ConvTranspose2d(64, 48, 4, 2, 1), torch.nn.ReLU(),
+        torch.nn.ConvTranspose2d(48, 48, 4, 2, 1, groups=48)).eval()
+
+
+def compiled(network, dtype, **options):
+    module = network.to(dtype)
+    return polyphase.compile(module, (torch.randn(1, 16, 48, 48, dtype=dtype),), **options)
+
+
+def remark_of(engine):
+    return [remark for remark in engine.info()["remarks"] if "multiply in bf16" in remark]
+
+
+def rows_of(engine):
+    return [step["rows"][0] for step in engine.info()["steps"] if step["rows"] and step["rows"][0].startswith("conv")]
+
+
+def test_an_fp32_model_multiplies_in_bf16_only_when_it_is_told_to(network):
+    for target in ("avx512_bf16", "amx"):
+        for precision in ("model", "fp32"):
+            engine = compiled(network, torch.float32, target=target, precision=precision)
+            assert remark_of(engine) == [] and not any("pairs" in row for row in rows_of(engine))
+            assert engine.info()["cluster"] == "avx512", "it runs wherever AVX-512 does"
+        engine = compiled(network, torch.float32, target=target, precision="auto")
+        assert remark_of(engine) == ["2 of 3 convolutions multiply in bf16; precision fp32 keeps them from it."]
+        assert rows_of(engine)[:2] == ["conv_pairs", "conv_transpose_pairs"]
+        assert engine.info()["cluster"] == target
+
+
+def test_a_bf16_model_does_so_by_itself(network):
+    for target in ("avx512_bf16", "amx"):
+        engine = compiled(network, torch.bfloat16, target=target)
+        assert remark_of(engine) == ["2 of 3 convolutions multiply in bf16, as the model stores its tensors."]
+        first = next(step for step in engine.info()["steps"] if step["rows"] and step["rows"][0] == "conv_pairs")
+        assert first["operation"].startswith("cast + conv"), "the image is read in bf16"
+        assert remark_of(compiled(network, torch.bfloat16, target=target, precision="fp32")) == []
+
+
+@pytest.mark.parametrize("target", ["scalar", "avx2", "avx512", "portable"])
+def test_targets_without_instructions_for_it_keep_fp32(network, target):
+    engine = compiled(network, torch.float32, target=target, precision="auto")
+    assert remark_of(engine) == [] and not any("pairs" in row for row in rows_of(engine))
+
+
+def test_auto_keeps_the_result(network):
+    """On whatever CPU this runs: within what rounding operands to bf16 costs."""
+    module = network.to(torch.float32)
+    x = torch.randn(1, 16, 48, 48)
+    with torch.no_grad():
+        want = module(x).double().numpy()
+    engine = polyphase.compile(module, (x,), precision="auto")
+    found = engine(x.numpy()).astype(np.float64)
+    assert np.linalg.norm(found - want) <= 8e-3 * np.linalg.norm(want)
+
+
+def test_bad_precisions(network):
+    with pytest.raises(ArgumentError, match="there is no precision 'fp16'. Precisions are model, fp32 and auto."):
+        compiled(network, torch.float32, precision="fp16")
+    with pytest.raises(ArgumentError, match="precision is a int"):
+        compiled(network, torch.float32, precision=16)
+    with pytest.raises(Exception, match="the option precision is 3. Give 'model', 'fp32' or 'auto'."):
+        torch.compile(network.to(torch.float32), backend="polyphase", options={"precision": 3})(torch.randn(1, 16, 8, 8))
+
+
+def test_torch_compile_takes_it(network):
+    module = network.to(torch.float32)
+    x = torch.randn(1, 16, 24, 24)
+    with torch.no_grad():
+        want = module(x)
+        found = torch.compile(module, backend="polyphase", options={"precision": "auto", "cache": False})(x)
+    assert torch.linalg.norm(found - want) <= 8e-3 * torch.linalg.norm(want)

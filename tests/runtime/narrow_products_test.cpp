@@ -1,0 +1,96 @@
+// Convolutions that may multiply in bf16 between images in bf16: what the cast, the convolution, its endings and the
+// cast back give one after the other, and as one step. The data are small integers, which bf16 holds.
+#include <gtest/gtest.h>
+
+#include "backends/cpu/catalogue.h"
+#include "graph/graph.h"
+#include "lower/lower.h"
+#include "passes/random_data.h"
+#include "runtime/session.h"
+
+namespace polyphase {
+namespace {
+
+const Registry& registry() {
+  static const Registry built_in = Registry::built_in();
+  return built_in;
+}
+
+struct Geometry {
+  std::string op;
+  std::string image;   // sizes
+  std::string result;  // sizes
+  std::vector<std::int64_t> weights;
+  std::string window;  // attributes
+};
+
+std::string text_of(const Geometry& g, const Layout& layout, const Tensor& weights) {
+  const Attributes constant({{"value", weights}});
+  std::string order;
+  for (const int axis : layout.order()) order += (order.empty() ? "" : ",") + std::to_string(axis);
+  return "graph \"g\" (%r: f32[" + g.result + "], %x: bf16[" + g.image + "] layout " + order +
+         ") {\n %w = constant() " + print_attributes(constant) + "\n %y = cast(%x) to=f32 then " + g.op + "!(_, %w) " +
+         g.window + " products=bf16 then add(_, %r) then relu(_) then cast(_) to=bf16\n return %y\n}\n";
+}
+
+void check(const Geometry& g, bool planar, Cluster cluster) {
+  SCOPED_TRACE(g.op + " " + g.image + " " + std::string(name_of(cluster)) + (planar ? " planar" : ""));
+  Random random(7);
+  const auto rank = static_cast<int>(g.weights.size());
+  const Layout layout = planar ? Layout::row_major(rank) : Layout::channels_last(rank);
+  auto graph = parse_graph(text_of(g, layout, random_tensor(DType::f32, g.weights, random)), registry());
+  ASSERT_TRUE(graph.ok()) << graph.error().text();
+  (*graph)->outputs().front()->layout = layout;
+  const Catalogue catalogue(cpu::rows_of(cluster), registry());
+  const Target target = cpu::target_of(cluster, false, catalogue);
+  auto engine = lower(**graph, target);
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  const std::vector<std::string> row = {g.op + "_pairs"};
+  for (const Step& step : engine->blocks.front().steps) {
+    if (step.kind == StepKind::kernel) EXPECT_EQ(step.rows, row);
+  }
+  EXPECT_EQ(engine->remarks,
+            std::vector<std::string>{"1 of 1 convolutions multiply in bf16, as the model stores its tensors."});
+  auto program = make_program(std::make_shared<const Engine>(std::move(engine).value()), target);
+  ASSERT_TRUE(program.ok()) << program.error().text();
+  Session session(std::move(program).value(), {});
+  const std::vector<Tensor> inputs = random_inputs(**graph, {}, random);
+  RunRequest request;
+  for (const Tensor& input : inputs) request.inputs.push_back(input.view());
+  const auto found = session.run(request);
+  ASSERT_TRUE(found.ok()) << found.error().text();
+  const auto expected = interpret(**graph, inputs);
+  ASSERT_TRUE(expected.ok()) << expected.error().text();
+  EXPECT_EQ(difference(*expected, *found, 0), "");
+}
+
+TEST(NarrowProducts, OfImagesInBf16) {
+  const Geometry geometries[] = {
+      {"conv",
+       "2, 16, 5, 7",
+       "2, 20, 4, 3",
+       {20, 16, 2, 3},
+       "stride=[1, 2] dilation=[1, 1] groups=1 pre=[0, 0] post=[0, 0]"},
+      {"conv", "1, 13, 40", "1, 34, 40", {34, 13, 3}, "stride=[1] dilation=[1] groups=1 pre=[1] post=[1]"},
+      {"conv_transpose",
+       "1, 24, 5, 6",
+       "1, 20, 10, 12",
+       {24, 10, 4, 4},
+       "stride=[2, 2] dilation=[1, 1] groups=2 pre=[1, 1] post=[1, 1]"},
+      {"conv_transpose", "1, 7, 33", "1, 3, 102", {7, 3, 5}, "stride=[3] dilation=[2] groups=1 pre=[1] post=[2]"},
+      {"conv_transpose",
+       "1, 32, 2, 3, 4",
+       "1, 16, 4, 6, 8",
+       {32, 16, 2, 2, 2},
+       "stride=[2, 2, 2] dilation=[1, 1, 1] groups=1 pre=[0, 0, 0] post=[0, 0, 0]"},
+  };
+  for (const Cluster cluster : all_clusters) {
+    if (!cpu::runs_here(cluster)) continue;
+    for (const Geometry& geometry : geometries) {
+      for (const bool planar : {false, true}) check(geometry, planar, cluster);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace polyphase
