@@ -18,6 +18,7 @@
 #include "backends/cpu/kernels/number_normalize_run.h"
 #include "backends/cpu/kernels/number_product_run.h"
 #include "backends/cpu/kernels/number_reduce_run.h"
+#include "backends/cpu/kernels/pair_unit.h"
 #include "backends/cpu/kernels/panel_lines_run.h"
 #include "backends/cpu/kernels/pool_run.h"
 #include "backends/cpu/kernels/recurrence_run.h"
@@ -178,6 +179,7 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .conv_pairs = POLYPHASE_ENTRY(run_conv_pairs),
     .conv_pixels = POLYPHASE_ENTRY(run_conv_pixels),
     .conv_winograd = POLYPHASE_ENTRY(run_conv_winograd),
+    .pair_unit = &POLYPHASE_ENTRY(pair_unit),
     .panel_lines = POLYPHASE_ENTRY(run_panel_lines),
     .strided_copy = POLYPHASE_ENTRY(strided_copy),
     .elementwise = POLYPHASE_ENTRY(elementwise),

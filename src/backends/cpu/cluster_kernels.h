@@ -33,6 +33,7 @@ struct ClusterKernels {
                       std::byte* scratch);
   void (*conv_winograd)(const ConvWinogradPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                         std::byte* scratch);
+  const PairUnit* pair_unit;
   PanelLinesFunction panel_lines;
   // These run a row's plan as it is: see the row of the same name in rows/.
   RunFunction strided_copy;
@@ -61,16 +62,12 @@ struct ClusterKernels {
   int fma_flops_per_round;
 };
 
-// What clusters that only multiply bf16 otherwise than avx512 have of their own.
-struct PairKernels {
-  decltype(ClusterKernels::conv_pairs) conv_pairs;
-};
-
 }  // namespace polyphase::cpu
 
 extern "C" {
-extern const polyphase::cpu::PairKernels polyphase_cpu_pairs_avx512_bf16;
-extern const polyphase::cpu::PairKernels polyphase_cpu_pairs_amx;
+// Of the clusters that differ from avx512 in nothing else.
+extern const polyphase::cpu::PairUnit* const polyphase_cpu_pairs_avx512_bf16;
+extern const polyphase::cpu::PairUnit* const polyphase_cpu_pairs_amx;
 extern const polyphase::cpu::ClusterKernels polyphase_cpu_rows_scalar;
 extern const polyphase::cpu::ClusterKernels polyphase_cpu_rows_avx2;
 extern const polyphase::cpu::ClusterKernels polyphase_cpu_rows_avx512;

@@ -43,8 +43,7 @@ std::string axes(const T (&v)[3], int rank) {
 }  // namespace polyphase::cpu::testing
 
 namespace polyphase::cpu::emulated_amx {
-void run_conv_pairs(const ConvPairsPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
-                    std::byte* scratch);
+extern const PairUnit pair_unit;
 }  // namespace polyphase::cpu::emulated_amx
 
 namespace polyphase::cpu::testing {
@@ -189,7 +188,7 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data) {
 const ClusterKernels& cluster_kernels(const std::string& name) {
   static const ClusterKernels emulated = [] {
     ClusterKernels kernels = kernels_of(Cluster::scalar);
-    kernels.conv_pairs = emulated_amx::run_conv_pairs;
+    kernels.pair_unit = &emulated_amx::pair_unit;
     return kernels;
   }();
   return name == emulated_matrix_unit ? emulated : kernels_of(*cluster_from_name(name));

@@ -50,7 +50,7 @@ struct Layouts {
   int64_t extra = 0;        // pixels (channels-last) or lines (channels-first) lie this many elements further apart
 };
 
-// A cluster that the tests have beside the CPU's: its "pairs" use the matrix unit's kernel, the rest is scalar.
+// A cluster that the tests have beside the CPU's: its "pairs" use the matrix unit, the rest is scalar.
 inline constexpr std::string_view emulated_matrix_unit = "emulated amx";
 
 const ClusterKernels& cluster_kernels(const std::string& name);

@@ -149,7 +149,8 @@ class BoundPairs : public Bound {
       : Bound(c, data, layouts), kernels_(kernels) {
     const DType in_type = layouts.in_narrow ? DType::bf16 : DType::f32;
     const DType out_type = layouts.out_narrow ? DType::bf16 : DType::f32;
-    plan_ = plan_conv_pairs(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, in_type, out_type);
+    plan_ = plan_conv_pairs(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, in_type, out_type,
+                            kernels.pair_unit);
     make_room(conv_pairs_packed_bytes(shape_) / 4 + 1, plan_.shared_bytes, plan_.scratch_bytes, workers);
     pack_conv_pairs(shape_, data.weights.data(), weight_strides_, {}, reinterpret_cast<uint16_t*>(packed_->floats()));
     const auto narrowed = [](const AlignedFloats& from) {

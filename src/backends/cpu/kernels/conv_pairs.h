@@ -42,6 +42,29 @@ struct ConvPairsFormat {
   }
 };
 
+// Rows a fixed step behind each other times a panel of columns: for each row the sum over segments.
+struct PairTile {
+  const uint16_t* rows;       // the first one
+  const int64_t* segments;    // where its segments begin, in elements from `rows`
+  const int64_t* weights_at;  // and their weights, in elements from `panel`
+  const uint16_t* panel;
+  float* out;
+  int64_t row_step;  // elements from row to row
+  int64_t out_step;  // floats from row to row of the results
+  int64_t segment_count;
+  int64_t depth;  // elements of a segment, even
+  int64_t row_count;
+  int64_t columns;  // pair_columns or twice as many
+};
+
+// What a cluster multiplies them with. Matrix units read and write whole blocks of rows (pair_row_block): what lies
+// behind the last row must be there, and the sums behind its own are spoilt.
+struct PairUnit {
+  void (*multiply)(const PairTile& tile);
+  void (*release)();  // after the last product of a tile
+};
+inline constexpr int64_t pair_row_block = 32;
+
 // Output positions of one axis, counted in q over all phases, and those of them that any tap reaches.
 struct PairsAxis {
   int64_t begin, end;
@@ -53,6 +76,7 @@ struct PairsAxis {
 struct ConvPairsPlan {
   ConvShape shape;
   ConvPairsFormat format;
+  const PairUnit* unit;
   ImageStrides in;
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
@@ -83,7 +107,8 @@ struct ConvPairsPlan {
 const char* conv_pairs_refuses(const ConvShape& shape);
 
 ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
-                              const EndingProgram& endings, bool has_bias, DType in_type, DType out_type);
+                              const EndingProgram& endings, bool has_bias, DType in_type, DType out_type,
+                              const PairUnit* unit);
 inline int conv_pairs_phases(const ConvPairsPlan&) { return 2; }
 int64_t conv_pairs_tiles(const ConvPairsPlan& plan, int phase);
 

@@ -10,7 +10,6 @@ namespace polyphase::cpu {
 namespace {
 
 constexpr int64_t most_border = 4096;              // pixels of zeros around an image of one pixel
-constexpr int64_t row_block = 32;                  // rows that a matrix unit computes at once, needed or not
 constexpr int64_t tile_result_floats = 24 * 1024;  // results of a tile
 constexpr int64_t most_tile_columns = 128;         // that share a reading of the rows
 constexpr int64_t copied_elements = 16 * 1024;     // of a copying tile
@@ -45,7 +44,7 @@ bool all_reached(const PairsAxis& axis) { return axis.reached_begin == axis.begi
 
 // Rows that are needed, of all that matrix units compute when each run of them is padded to whole blocks.
 double useful(int64_t needed, int64_t run) {
-  constexpr int64_t half_block = row_block / 2;
+  constexpr int64_t half_block = pair_row_block / 2;
   return static_cast<double>(needed) / static_cast<double>(ceil_div(run, half_block) * half_block);
 }
 
@@ -68,10 +67,12 @@ const char* conv_pairs_refuses(const ConvShape& shape) {
 }
 
 ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
-                              const EndingProgram& endings, bool has_bias, DType in_type, DType out_type) {
+                              const EndingProgram& endings, bool has_bias, DType in_type, DType out_type,
+                              const PairUnit* unit) {
   ConvPairsPlan plan = {};
   plan.shape = shape;
   plan.format = ConvPairsFormat(shape);
+  plan.unit = unit;
   plan.in = in;
   plan.out = out;
   plan.endings = endings;
@@ -110,7 +111,7 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, co
   const int64_t fitting = std::max<int64_t>(1, tile_result_floats / (plan.columns_per_tile * phases));
   const int64_t images = shape.batch * shape.groups * shape.out[0] * h.phases() * plan.column_blocks;
   const int64_t splits = ceil_div(pairs_tiles_aimed, std::max<int64_t>(1, images));
-  plan.q_per_tile = plan.lines_joined ? width : std::min(width, ceil_div(fitting, row_block) * row_block);
+  plan.q_per_tile = plan.lines_joined ? width : std::min(width, ceil_div(fitting, pair_row_block) * pair_row_block);
   plan.q_per_tile = std::max<int64_t>(1, plan.q_per_tile);
   plan.q_blocks = ceil_div(width, plan.q_per_tile);
   plan.line_pitch = plan.lines_joined ? plan.pixels : plan.q_per_tile;
@@ -120,9 +121,9 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, co
 
   // Matrix units read and write whole blocks of rows: what follows the last row must be there.
   const int64_t depth = plan.format.channels * shape.kernel[2];
-  const int64_t spare = row_block * w.in_step() * plan.format.channels + depth;
+  const int64_t spare = pair_row_block * w.in_step() * plan.format.channels + depth;
   plan.shared_bytes = scratch_piece_bytes<uint16_t>(plan.copied_lines() * plan.pixels * plan.format.channels + spare);
-  plan.sum_positions = (plan.lines_per_tile * plan.line_pitch + row_block) * phases;
+  plan.sum_positions = (plan.lines_per_tile * plan.line_pitch + pair_row_block) * phases;
   const int64_t turned = plan.out_planar ? plan.q_per_tile * phases * plan.columns_per_tile : 0;
   plan.most_segments = shape.kernel[0] * shape.kernel[1] * (plan.taps_joined ? 1 : shape.kernel[2]);
   plan.scratch_bytes = std::max(3 * scratch_piece_bytes<int64_t>(plan.most_segments) +

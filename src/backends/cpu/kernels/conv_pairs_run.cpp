@@ -5,7 +5,6 @@
 
 #include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/convert.h"
-#include "backends/cpu/kernels/pair_tile.h"
 #include "backends/cpu/kernels/scratch_pieces.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
@@ -133,19 +132,18 @@ class Tile {
     if (line0_ >= line1_) return;
     for (phase_[2] = 0; phase_[2] < phases_; ++phase_[2]) {
       for (int a = 0; a < 3; ++a) taps_[a] = axes_[a].taps(phase_[a]);
-      unit_.prepare(depth());
       if (plan_.lines_joined) {
         compute(line0_, line1_);
       } else {
         for (int64_t line = line0_; line < line1_; ++line) compute(line, line + 1);
       }
     }
+    plan_.unit->release();
     for (int64_t line = line0_; line < line1_; ++line) write_line(line);
   }
 
  private:
   int64_t channels() const { return plan_.format.channels; }
-  int64_t depth() const { return plan_.taps_joined ? taps_[2].count * channels() : channels(); }
 
   void place(int64_t tile) {
     column0_ = tile % plan_.column_blocks * pitch_;
@@ -193,14 +191,14 @@ class Tile {
     t.row_step = axes_[2].in_step() * channels();
     t.out_step = phases_ * pitch_;
     t.segment_count = segments;
-    t.depth = depth();
+    t.depth = plan_.taps_joined ? taps_[2].count * channels() : channels();
     t.row_count = (line1 - line0 - 1) * plan_.line_pitch + reached1_ - reached0_;
     for (int64_t column = column0_; column < column1_; column += pair_panel_columns) {
       t.columns = plan_.format.columns_of(column / pair_panel_columns);
       for (int64_t i = 0; i < segments; ++i) weights_at_[i] = segment_taps_[i] * channels() * t.columns;
       t.panel = weights + column * taps * channels();
       t.out = sums_at(line0, reached0_, phase_[2]) + column - column0_;
-      unit_.multiply(t);
+      plan_.unit->multiply(t);
     }
   }
 
@@ -296,7 +294,6 @@ class Tile {
   int64_t* weights_at_;
   float* sums_;    // [line][q][phase][column]
   float* turned_;  // [column][output position] of a line
-  PairUnit unit_;
   ResultPlace place_ = {};
   int64_t group_ = 0;
   int64_t phase_[3] = {};

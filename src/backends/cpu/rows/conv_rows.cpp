@@ -203,8 +203,9 @@ struct ConvRow {
     const ImageStrides in = image_strides_of(request.inputs[static_cast<std::size_t>(at.data)]);
     ConvPlanHead<K> head = {};
     if constexpr (std::is_same_v<K, Pairs>) {
-      head.plan = plan_conv_pairs(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
-                                  desc.data().type.dtype, desc.outputs[0].type.dtype);
+      head.plan =
+          plan_conv_pairs(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
+                          desc.data().type.dtype, desc.outputs[0].type.dtype, kernels_of(target.cluster).pair_unit);
     } else {
       head.plan = K::make_plan(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
                                vector_width(target.cluster));

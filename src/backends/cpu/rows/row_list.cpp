@@ -33,9 +33,9 @@ std::string needs_plain(const StepDesc& desc) {
 
 namespace {
 
-ClusterKernels with_pairs(const PairKernels& pairs) {
+ClusterKernels with_pairs(const PairUnit* unit) {
   ClusterKernels out = polyphase_cpu_rows_avx512;
-  out.conv_pairs = pairs.conv_pairs;
+  out.pair_unit = unit;
   return out;
 }
 

@@ -1,0 +1,178 @@
+// What conv_pairs multiplies with in one cluster: registers, or the matrix unit.
+#include "backends/cpu/kernels/pair_unit.h"
+
+#include <utility>
+
+#include "backends/cpu/simd/pairs.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+namespace {
+
+#if POLYPHASE_PAIRS_ID == 2
+
+// Eight tile registers: four of sums, a whole and a short step of rows, a whole and a short step of columns.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+constexpr int64_t matrix_depth = 32;  // bf16 numbers of one step
+constexpr int64_t matrix_rows = 16;
+static_assert(pair_row_block == 2 * matrix_rows);
+
+// For segments that leave this many elements behind whole steps.
+void configure(int64_t rest) {
+  TileConfig config;
+  for (int i = 0; i < 6; ++i) {
+    config.row_bytes[i] = 64;
+    config.rows[i] = matrix_rows;
+  }
+  if (rest != 0) {
+    config.row_bytes[6] = static_cast<uint16_t>(rest * 2);
+    config.rows[6] = matrix_rows;
+    config.row_bytes[7] = 64;
+    config.rows[7] = static_cast<uint8_t>(rest / 2);
+  }
+  _tile_loadconfig(&config);
+}
+
+// Sums: 0 | 1    for columns beside each other,
+//       2 | 3    for rows below each other.
+template <bool two_rows, bool two_columns>
+void multiply_block(const PairTile& t, int64_t row) {
+  _tile_zero(0);
+  if (two_columns) _tile_zero(1);
+  if (two_rows) _tile_zero(2);
+  if (two_rows && two_columns) _tile_zero(3);
+  const int64_t row_bytes = t.row_step * 2;
+  const int64_t panel_bytes = t.columns * 4;
+  const int64_t rest = t.depth % matrix_depth;
+  const int64_t whole = t.depth - rest;
+  for (int64_t s = 0; s < t.segment_count; ++s) {
+    const uint16_t* a = t.rows + t.segments[s] + row * t.row_step;
+    const uint16_t* below = a + matrix_rows * t.row_step;
+    const uint16_t* b = t.panel + t.weights_at[s];
+    for (int64_t k = 0; k < whole; k += matrix_depth, b += matrix_depth * t.columns) {
+      _tile_loadd(4, a + k, row_bytes);
+      _tile_loadd(5, b, panel_bytes);
+      _tile_dpbf16ps(0, 4, 5);
+      if (two_rows) {
+        if (two_columns) {
+          _tile_loadd(5, b + 2 * pair_columns, panel_bytes);
+          _tile_dpbf16ps(1, 4, 5);
+          _tile_loadd(4, below + k, row_bytes);
+          _tile_dpbf16ps(3, 4, 5);
+          _tile_loadd(5, b, panel_bytes);
+        } else {
+          _tile_loadd(4, below + k, row_bytes);
+        }
+        _tile_dpbf16ps(2, 4, 5);
+      } else if (two_columns) {
+        _tile_loadd(5, b + 2 * pair_columns, panel_bytes);
+        _tile_dpbf16ps(1, 4, 5);
+      }
+    }
+    if (rest == 0) continue;
+    _tile_loadd(6, a + whole, row_bytes);
+    _tile_loadd(7, b, panel_bytes);
+    _tile_dpbf16ps(0, 6, 7);
+    if (two_rows) {
+      _tile_loadd(6, below + whole, row_bytes);
+      _tile_dpbf16ps(2, 6, 7);
+    }
+    if (!two_columns) continue;
+    _tile_loadd(7, b + 2 * pair_columns, panel_bytes);
+    if (two_rows) {
+      _tile_dpbf16ps(3, 6, 7);
+      _tile_loadd(6, a + whole, row_bytes);
+    }
+    _tile_dpbf16ps(1, 6, 7);
+  }
+  float* out = t.out + row * t.out_step;
+  const int64_t out_bytes = t.out_step * 4;
+  _tile_stored(0, out, out_bytes);
+  if (two_columns) _tile_stored(1, out + pair_columns, out_bytes);
+  if (two_rows) _tile_stored(2, out + matrix_rows * t.out_step, out_bytes);
+  if (two_rows && two_columns) _tile_stored(3, out + matrix_rows * t.out_step + pair_columns, out_bytes);
+}
+
+void multiply(const PairTile& t) {
+  configure(t.depth % matrix_depth);
+  for (int64_t row = 0; row < t.row_count; row += 2 * matrix_rows) {
+    if (t.row_count - row > matrix_rows) {
+      t.columns > pair_columns ? multiply_block<true, true>(t, row) : multiply_block<true, false>(t, row);
+    } else {
+      t.columns > pair_columns ? multiply_block<false, true>(t, row) : multiply_block<false, false>(t, row);
+    }
+  }
+}
+
+void release() { _tile_release(); }
+
+#else
+
+// Vectors of columns that one pass holds, and rows.
+constexpr int pair_vectors = static_cast<int>((POLYPHASE_PAIRS_ID > 0 ? 2 : 1) * pair_columns / vec_width);
+constexpr int pair_rows = vec_width == 16 ? (POLYPHASE_PAIRS_ID > 0 ? 12 : 8) : vec_width == 8 ? 4 : 1;
+
+template <int M, int V>
+void run_pair_rows(const PairTile& t, int64_t row, int64_t column) {
+  VecF acc[M][V];
+  for (int i = 0; i < M; ++i) {
+    for (int v = 0; v < V; ++v) acc[i][v] = broadcast(0.0F);
+  }
+  for (int64_t s = 0; s < t.segment_count; ++s) {
+    const uint16_t* a = t.rows + t.segments[s] + row * t.row_step;
+    const uint16_t* b = t.panel + t.weights_at[s] + 2 * column;
+    for (int64_t k = 0; k < t.depth; k += 2, b += 2 * t.columns) {
+      VecI weights[V];
+      for (int v = 0; v < V; ++v) weights[v] = load(reinterpret_cast<const int32_t*>(b) + v * vec_width);
+      for (int i = 0; i < M; ++i) {
+        int32_t pair;
+        __builtin_memcpy(&pair, a + i * t.row_step + k, sizeof pair);
+        const VecI pairs = broadcast(pair);
+        for (int v = 0; v < V; ++v) acc[i][v] = dot_pairs(acc[i][v], pairs, weights[v]);
+      }
+    }
+  }
+  for (int i = 0; i < M; ++i) {
+    for (int v = 0; v < V; ++v) store(t.out + (row + i) * t.out_step + column + v * vec_width, acc[i][v]);
+  }
+}
+
+using PairRowsFunction = void (*)(const PairTile&, int64_t row, int64_t column);
+
+template <int V, int... Rows>
+PairRowsFunction pick_pair_rows(int64_t rows, std::integer_sequence<int, Rows...>) {
+  static constexpr PairRowsFunction table[] = {run_pair_rows<Rows + 1, V>...};
+  return table[rows - 1];
+}
+
+void multiply(const PairTile& t) {
+  constexpr auto all = std::make_integer_sequence<int, pair_rows>();
+  constexpr int half = static_cast<int>(pair_columns / vec_width);
+  const int64_t blocks = ceil_div(t.row_count, pair_rows);
+  for (int64_t column = 0; column < t.columns;) {
+    const bool whole = (t.columns - column) / vec_width >= pair_vectors;
+    int64_t row = 0;
+    for (int64_t i = 0; i < blocks; ++i) {
+      const int64_t rows = (t.row_count - row) / (blocks - i);
+      (whole ? pick_pair_rows<pair_vectors>(rows, all) : pick_pair_rows<half>(rows, all))(t, row, column);
+      row += rows;
+    }
+    column += whole ? pair_vectors * vec_width : pair_columns;
+  }
+}
+
+void release() {}
+
+#endif
+
+}  // namespace
+
+constexpr PairUnit pair_unit = {multiply, release};
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -1,0 +1,11 @@
+// What conv_pairs multiplies with in one cluster.
+#pragma once
+
+#include "backends/cpu/kernels/conv_pairs.h"
+#include "backends/cpu/simd/cluster.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+extern const PairUnit pair_unit;
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER
