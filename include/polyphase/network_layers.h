@@ -99,6 +99,9 @@ struct Conv {
   Required<std::vector<Size>> pre;
   // zeros after the last element per spatial axis; negative crops
   Required<std::vector<Size>> post;
+  // the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never
+  // narrower than f32
+  DType products = DType::f32;
 };
 
 struct ConvTranspose {
@@ -112,6 +115,9 @@ struct ConvTranspose {
   Required<std::vector<Size>> pre;
   // elements cut off at the end per spatial axis; negative adds
   Required<std::vector<Size>> post;
+  // the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never
+  // narrower than f32
+  DType products = DType::f32;
 };
 
 struct CountUnique {
@@ -822,7 +828,7 @@ class NetworkLayers : public NetworkBase {
   // w: (Cout, C/groups, k...), the dtype of x
   // b: (Cout), the dtype of x; absent means 0 (optional)
   Result<NetworkTensor> conv(const Operand& x, const Operand& w, const Operand& b, const layers::Conv& with, std::string_view name = {}) {
-    return result(add_layer("conv", {x, w, b}, {{"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"groups", with.groups}, {"pre", with.pre.value()}, {"post", with.post.value()}}, name), 0);
+    return result(add_layer("conv", {x, w, b}, {{"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"groups", with.groups}, {"pre", with.pre.value()}, {"post", with.post.value()}, {"products", with.products}}, name), 0);
   }
 
   // Transposed convolution over one to three spatial axes: every input element adds its multiple of the kernel to the
@@ -841,7 +847,7 @@ class NetworkLayers : public NetworkBase {
   // w: (C, Cout/groups, k...), the dtype of x
   // b: (Cout), the dtype of x; absent means 0 (optional)
   Result<NetworkTensor> conv_transpose(const Operand& x, const Operand& w, const Operand& b, const layers::ConvTranspose& with, std::string_view name = {}) {
-    return result(add_layer("conv_transpose", {x, w, b}, {{"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"groups", with.groups}, {"pre", with.pre.value()}, {"post", with.post.value()}}, name), 0);
+    return result(add_layer("conv_transpose", {x, w, b}, {{"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"groups", with.groups}, {"pre", with.pre.value()}, {"post", with.post.value()}, {"products", with.products}}, name), 0);
   }
 
   // The cosine of x in radians.

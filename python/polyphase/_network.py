@@ -371,7 +371,7 @@ class Network:
     def compile(self, *, target: str = "native", shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None,
                 tune_for: Mapping[str, Sequence[int]] | None = None, without: Sequence[str] = (), refittable: bool = False, tune: bool = False,
                 tune_threads: int = 0, timing_cache: Path | None = None, engine_file: Path | None = None,
-                progress: Callable[[str, float], object] | None = None) -> _native.Engine:
+                progress: Callable[[str, float], object] | None = None, precision: str = "model") -> _native.Engine:
         """Compiles what has been written so far; the network stays and may grow. The options are those of polyphase.compile.
 
         refittable: the weights that Engine.refit takes are the constants, by their names.
@@ -381,7 +381,7 @@ class Network:
         if progress is not None and not callable(progress):
             raise ArgumentError(f"progress is a {type(progress).__name__}.", hint="Give a function of (stage, done), or None.")
         options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, refittable=refittable, tune=tune,
-                                tune_threads=tune_threads, timing_cache=timing_cache, engine_file=engine_file)
+                                tune_threads=tune_threads, timing_cache=timing_cache, engine_file=engine_file, precision=precision)
         return self._native.compile(options, progress)
 
     # ------------------------------------------------------------ what the methods share

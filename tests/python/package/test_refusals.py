@@ -200,10 +200,10 @@ def test_compile_options_of_the_wrong_kind(folder):
                   {"shapes": {"x": (1, 3, -4, 4)}}, {"shapes": {"x": "1xx3"}}, {"dims": {"H": (5, 4)}}, {"dims": {"H": (1, 2, 3)}}, {"dims": {"H": "4"}},
                   {"dims": {"H": 2**70}}, {"tune_for": {"z": (1, 3, 4, 4)}}, {"tune_for": {"x": (1, 3)}}, {"tune_for": {"x": "1x3"}},
                   {"target": "gpu"}, {"target": 3}, {"without": "dead"}, {"without": ["no such pass"]}, {"without": [3]}, {"progress": 3},
-                  {"external_data": 3}):
+                  {"external_data": 3}, {"precision": "fp16"}, {"precision": 3}):
         assert refusal(polyphase.compile, path, **wrong).code in ("invalid_argument", "shape_mismatch"), wrong
     with pytest.raises(TypeError):
-        polyphase.compile(path, precision="fp16")
+        polyphase.compile(path, accuracy="fp16")
 
 
 def test_compare_layers_of_the_wrong_kind(folder):
