@@ -124,7 +124,7 @@ Result<void> expect_writable(const polyphase::TensorView& view, const std::strin
   if (view.empty()) return {};
   std::array<std::pair<std::int64_t, std::int64_t>, max_rank> axes{};  // stride without sign, size
   std::size_t count = 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(view.rank); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(view.rank) && count < axes.size(); ++i) {
     if (view.sizes[i] > 1) axes[count++] = {std::abs(view.strides[i]), view.sizes[i]};
   }
   std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count));
