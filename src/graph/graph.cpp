@@ -86,12 +86,12 @@ void Graph::rename(Value* value, std::string_view wish) {
 }
 
 Value* Graph::add_input(std::string_view value_name, Type type) {
-  inputs_.push_back(std::make_unique<Value>());
-  Value* value = inputs_.back().get();
+  auto value = std::make_unique<Value>();
   value->name = fresh_name(value_name);
   value->type = std::move(type);
-  value->index = static_cast<int>(inputs_.size()) - 1;
-  return value;
+  value->index = static_cast<int>(inputs_.size());
+  inputs_.push_back(std::move(value));
+  return inputs_.back().get();
 }
 
 void Graph::add_output(Value* value, std::string_view output_name) {
@@ -137,10 +137,6 @@ Result<Node*> Graph::add_parts(std::vector<Part> parts, std::size_t anchor, std:
   node->anchor_ = anchor;
   node->inputs_ = std::move(inputs);
   node->regions_ = std::move(regions);
-  checks_ = std::move(checks);
-  for (Value* input : node->inputs_) {
-    if (input != nullptr) input->users.push_back(node);
-  }
   for (std::size_t i = 0; i < types->size(); ++i) {
     auto value = std::make_unique<Value>();
     value->name = fresh_name(node_name.empty() ? std::string_view(node->op().name) : node_name);
@@ -152,7 +148,18 @@ Result<Node*> Graph::add_parts(std::vector<Part> parts, std::size_t anchor, std:
   if (!node->fused() && types->size() == 1) {
     node->output()->contents = infer_contents(node->op(), node->attributes(), infos, types->front());
   }
+  // Where memory runs out, nothing was added: what may throw comes before what others see.
+  for (Value* input : node->inputs_) {
+    if (input == nullptr) continue;
+    std::vector<Node*>& users = input->users;
+    const std::size_t needed = users.size() + node->inputs_.size();
+    if (users.capacity() < needed) users.reserve(std::max(needed, 2 * users.size()));
+  }
   node->place_ = nodes_.insert(before == nullptr ? nodes_.end() : before->place_, std::move(owned));
+  checks_ = std::move(checks);
+  for (Value* input : node->inputs_) {
+    if (input != nullptr) input->users.push_back(node);
+  }
   return node;
 }
 

@@ -28,6 +28,10 @@ Result<void> reference_constant(const ReferenceContext& context) {
 Result<std::vector<Type>> infer_dims(const InferContext& context) {
   const auto& sizes = context.attributes().get<std::vector<Dim>>("values");
   const Dim count(static_cast<std::int64_t>(sizes.size()));
+  if (context.attributes().get<bool>("scalar") && sizes.size() != 1) {
+    return Error{ErrorCode::invalid_model, "dims: a scalar has one value, found " + print_attribute(sizes) + ".",
+                 "Give one value, or leave scalar out."};
+  }
   return std::vector<Type>{{DType::i64, context.attributes().get<bool>("scalar") ? Shape{} : Shape{count}}};
 }
 

@@ -190,6 +190,8 @@ TEST(Network, RefusesWrongAttributes) {
   EXPECT_EQ(refusal(network.add_layer("softmax", {x, x}, {{"axis", std::int64_t{1}}}, "s")),
             "node 's': operator softmax takes at most 1 operands, found 2. docs/operators.md says what softmax takes; "
             "export the model again if a tool wrote it.");
+  EXPECT_EQ(refusal(network.dims({.values = {1, 2}, .scalar = true}, "d")),
+            "node 'd': dims: a scalar has one value, found [1, 2]. Give one value, or leave scalar out.");
   EXPECT_TRUE(network.add_layer("clip", {x}, {{"low", std::int64_t{0}}}, "s").ok());
 }
 
@@ -496,10 +498,15 @@ TEST(Network, ARefusedBodyLeavesTheNetworkAsItWas) {
   Network network;
   const auto x = network.add_input("x", DType::f32, {"n"});
   const auto flag = network.add_input("flag", DType::boolean, {});
+  Result<NetworkTensor> inside = Error{};
   const auto with = [&](const Network::Branch& other) {
     return network.add_if(
-        flag, [&]() -> Result<std::vector<Operand>> { return std::vector<Operand>{network.relu(x, "inside")}; }, other,
-        "choose");
+        flag,
+        [&]() -> Result<std::vector<Operand>> {
+          inside = network.relu(x, "inside");
+          return std::vector<Operand>{inside};
+        },
+        other, "choose");
   };
   EXPECT_EQ(refusal(with([&]() -> Result<std::vector<Operand>> {
               return std::vector<Operand>{network.cast(x, {.to = DType::i32})};
@@ -515,6 +522,17 @@ TEST(Network, ARefusedBodyLeavesTheNetworkAsItWas) {
   EXPECT_EQ(
       refusal(network.add_if(x, nullptr, nullptr, "choose")),
       "node 'choose': condition is f32[n]; it must be one bool. Add layers `cast`, `reshape` or `gather` before.");
+  // What the first branch had written is gone with it.
+  EXPECT_EQ(inside->name() + ", " + text_of(inside->shape()), "inside, n");
+  EXPECT_EQ(
+      refusal(network.exp(inside, "outside")),
+      "node 'outside': the operand is tensor 'inside' of layer 'inside', which belongs to a body that is finished. "
+      "Give it as a result of the body, and use that.");
+  EXPECT_EQ(refusal(network.add_if({}, nullptr, nullptr, "choose")),
+            "node 'choose': the condition is not there. Give a tensor or a number.");
+  EXPECT_EQ(
+      refusal(network.add_if(flag, nullptr, nullptr, "choose")),
+      "node 'choose': a body is given as a function that is empty. Give a function that writes the body's layers.");
   const auto made = with([&]() -> Result<std::vector<Operand>> { return std::vector<Operand>{network.exp(x)}; });
   ASSERT_TRUE(made.ok()) << made.error().text();
   EXPECT_EQ(text_of(made->front().shape()), "n");

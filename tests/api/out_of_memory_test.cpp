@@ -16,6 +16,7 @@
 #include <string>
 
 #include "api/c_handles.h"
+#include "polyphase/network.h"
 #include "suite_size.h"
 
 namespace {
@@ -196,6 +197,47 @@ TEST_F(OutOfMemory, InCompileIntoAFile) {
   refuse_each("compile into a file", POLYPHASE_SANITIZED != 0 ? 30 : 100,
               [&] { return outcome_of(compile(model_path, options)); });
   EXPECT_TRUE(Engine::load(path_).ok());
+}
+
+// A call that ran out of memory leaves a network that can be written on.
+TEST_F(OutOfMemory, WhileANetworkIsWritten) {
+  const std::vector<float> taps(9, 1.0F);
+  refuse_each("network", POLYPHASE_SANITIZED != 0 ? 200 : 1000, [&]() -> Outcome {
+    armed = false;
+    Network network;
+    const auto x = network.add_input("x", DType::f32, {1, 1, "H", "W"});
+    const auto flag = network.add_input("flag", DType::boolean, {});
+    armed = true;
+    Outcome out;
+    try {
+      const auto w = network.add_constant(view(taps.data(), {1, 1, 3, 3}), "w");
+      const auto up = network.add_deconvolution_nd(
+          x, w, {}, {.stride = {2}, .pre_padding = {1}, .output_size = {"2*H", "2*W"}}, "up");
+      const auto chosen = network.add_if(
+          flag,
+          [&]() -> Result<std::vector<Operand>> {
+            const auto looped = network.add_loop(
+                3, {}, {network.mul(up, 0.5)},
+                [&](const NetworkTensor&, const std::vector<NetworkTensor>& carried) -> Result<LoopTurn> {
+                  return LoopTurn{.again = {}, .carried = {network.concat({carried[0], up}, {.axis = 1})}, .rows = {}};
+                });
+            if (!looped.ok()) return looped.error();
+            return std::vector<Operand>{network.cast(looped->front(), {.to = DType::bf16}, "inside")};
+          },
+          [&]() -> Result<std::vector<Operand>> {
+            return std::vector<Operand>{network.cast(up, {.to = DType::bf16})};
+          });
+      out = outcome_of(chosen);
+    } catch (const std::bad_alloc&) {  // of the vectors that this test gives
+      armed = false;
+      out = {false, "out_of_memory", {}};
+    }
+    const auto more = network.cast(network.relu(x, "more"), {.to = DType::f64}, "inside too");
+    EXPECT_TRUE(more.ok()) << more.error().text();
+    EXPECT_TRUE(network.mark_output(more).ok());
+    EXPECT_NE(network.text().find("more"), std::string::npos);
+    return out;
+  });
 }
 
 TEST_F(OutOfMemory, ThroughTheCAbi) {

@@ -20,20 +20,27 @@ class NetworkBuilder::Attempt {
         graph_(builder.here()),
         layer_(std::move(layer)),
         nodes_(graph_.nodes().size()),
+        entries_(builder.entries_.size()),
         checks_(graph_.checks()) {
     if (with_bodies) names_.emplace(builder.layers_, builder.tensors_);
   }
   ~Attempt() {
     if (succeeded_) return;
-    std::vector<Node*> added = graph_.node_list();
-    added.erase(added.begin(), added.begin() + static_cast<std::ptrdiff_t>(nodes_));
-    for (auto node = added.rbegin(); node != added.rend(); ++node) {
-      if ((*node)->constant() != nullptr && builder_.constants_.count((*node)->name()) != 0) continue;
-      forget(**node);
-      graph_.erase(*node);
+    auto at = graph_.nodes().end();  // memory may be what there is none of: nothing is allocated here
+    for (std::size_t left = graph_.nodes().size() - nodes_; left > 0; --left) {
+      Node* node = std::prev(at)->get();
+      if (node->constant() != nullptr && builder_.constants_.count(node->name()) != 0) {
+        --at;
+        continue;
+      }
+      forget(*node);
+      graph_.erase(node);
     }
     graph_.checks() = std::move(checks_);
-    if (names_.has_value()) std::tie(builder_.layers_, builder_.tensors_) = std::move(*names_);
+    if (names_.has_value()) {
+      builder_.forget_bodies(entries_);
+      std::tie(builder_.layers_, builder_.tensors_) = std::move(*names_);
+    }
     builder_.layers_.erase(layer_);
   }
   Attempt(const Attempt&) = delete;
@@ -52,6 +59,7 @@ class NetworkBuilder::Attempt {
   Graph& graph_;
   std::string layer_;
   std::size_t nodes_;
+  std::size_t entries_;
   std::vector<DimCheck> checks_;
   std::optional<std::pair<decltype(NetworkBuilder::layers_), decltype(NetworkBuilder::tensors_)>> names_;
   bool succeeded_ = false;

@@ -63,9 +63,10 @@ Result<void> NetworkBuilder::set_name(int tensor, std::string_view name) {
   Entry& entry = entries_.at(static_cast<std::size_t>(tensor));
   if (entry.name == name) return {};
   TRY_VOID(expect_free_tensor_name(name));
+  std::string own(name);
+  tensors_[own] = tensor;
   tensors_.erase(entry.name);
-  entry.name = std::string(name);
-  tensors_[entry.name] = tensor;
+  entry.name = std::move(own);
   return {};
 }
 
@@ -88,9 +89,7 @@ Result<void> NetworkBuilder::mark_output(int tensor, std::string_view name) {
   return {};
 }
 
-const Type& NetworkBuilder::type_of(int tensor) const {
-  return entries_.at(static_cast<std::size_t>(tensor)).value->type;
-}
+const Type& NetworkBuilder::type_of(int tensor) const { return entries_.at(static_cast<std::size_t>(tensor)).type; }
 const std::string& NetworkBuilder::name_of(int tensor) const {
   return entries_.at(static_cast<std::size_t>(tensor)).name;
 }
@@ -99,9 +98,19 @@ int NetworkBuilder::enter(Value* value, std::string name, std::string layer) {
   const int number = static_cast<int>(entries_.size());
   std::string own = name;
   for (int again = 2; tensors_.count(own) != 0; ++again) own = name + "." + std::to_string(again);
-  tensors_[own] = number;
-  entries_.push_back({bodies_.back().graph.get(), value, std::move(own), std::move(layer)});
+  entries_.push_back({bodies_.back().graph.get(), value, value->type, own, std::move(layer)});
+  tensors_[std::move(own)] = number;
   return number;
+}
+
+void NetworkBuilder::forget_bodies(std::size_t first) {
+  for (std::size_t i = first; i < entries_.size(); ++i) {
+    const bool is_there = std::any_of(bodies_.begin(), bodies_.end(),
+                                      [&](const Body& body) { return body.graph.get() == entries_[i].graph; });
+    if (is_there) continue;
+    entries_[i].graph = nullptr;
+    entries_[i].value = nullptr;
+  }
 }
 
 // ---------------------------------------------------------------- sizes
@@ -258,6 +267,7 @@ Value* NetworkBuilder::capture(std::size_t level, Value* outer) {
     inner = body.graph->must_add(
         "dims", Attributes({{"values", *outer->contents}, {"scalar", outer->type.shape.rank() == 0}}), {}, outer->name);
   } else {
+    if (body.captured.capacity() == body.captured.size()) body.captured.reserve(2 * body.captured.size() + 8);
     inner = body.graph->add_input(outer->name, outer->type);
     body.captured.push_back(outer);
   }

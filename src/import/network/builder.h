@@ -115,8 +115,9 @@ class NetworkBuilder {
     std::set<std::string, std::less<>> symbols = {};  // born here
   };
   struct Entry {
-    const Graph* graph = nullptr;
+    const Graph* graph = nullptr;  // null: of a body that came to nothing
     Value* value = nullptr;
+    Type type = {};
     std::string name = {};
     std::string layer = {};  // that made it
   };
@@ -136,6 +137,8 @@ class NetworkBuilder {
   Result<std::string> layer_name(std::string_view wish, std::string_view op);
   Result<void> expect_free_tensor_name(std::string_view name) const;
   int enter(Value* value, std::string name, std::string layer);
+  // Tensors from this number on that belong to bodies which are no more.
+  void forget_bodies(std::size_t first);
   Result<Value*> value_of(int tensor, const std::string& layer);
   Value* capture(std::size_t level, Value* outer);
   Result<Node*> emit(std::string_view op, Attributes attributes, std::vector<Value*> operands, const std::string& layer,
@@ -179,7 +182,6 @@ class NetworkBuilder {
   std::vector<Lent> lent_;
   std::vector<std::pair<int, std::string>> outputs_;
   std::vector<DType> precisions_;
-  std::vector<std::unique_ptr<Graph>> discarded_;  // bodies whose tensors somebody may still hold
 };
 
 }  // namespace polyphase

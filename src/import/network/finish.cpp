@@ -15,6 +15,12 @@ Shape with_sizes(const Shape& shape, const SizeMap& sizes) {
   return out;
 }
 
+// A rule that the sizes break which the caller has given.
+Error with_other_sizes(Error error) {
+  if (error.hint.empty()) error.hint = "(It is so with the sizes that were given to compile: give others.)";
+  return error;
+}
+
 // Copies a graph with other sizes, its bodies too. `names`: of values that have other names than in the graph.
 struct Copier {
   const SizeMap& sizes;
@@ -34,8 +40,11 @@ struct Copier {
           out->add_input(name_of(input.get()), {input->type.dtype, with_sizes(input->type.shape, sizes)});
     for (const auto& node : graph.nodes()) TRY_VOID(copy_node(*node, *out));
     const DimDemands demand(out->checks());
-    for (const DimCheck& check : graph.checks())
-      TRY_VOID(demand.require(check.left.substitute(sizes), check.relation, check.right.substitute(sizes), check.why));
+    for (const DimCheck& check : graph.checks()) {
+      auto held =
+          demand.require(check.left.substitute(sizes), check.relation, check.right.substitute(sizes), check.why);
+      if (!held.ok()) return with_other_sizes(std::move(held).error());
+    }
     for (std::size_t i = 0; i < graph.outputs().size(); ++i)
       out->add_output(twin.at(graph.outputs()[i]), graph.output_names()[i]);
     return out;
@@ -48,8 +57,10 @@ struct Copier {
     for (const auto& region : node.regions()) {
       TRY(regions.emplace_back(), copy(*region));
     }
-    TRY(Node * made, out.add(node.op().name, node.attributes().substitute(sizes), std::move(operands), node.name(),
-                             nullptr, std::move(regions)));
+    auto added = out.add(node.op().name, node.attributes().substitute(sizes), std::move(operands), node.name(), nullptr,
+                         std::move(regions));
+    if (!added.ok()) return with_other_sizes(std::move(added).error());
+    Node* made = *added;
     for (std::size_t i = 0; i < node.outputs().size(); ++i) {
       out.rename(made->output(i), name_of(node.output(i)));
       twin[node.output(i)] = made->output(i);
@@ -66,7 +77,7 @@ Result<SizeMap> NetworkBuilder::caller_sizes(const ImportOptions& options) const
   std::string names;
   std::map<std::string_view, const Value*> inputs;
   for (const Entry& entry : entries_) {
-    if (entry.value->producer != nullptr || entry.graph != &graph()) continue;
+    if (entry.graph != &graph() || entry.value->producer != nullptr) continue;
     inputs.emplace(entry.name, entry.value);
     names += (names.empty() ? "'" : ", '") + entry.name + "'";
   }
@@ -147,6 +158,7 @@ Result<ImportedModel> NetworkBuilder::finish(const ImportOptions& options) const
     out.graph->add_output(copier.twin.at(entries_[static_cast<std::size_t>(tensor)].value), name);
   for (const auto& [name, number] : tensors_) {
     const Entry& entry = entries_[static_cast<std::size_t>(number)];
+    if (entry.graph == nullptr) continue;
     const auto found = copier.twin.find(entry.value);
     if (found != copier.twin.end()) out.tensors.push_back({name, entry.graph->name, found->second->name});
   }

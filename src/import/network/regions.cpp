@@ -30,6 +30,8 @@ Result<Value*> NetworkBuilder::scalar_of(const GivenOperand& given, DType dtype,
   Value* value = nullptr;
   if (const auto* tensor = std::get_if<TensorNumber>(&given); tensor != nullptr) {
     TRY(value, value_of(tensor->number, layer));
+  } else if (absent(given)) {
+    return refused_call("the " + what + " is not there.", "Give a tensor or a number.").at_node(layer);
   } else {
     TRY(value, number_as(given, dtype, layer, what));
   }
@@ -65,18 +67,22 @@ Result<void> NetworkBuilder::run_body(const std::string& layer, const std::strin
                                       const std::vector<Value*>& captured, const std::function<Result<void>()>& write,
                                       Body& finished) {
   bodies_.push_back({std::make_unique<Graph>(here().registry()), layer, {}, {}, {}});
+  const struct End {  // also where memory runs out inside
+    NetworkBuilder& builder;
+    std::size_t depth;
+    std::size_t precisions;
+    Body& finished;
+    ~End() {
+      CHECK(builder.bodies_.size() == depth, "a body that was begun inside has not ended");
+      builder.precisions_.resize(precisions);
+      for (const std::string& symbol : builder.bodies_.back().symbols) builder.symbols_.erase(symbol);
+      finished = std::move(builder.bodies_.back());
+      builder.bodies_.pop_back();
+    }
+  } end{*this, bodies_.size(), precisions_.size(), finished};
   here().name = graph_name;
   for (Value* value : captured) capture(bodies_.size() - 1, value);
-  const std::size_t depth = bodies_.size();
-  const std::size_t precisions = precisions_.size();
-  auto written = write();
-  CHECK(bodies_.size() == depth, "a body that was begun inside has not ended");
-  precisions_.resize(precisions);
-  for (const std::string& symbol : bodies_.back().symbols) symbols_.erase(symbol);
-  finished = std::move(bodies_.back());
-  bodies_.pop_back();
-  if (!written.ok()) discarded_.push_back(std::move(finished.graph));
-  return written;
+  return write();
 }
 
 Result<TensorNumbers> NetworkBuilder::add_if(const GivenOperand& condition, const Branch& then_branch,
@@ -146,6 +152,7 @@ Result<TensorNumbers> NetworkBuilder::add_loop(const GivenOperand& trip_count, c
     const auto layers = layers_;
     const auto tensors = tensors_;
     const auto symbols = symbols_;
+    const std::size_t first = entries_.size();
     for (const Dim& dim : entering) symbols_[dim.symbol_name()] = dim.range();
     const auto write = [&]() -> Result<void> {
       const int iteration =
@@ -179,7 +186,8 @@ Result<TensorNumbers> NetworkBuilder::add_loop(const GivenOperand& trip_count, c
     layers_ = layers;
     tensors_ = tensors;
     symbols_ = symbols;
-    if (made.graph != nullptr) discarded_.push_back(std::move(made.graph));
+    forget_bodies(first);
+    made.graph.reset();
     if (!freed.ok()) return std::move(freed).error();
   }
   if (ends_itself && operands[1] == nullptr) {

@@ -1,7 +1,6 @@
 // Operands of several dtypes: promoted by casts that bear their layer's name, refused where the network is strongly
 // typed, computed in the dtype of the innermost precision scope.
 #include <algorithm>
-#include <array>
 
 #include "base/scanner.h"
 #include "import/network/builder.h"
@@ -80,11 +79,12 @@ Result<Value*> NetworkBuilder::number_as(const GivenOperand& number, DType dtype
   const auto* real = std::get_if<double>(&number);
   const auto* boolean = std::get_if<bool>(&number);
   const std::int64_t integer = real != nullptr ? 0 : boolean != nullptr ? *boolean : std::get<std::int64_t>(number);
-  const std::vector<std::int64_t> scalar;
-  Tensor tensor = real != nullptr
-                      ? Tensor::from_values(dtype, scalar, std::array{*real})
-                      : (is_float(dtype) ? Tensor::from_values(dtype, scalar, std::array{static_cast<double>(integer)})
-                                         : Tensor::from_integers(dtype, scalar, std::array{integer}));
+  TRY(Tensor tensor, Tensor::allocate(dtype, std::vector<std::int64_t>{}));
+  if (real != nullptr || is_float(dtype)) {
+    store_double(tensor.view().data, dtype, real != nullptr ? *real : static_cast<double>(integer));
+  } else {
+    store_integer(tensor.view().data, dtype, integer);
+  }
   const bool fits = is_float(dtype) || (real != nullptr ? load_double(tensor.view().data, dtype) == *real
                                                         : load_integer(tensor.view().data, dtype) == integer);
   if (!fits) {
