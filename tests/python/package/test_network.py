@@ -411,5 +411,8 @@ def test_sizes_are_given_with_compile(tmp_path):
     assert net.compile(shapes={"x": (1, 5, 10)}).outputs[0].shape == (1, 5)
     assert "where the network has 2*H, which is 10" in refused(net.compile, shapes={"x": (1, 5, 11)})
     file = tmp_path / "net.ppe"
-    net.compile(engine_file=file, dims={"H": (1, 8)})
-    assert polyphase.load(file)(np.ones((1, 4, 8), np.float32)).tolist() == [[8, 8, 8, 8]]
+    net.mark_output(net.matmul(x, net.add_constant(np.ones((16, 3), np.float32))) + np.arange(3, dtype=np.float32), "z")
+    written = net.compile(engine_file=file, dims={"H": (8, 8)})
+    for engine in (written, polyphase.load(file)):
+        y, z = engine(np.ones((1, 8, 16), np.float32))
+        assert y.tolist() == [[16] * 8] and z.tolist() == [[[16, 17, 18]] * 8]
