@@ -7,7 +7,12 @@ namespace polyphase::legal {
 
 //   ConvTransposeWithDynamicPads(x, W, pads, B)
 //     →  y = ConvTranspose(x, W, B)   Slice(y, pads[:n], Shape(y)[2:] - pads[n:])
+//
+// Pads that are known become an attribute.
 Result<void> rewrite_computed_pads(const onnx::NodeProto& node, Replacement& out);
+
+// The pads of such a node; empty: they are computed, or there are none.
+Result<std::vector<std::int64_t>> known_pads(const onnx::NodeProto& node, const ModelFacts& model);
 
 //   ConvTranspose{output_shape: O}(x, W, B) on x of open sizes
 //     →  y = ConvTranspose(x with zeros behind it where O may be larger than what the taps reach, W, B)

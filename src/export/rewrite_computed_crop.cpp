@@ -33,25 +33,45 @@ std::vector<std::int64_t> axes_from_two(std::size_t count) {
 
 }  // namespace
 
+Result<std::vector<std::int64_t>> known_pads(const onnx::NodeProto& node, const ModelFacts& model) {
+  std::vector<std::int64_t> out;
+  if (node.input_size() < 3 || node.input(2).empty()) return out;
+  if (const auto* constant = model.initializer(node.input(2)); constant != nullptr) {
+    TRY(const Tensor pads, model.elements(*constant));
+    if (pads.dtype() != DType::i64 || pads.view().rank != 1) return out;
+    for (std::int64_t i = 0; i < pads.view().element_count(); ++i) out.push_back(pads.view().as<std::int64_t>()[i]);
+    return out;
+  }
+  const TensorFact* fact = model.find(node.input(2));
+  if (fact == nullptr || !fact->contents.has_value()) return out;
+  for (const Dim& pad : *fact->contents) {
+    if (!pad.is_constant()) return std::vector<std::int64_t>();
+    out.push_back(pad.value());
+  }
+  return out;
+}
+
 Result<void> rewrite_computed_pads(const onnx::NodeProto& node, Replacement& out) {
   const TensorFact* x = out.model().find(node.input_size() > 0 ? node.input(0) : std::string());
   if (x == nullptr)
     return Error{ErrorCode::unsupported, "the rank of its operand 0 is not known.",
                  "polyphase check tells what Polyphase lacks on the way to it."};
-  if (out.model().opset() < slice_takes_operands) return needs_later_opset(out.model().opset());
   const auto axes = static_cast<std::size_t>(x->type.shape.rank() - 2);
   const auto count = static_cast<std::int64_t>(axes);
   std::vector<std::string> operands = {node.input(0), node.input(1)};
   if (node.input_size() > 3) operands.push_back(node.input(3));
   const bool has_pads = node.input_size() > 2 && !node.input(2).empty();
+  TRY(const std::vector<std::int64_t> known, known_pads(node, out.model()));
   const auto fill = [&] {
     for (const auto& attribute : node.attribute()) *out.latest().add_attribute() = attribute;
   };
-  if (!has_pads) {
+  if (!has_pads || !known.empty()) {
     out.add_last("ConvTranspose", operands);
     fill();
+    if (!known.empty()) set_integers(out.latest(), "pads", known);
     return {};
   }
+  if (out.model().opset() < slice_takes_operands) return needs_later_opset(out.model().opset());
   const std::string uncropped = out.add("ConvTranspose", operands, "uncropped");
   fill();
   const std::string& pads = node.input(2);

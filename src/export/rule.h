@@ -48,5 +48,6 @@ ExportTarget onnx_target();
 ExportTarget onnxruntime_target();
 ExportTarget openvino_target();
 ExportTarget tensorrt_target();
+ExportTarget tvm_target();
 
 }  // namespace polyphase::legal

@@ -76,7 +76,8 @@ ExportTarget tensorrt_target() {
       "tools/check_tensorrt.py asks the real one where it is installed",
       {{"computed-pads", "ConvTransposeWithDynamicPads", "com.microsoft", "all",
         "ONNX Runtime, docs/ContribOperators.md",
-        "Refused by the parser. Becomes ConvTranspose without pads and a Slice whose borders are computed.",
+        "Refused by the parser. Becomes ConvTranspose, with these pads where they are known, else with a Slice whose "
+        "borders are computed.",
         trt_lacks_operator, rewrite_computed_pads},
        {"output-shape", "ConvTranspose", "", "all",
         "onnx-tensorrt 10.1, importer of ConvTranspose: output_shape is not read beside SAME, is computed from static "

@@ -5,7 +5,7 @@ namespace polyphase::legal {
 
 std::span<const ExportTarget> export_targets() {
   static const std::vector<ExportTarget> targets = {onnx_target(), onnxruntime_target(), openvino_target(),
-                                                    tensorrt_target()};
+                                                    tensorrt_target(), tvm_target()};
   return targets;
 }
 

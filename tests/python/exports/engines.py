@@ -1,14 +1,19 @@
 """The engines that models are exported for, as functions: (model's bytes, inputs by name) → the first output; what they refuse they raise."""
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib.util
+import os
 import pathlib
+import pickle
+import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 Run = Callable[[bytes, Mapping[str, np.ndarray]], np.ndarray]
 
@@ -88,11 +93,34 @@ def tensorrt(model: bytes, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
     return through_onnxruntime(model, inputs)
 
 
-ENGINES: dict[str, Run] = {"onnx": standard, "onnxruntime": onnxruntime, "openvino": openvino, "tensorrt": tensorrt}
+@functools.cache
+def tvm_worker() -> subprocess.Popen:
+    """TVM in a Python of its own: what it is built with stays out of ours."""
+    worker = subprocess.Popen([str(TVM_PYTHON), str(pathlib.Path(__file__).with_name("tvm_worker.py"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"})
+    atexit.register(worker.kill)
+    return worker
+
+
+def tvm(model: bytes, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    worker = tvm_worker()
+    pickle.dump((model, dict(inputs)), worker.stdin)
+    worker.stdin.flush()
+    found, said = pickle.load(worker.stdout)
+    if found is None:
+        raise Refused(said)
+    return found
+
+
+ENGINES: dict[str, Run] = {"onnx": standard, "onnxruntime": onnxruntime, "openvino": openvino, "tensorrt": tensorrt, "tvm": tvm}
+TVM_PYTHON = pathlib.Path(os.environ.get("POLYPHASE_TVM_PYTHON", ROOT / ".venv_tvm/bin/python"))
 PACKAGES = {"onnx": "onnx", "onnxruntime": "onnxruntime", "openvino": "openvino", "tensorrt": "onnx"}
 
 
 def need(target: str, full: bool) -> None:
     """The full run has every engine (scripts/setup exports); others go without those that are not installed."""
-    if not full and importlib.util.find_spec(PACKAGES[target]) is None:
+    if target == "tvm":
+        if not full and not TVM_PYTHON.exists():
+            pytest.skip("TVM is not installed: scripts/setup exports")
+    elif not full and importlib.util.find_spec(PACKAGES[target]) is None:
         pytest.skip(f"{PACKAGES[target]} is not installed: scripts/setup exports")

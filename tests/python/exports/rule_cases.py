@@ -4,7 +4,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from geometries import Case, build
+from geometries import Case, build, draw
 from onnx import TensorProto, numpy_helper
 
 
@@ -95,9 +95,14 @@ CASES = {
     ("onnxruntime", "output-shape-beyond-stride"): output_shape_beyond_stride,
     ("openvino", "computed-pads"): computed_pads,
     ("openvino", "output-shape"): grouped_output_shape,
+    ("openvino", "output-padding-from-stride-on"): lambda: draw(1_000_058),
     ("openvino", "same-padding"): same_padding_of_open_sizes,
     ("onnxruntime", "output-padding-from-stride-on"): output_padding_from_stride_on,
     ("onnxruntime", "same-padding-below-zero"): same_padding_below_zero,
+    ("tvm", "computed-pads"): computed_pads,
+    ("tvm", "output-padding-from-stride-on"): output_padding_from_stride_on,
+    ("tvm", "output-shape"): grouped_output_shape,
+    ("tvm", "same-padding-below-zero"): same_padding_below_zero,
     ("tensorrt", "auto-pad"): same_padding_below_zero,
     ("tensorrt", "computed-pads"): computed_pads,
     ("tensorrt", "dilation-with-stride"): dilation_with_stride,

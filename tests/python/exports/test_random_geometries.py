@@ -8,10 +8,14 @@ from engines import ENGINES, need
 from geometries import draw
 from trials import exported, verdict
 
-FULL = (1_600, 400)  # any geometry; such as the target refuses or gets wrong
+from polyphase import UnsupportedError
+
+FULL = (2_000, 400)  # any geometry; such as the target refuses or gets wrong
 SLICE = (50, 25)
+# Rules that cannot tell the sizes at which their target is right after all.
+RIGHT_AT_SOME_SIZES = {("openvino", "output-padding-from-stride-on")}
 # Pads that are computed are an operator of ONNX Runtime's own.
-COMPUTED_PADS = {"onnx", "openvino", "tensorrt"}
+COMPUTED_PADS = set(ENGINES) - {"onnxruntime"}
 
 
 @pytest.mark.parametrize("target", sorted(ENGINES))
@@ -30,11 +34,16 @@ def test_every_geometry_is_right_after_the_export(target, full, slice_seed, tmp_
         hard += said != "right"
         others += not tricky
         before[said.split(":")[0]] += 1
-        model, report = exported(target, case.model, tmp_path)
+        try:
+            model, report = exported(target, case.model, tmp_path)
+        except UnsupportedError as refusal:
+            assert target == "tvm" and "computes no sizes" in str(refusal) and (" open " in case.label or "pads" in case.inputs), (case.label, refusal)
+            before["cannot be said"] += 1
+            continue
         after = verdict(target, model, case.inputs, case.right)
         if after != "right":
             wrong.append(f"{case.label}: {said} → {after}")
-        elif said == "right" and report["changes"] and " open " not in case.label:  # open sizes: it may take some and refuse others
+        elif said == "right" and " open " not in case.label and any((target, change["rule"]) not in RIGHT_AT_SOME_SIZES for change in report["changes"]):
             wrong.append(f"{case.label}: rewritten, though {target} takes it: {report['changes']}")
     with capsys.disabled():
         print(f"\n{target}: {sum(before.values())} geometries from seed {slice_seed * 1_000_000}: before {dict(before)}, after {sum(before.values()) - len(wrong)} right")
