@@ -39,8 +39,9 @@ ExportTarget onnx_target() {
       "onnx.checker on the whole model, then ONNX Runtime",
       {{"computed-pads", "ConvTransposeWithDynamicPads", "com.microsoft", "every opset",
         "ONNX Runtime, docs/ContribOperators.md; onnx/onnx issue 1772 (output_shape cannot be an operand)",
-        "An operator of ONNX Runtime alone, for pads that are computed. Becomes ConvTranspose without pads and a "
-        "Slice whose borders are computed from the pads and from Shape.",
+        "An operator of ONNX Runtime alone, for pads that are computed. Becomes ConvTranspose, with these pads where "
+        "they "
+        "are known, else with a Slice whose borders are computed from them and from Shape.",
         has_computed_pads, rewrite_computed_pads},
        {"output-shape-below-input", "ConvTranspose", "", "every opset",
         "onnx/onnx, onnx/defs/nn/defs.cc: shape inference leaves a result of another rank",
