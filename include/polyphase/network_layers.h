@@ -1,6 +1,7 @@
 // A method for every operator: written by polyphase_network_layers from the definitions in src/ops; a test compares.
 // Settings are given by name: network.softmax(x, {.axis = 1}, "attend"). docs/operators.md has the same in a table.
 // clang-format off
+// NOLINTBEGIN(readability-identifier-naming): and_, not_, or_ and xor_ are no words of C++
 #pragma once
 
 #include <limits>
@@ -1646,3 +1647,4 @@ class NetworkLayers : public NetworkBase {
 };
 
 }  // namespace polyphase::api
+// NOLINTEND(readability-identifier-naming)

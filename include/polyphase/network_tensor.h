@@ -15,14 +15,16 @@
 
 namespace polyphase::api {
 
+template <typename T>
+concept WholeNumber = std::integral<T> && !std::same_as<T, bool>;
+
 // A size: a number, the name of a symbolic size ("H"), or an expression over names ("2*H + 1"). Arithmetic on sizes
 // gives such expressions; a network brings them into one form, so that equal sizes read alike.
 class Size {
  public:
   Size() = default;  // 0
-  template <std::integral T>
-  requires(!std::same_as<T, bool>) Size(T number)
-      : text_(std::to_string(number)) {}              // NOLINT(google-explicit-constructor): numbers are sizes
+  template <WholeNumber T>
+  Size(T number) : text_(std::to_string(number)) {}   // NOLINT(google-explicit-constructor): numbers are sizes
   Size(std::string text) : text_(std::move(text)) {}  // NOLINT(google-explicit-constructor)
   Size(const char* text) : text_(text) {}             // NOLINT(google-explicit-constructor)
 
@@ -70,9 +72,8 @@ class Operand {
   Operand(NetworkTensor tensor) : value_(std::move(tensor)) {}  // NOLINT(google-explicit-constructor)
   Operand(const Result<NetworkTensor>& result);                 // NOLINT(google-explicit-constructor)
   Operand(bool number) : value_(number) {}                      // NOLINT(google-explicit-constructor)
-  template <std::integral T>
-  requires(!std::same_as<T, bool>) Operand(T number)
-      : value_(static_cast<std::int64_t>(number)) {}  // NOLINT(google-explicit-constructor)
+  template <WholeNumber T>
+  Operand(T number) : value_(static_cast<std::int64_t>(number)) {}  // NOLINT(google-explicit-constructor)
   template <std::floating_point T>
   Operand(T number) : value_(static_cast<double>(number)) {}  // NOLINT(google-explicit-constructor)
 
@@ -90,9 +91,8 @@ using AttributeList = std::vector<std::pair<std::string, AttributeValue>>;
 template <typename T>
 class Required {
  public:
-  template <typename U>
-  requires std::convertible_to<U, T> Required(U&& value)
-      : value_(std::forward<U>(value)) {}  // NOLINT: settings are written as they are
+  template <std::convertible_to<T> U>
+  Required(const U& value) : value_(value) {}  // NOLINT(google-explicit-constructor): settings are written as they are
   const T& value() const { return value_; }
 
  private:

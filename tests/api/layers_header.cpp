@@ -188,6 +188,7 @@ std::string layers_header(const Registry& registry) {
          "// Settings are given by name: network.softmax(x, {.axis = 1}, \"attend\"). docs/operators.md has the same "
          "in a table.\n"
          "// clang-format off\n"
+         "// NOLINTBEGIN(readability-identifier-naming): and_, not_, or_ and xor_ are no words of C++\n"
          "#pragma once\n\n"
          "#include <limits>\n\n"
          "#include \"polyphase/network_tensor.h\"\n\n"
@@ -199,7 +200,8 @@ std::string layers_header(const Registry& registry) {
          "class NetworkLayers : public NetworkBase {\n public:\n" +
          methods.substr(1) +
          "\n protected:\n  using NetworkBase::NetworkBase;\n};\n\n"
-         "}  // namespace polyphase::api\n";
+         "}  // namespace polyphase::api\n"
+         "// NOLINTEND(readability-identifier-naming)\n";
 }
 
 }  // namespace polyphase
