@@ -23,11 +23,11 @@ __version__: str = version
 
 
 def __getattr__(name: str) -> object:
-    """polyphase.torch, which needs PyTorch, is imported by its first use."""
-    if name == "torch":
+    """polyphase.torch, which needs PyTorch, and polyphase.nn are imported by their first use."""
+    if name in ("nn", "torch"):
         import importlib
 
-        return importlib.import_module(".torch", __name__)
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

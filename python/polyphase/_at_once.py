@@ -19,9 +19,12 @@ def is_array(given: Any) -> bool:
 
 
 def mapped(given: Any, change: Callable[[Any], Any]) -> Any:
-    """The same lists, tuples and dicts with other leaves."""
-    if isinstance(given, (list, tuple)):
-        return type(given)(mapped(one, change) for one in given)
+    """The same lists, tuples and dicts with other leaves; kinds of tuples that hold certain things only, such as torch.Size, become tuples."""
+    if isinstance(given, tuple):
+        made = [mapped(one, change) for one in given]
+        return type(given)(*made) if hasattr(given, "_fields") else tuple(made)
+    if isinstance(given, list):
+        return [mapped(one, change) for one in given]
     if isinstance(given, dict):
         return {key: mapped(one, change) for key, one in given.items()}
     return change(given)

@@ -59,6 +59,17 @@ def reference(package) -> str:
     for name in package.torch.__all__:
         public = getattr(package.torch, name)
         out.append(f"### torch.{name}\n\n**`{signature(f'torch.{name}', public)}`**\n\n{words(public)}")
+    for path, module in (("nn", package.nn), ("nn.functional", package.nn.functional)):
+        for name in module.__all__:
+            public = getattr(module, name)
+            if inspect.isclass(public):
+                out.append(f"### {path}.{signature(name, public)}\n\n{words(public)}")
+                for key, value in members(public):
+                    if inspect.getdoc(value):
+                        title = f"{name.lower()}.{key}" if isinstance(value, property) else signature(f"{name.lower()}.{key}", value)
+                        out.append(f"**`{title}`**\n\n{words(value)}")
+            elif callable(public):
+                out.append(f"### {path}.{name}\n\n**`{signature(name, public)}`**\n\n{words(public)}")
     return "\n".join(out)
 
 

@@ -45,18 +45,27 @@ inline Moments row_moments(const float* x, int64_t length) {
     for (const float lane : lanes) total += static_cast<double>(lane);
     const auto mean = static_cast<float>(total / static_cast<double>(n));
     VecF squares = broadcast(0.0F);
+    VecF deviations = broadcast(0.0F);
     for (i = 0; i + vec_width <= n; i += vec_width) {
       const VecF d = load(chunk + i) - broadcast(mean);
       squares = fma(d, d, squares);
+      deviations = deviations + d;
     }
     store(lanes, squares);
     double square_sum = 0;
     for (const float lane : lanes) square_sum += static_cast<double>(lane);
-    for (; i < n; ++i) square_sum += static_cast<double>((chunk[i] - mean) * (chunk[i] - mean));
-    // The deviations are around the rounded mean; the shift to the exact one is put right here.
-    const double exact = total / static_cast<double>(n);
-    const double shift = exact - static_cast<double>(mean);
-    moments.merge(static_cast<double>(n), exact, std::max(0.0, square_sum - shift * shift * static_cast<double>(n)));
+    store(lanes, deviations);
+    double deviation_sum = 0;
+    for (const float lane : lanes) deviation_sum += static_cast<double>(lane);
+    for (; i < n; ++i) {
+      const auto d = static_cast<double>(chunk[i] - mean);
+      square_sum += d * d;
+      deviation_sum += d;
+    }
+    // The first sum is rounded at the magnitude of the elements; deviations are exact where they are small beside them.
+    const double shift = deviation_sum / static_cast<double>(n);
+    moments.merge(static_cast<double>(n), static_cast<double>(mean) + shift,
+                  std::max(0.0, square_sum - shift * deviation_sum));
   }
   return moments;
 }
@@ -64,6 +73,10 @@ inline Moments row_moments(const float* x, int64_t length) {
 struct RowScale {
   double inverse;
   double mean;
+
+  float upper_mean() const { return static_cast<float>(mean); }
+  // What rounding takes from the mean: it counts where the mean is large beside the deviations.
+  float lower_mean() const { return static_cast<float>(mean - static_cast<double>(upper_mean())); }
 };
 
 POLYPHASE_INLINE RowScale row_scale(const Moments& m, float epsilon) {
@@ -83,10 +96,11 @@ inline void run_normalize_row(const NormalizePlan& p, const float* x, const floa
   const RowScale s = row_scale(moments, p.epsilon);
   if (p.scale_mode == 2) {
     const VecF inverse = broadcast(static_cast<float>(s.inverse));
-    const VecF mean = broadcast(static_cast<float>(s.mean));
+    const VecF mean = broadcast(s.upper_mean());
+    const VecF rest = broadcast(-s.lower_mean()) * inverse;
     for (int64_t i = 0; i < p.length; i += vec_width) {
       const int n = static_cast<int>(std::min<int64_t>(vec_width, p.length - i));
-      VecF v = (load_first(x + i, n) - mean) * inverse;
+      VecF v = fma(load_first(x + i, n) - mean, inverse, rest);
       if (scale != nullptr) v = v * load_first(scale + i, n);
       if (bias != nullptr) v = v + load_first(bias + i, n);
       store_first(y + i, v, n);
@@ -99,8 +113,8 @@ inline void run_normalize_row(const NormalizePlan& p, const float* x, const floa
   for (int64_t first = 0; first < p.length; first += step, ++channel) {
     const double gain = s.inverse * (scale != nullptr ? static_cast<double>(scale[channel]) : 1.0);
     const VecF factor = broadcast(static_cast<float>(gain));
-    const VecF mean = broadcast(static_cast<float>(s.mean));
-    const VecF offset = broadcast(bias != nullptr ? bias[channel] : 0.0F);
+    const VecF mean = broadcast(s.upper_mean());
+    const VecF offset = broadcast((bias != nullptr ? bias[channel] : 0.0F) - s.lower_mean() * static_cast<float>(gain));
     const int64_t n = std::min(step, p.length - first);
     int64_t i = 0;
     for (; i + vec_width <= n; i += vec_width) store(y + first + i, fma(load(x + first + i) - mean, factor, offset));
@@ -110,22 +124,32 @@ inline void run_normalize_row(const NormalizePlan& p, const float* x, const floa
 }
 
 // Σ value(pixel) over pixels for each lane, in several short sums of floats that are joined in double: long chains of
-// roundings would show in the variance, and with it in every result of the channel.
-template <class F>
+// roundings would show in the variance, and with it in every result of the channel. `value` gives K vectors, of which
+// each has sums of its own, one behind the other in `lanes`.
+template <int K, class F>
 POLYPHASE_INLINE void sum_pixels(int64_t pixels, double* lanes, F&& value) {
-  constexpr int sums = 8;
-  VecF partial[sums];
-  for (VecF& sum : partial) sum = broadcast(0.0F);
+  constexpr int sums = 8 / K;
+  VecF partial[sums][K];
+  for (auto& sum : partial) {
+    for (VecF& one : sum) one = broadcast(0.0F);
+  }
+  const auto add = [&](int j, int64_t i) {
+    VecF terms[K];
+    value(i, terms);
+    for (int k = 0; k < K; ++k) partial[j][k] = partial[j][k] + terms[k];
+  };
   int64_t i = 0;
   for (; i + sums <= pixels; i += sums) {
-    for (int j = 0; j < sums; ++j) partial[j] = partial[j] + value(i + j);
+    for (int j = 0; j < sums; ++j) add(j, i + j);
   }
-  for (int j = 0; i < pixels; ++i, ++j) partial[j] = partial[j] + value(i);
-  for (int lane = 0; lane < vec_width; ++lane) lanes[lane] = 0;
-  for (const VecF& sum : partial) {
-    float floats[vec_width];
-    store(floats, sum);
-    for (int lane = 0; lane < vec_width; ++lane) lanes[lane] += static_cast<double>(floats[lane]);
+  for (int j = 0; i < pixels; ++i, ++j) add(j, i);
+  for (int lane = 0; lane < K * vec_width; ++lane) lanes[lane] = 0;
+  for (const auto& sum : partial) {
+    for (int k = 0; k < K; ++k) {
+      float floats[vec_width];
+      store(floats, sum[k]);
+      for (int lane = 0; lane < vec_width; ++lane) lanes[k * vec_width + lane] += static_cast<double>(floats[lane]);
+    }
   }
 }
 
@@ -141,28 +165,28 @@ inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* 
   for (int64_t c = 0; c < p.channels; c += vec_width) {
     const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
     double sums[vec_width];
-    sum_pixels(pixels, sums, [&](int64_t i) { return load_first(from + i * p.channels + c, n); });
+    sum_pixels<1>(pixels, sums, [&](int64_t i, VecF* x_at) { *x_at = load_first(from + i * p.channels + c, n); });
     float rounded[vec_width];
     for (int lane = 0; lane < vec_width; ++lane) rounded[lane] = static_cast<float>(sums[lane] / count);
     const VecF mean = load(rounded);
-    double deviations[vec_width];
-    sum_pixels(pixels, deviations, [&](int64_t i) {
-      const VecF d = load_first(from + i * p.channels + c, n) - mean;
-      return d * d;
+    double around[2 * vec_width];  // squares of deviations, then deviations
+    sum_pixels<2>(pixels, around, [&](int64_t i, VecF* terms) {
+      terms[1] = load_first(from + i * p.channels + c, n) - mean;
+      terms[0] = terms[1] * terms[1];
     });
     for (int lane = 0; lane < n; ++lane) {
-      // The deviations are around the rounded mean; the shift to the exact one is put right here.
-      means[c + lane] = sums[lane] / count;
-      const double shift = means[c + lane] - static_cast<double>(rounded[lane]);
-      squares[c + lane] = std::max(0.0, deviations[lane] - shift * shift * count);
+      // As in row_moments.
+      const double deviation = around[vec_width + lane];
+      means[c + lane] = static_cast<double>(rounded[lane]) + deviation / count;
+      squares[c + lane] = std::max(0.0, around[lane] - deviation * deviation / count);
     }
   }
 }
 
-// Columns, phase 1: merges one image's chunks, and the channels of each group; leaves mean and gain, two floats for
-// each channel, behind the chunks.
+// Columns, phase 1: merges one image's chunks, and the channels of each group; leaves the mean, the gain and what
+// rounding took from the mean times the gain, three floats for each channel, behind the chunks.
 inline void run_normalize_merge(const NormalizePlan& p, const float* scale, double* shared, int64_t image) {
-  float* result = reinterpret_cast<float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 2;
+  float* result = reinterpret_cast<float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 3;
   for (int64_t group = 0; group < p.channels; group += p.channels_per_group) {
     Moments moments;
     for (int64_t c = group; c < group + p.channels_per_group; ++c) {
@@ -174,8 +198,9 @@ inline void run_normalize_merge(const NormalizePlan& p, const float* scale, doub
     }
     const RowScale s = row_scale(moments, p.epsilon);
     for (int64_t c = group; c < group + p.channels_per_group; ++c) {
-      result[c] = static_cast<float>(s.mean);
+      result[c] = s.upper_mean();
       result[p.channels + c] = static_cast<float>(s.inverse * (scale != nullptr ? static_cast<double>(scale[c]) : 1.0));
+      result[2 * p.channels + c] = s.lower_mean() * result[p.channels + c];
     }
   }
 }
@@ -187,14 +212,15 @@ inline void run_normalize_apply(const NormalizePlan& p, const float* x, const fl
   const int64_t first = tile % p.chunks * p.chunk;
   const int64_t pixels = std::min(p.chunk, p.length - first);
   const float* mean =
-      reinterpret_cast<const float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 2;
+      reinterpret_cast<const float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 3;
   const float* gain = mean + p.channels;
+  const float* rest = gain + p.channels;
   const int64_t offset = (image * p.length + first) * p.channels;
   for (int64_t c = 0; c < p.channels; c += vec_width) {
     const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
     const VecF m = load_first(mean + c, n);
     const VecF g = load_first(gain + c, n);
-    const VecF b = bias != nullptr ? load_first(bias + c, n) : broadcast(0.0F);
+    const VecF b = (bias != nullptr ? load_first(bias + c, n) : broadcast(0.0F)) - load_first(rest + c, n);
     for (int64_t i = 0; i < pixels; ++i) {
       const int64_t at = offset + i * p.channels + c;
       store_first(y + at, fma(load_first(x + at, n) - m, g, b), n);

@@ -99,7 +99,7 @@ Plan plan_columns(const PlanRequest& request, const Target&) {
 Workspace columns_workspace(const Plan& plan) {
   const NormalizePlan& p = normalize_plan(plan);
   const auto moments = static_cast<std::size_t>(p.groups * p.chunks * p.channels) * 2 * sizeof(double);
-  const auto results = static_cast<std::size_t>(p.groups * p.channels) * 2 * sizeof(float);
+  const auto results = static_cast<std::size_t>(p.groups * p.channels) * 3 * sizeof(float);
   return {moments + results, 0};
 }
 
