@@ -160,7 +160,8 @@ class Module:
             said.append("Missing key(s) in state_dict: " + ", ".join(f'"{name}"' for name in missing) + ".")
         said += [f"size mismatch for {name}: copying a param with shape {list(found)} from checkpoint, the shape in current model is {list(right)}." for name, found, right in wrong]
         if said:
-            raise ArgumentError(f"Error(s) in loading state_dict for {type(self).__name__}: " + " ".join(said), hint="Give the checkpoint of this architecture.")
+            every = " ".join(said)
+            raise ArgumentError(f"Error(s) in loading state_dict for {type(self).__name__}: {every}", hint="Give the checkpoint of this architecture.")
         for name, parameter in wanted.items():
             parameter.name = name
             if name in given:
