@@ -15,6 +15,7 @@ from ._compile import check, compare_layers, compat, compile, explain, load
 from ._errors import ArgumentError, CancelledError, Error, FileError, ModelError, OutOfMemoryError, UnsupportedError
 from ._explanation import Explanation
 from ._export import check_for, export, export_targets
+from ._legalise import check_module, legalise
 from ._native import Engine, Port, Session, devices, measured_bandwidth, measured_peak_flops, pass_names
 from ._native import version as version
 from ._network import Network, Size, Tensor, precision
@@ -36,5 +37,5 @@ for _public in (ArgumentError, CancelledError, Compatibility, Error, Explanation
 del _public
 
 __all__ = ["ArgumentError", "CancelledError", "Compatibility", "Engine", "Error", "Explanation", "FileError", "ModelError", "Network", "OutOfMemoryError",
-           "Port", "Session", "Size", "Tensor", "UnsupportedError", "check", "check_for", "compare_layers", "compat", "compile", "devices", "explain", "export", "export_targets", "layer", "load",
+           "Port", "Session", "Size", "Tensor", "UnsupportedError", "check", "check_for", "check_module", "compare_layers", "compat", "compile", "devices", "explain", "export", "export_targets", "layer", "legalise", "load",
            "measured_bandwidth", "measured_peak_flops", "pass_names", "precision", "version"]

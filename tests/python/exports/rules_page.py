@@ -11,6 +11,7 @@ HEAD = """# What exports rewrite
 `polyphase export MODEL --for TARGET` rewrites the nodes that a target refuses or gets wrong, and leaves every other byte of the file
 as it is. This page is written by `tests/python/exports/rules_page.py` out of the tables that the program uses (`src/export/target_*.cpp`). Every
 rule has a test that fails without it (`--without-rule`) and passes with it, and random geometries run before and after it in the target itself.
+`docs/guides/export.md` shows how to work with it.
 """
 
 

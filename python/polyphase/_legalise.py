@@ -1,0 +1,51 @@
+"""Modules of PyTorch and the engines of others; PyTorch is imported by the first call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ._errors import ArgumentError
+
+
+def _doors(net: Any) -> Any:
+    try:
+        import torch
+
+        from .torch import _legalise as doors
+    except ImportError as missing:
+        raise ArgumentError("PyTorch is not installed.", hint="Install torch; ONNX files go through polyphase.export.") from missing
+    if not isinstance(net, torch.nn.Module):
+        raise ArgumentError(f"net is a {type(net).__name__}.", hint="Give a torch.nn.Module.")
+    return doors
+
+
+def legalise(net: Any, example: Sequence[Any] | None = None, *, target: str) -> Any:
+    """A copy of a module without what another engine cannot take of its transposed convolutions, for people who stay in PyTorch.
+
+    net: a torch.nn.Module. Its layers ConvTranspose1d, 2d and 3d are exchanged where the target does not take them; everything else stays.
+    example: arguments of its forward. With them layers that are called with an output_size are found, and a call of
+        torch.nn.functional.conv_transpose*d that the target does not take, which nobody can exchange, is refused with its line.
+    target: 'torch_tensorrt', 'tensorrt', 'onnxruntime', 'openvino' or 'tvm', reached from PyTorch in whatever way.
+
+    Each layer that is exchanged was run beside the one that takes its place, on whole numbers in double precision: equal bit for
+    bit. The parameters keep their names; a kernel is larger, by taps of 0, where the target takes no dilation beside a stride.
+
+    Raises Error: invalid_argument, unsupported.
+    """
+    return _doors(net).legalise(net, example, target)
+
+
+def check_module(net: Any, example: Sequence[Any], *, targets: Sequence[str]) -> list[dict[str, str]]:
+    """What other engines would refuse or get wrong of a module's transposed convolutions, also of those that are no layers.
+
+    example: arguments of its forward, for torch.export.export. targets: as for legalise.
+
+    Returns for each such call 'target', 'node', 'operation', 'rule', 'why', 'source' and 'where', the line of the module. The fixture
+    `accepted_by` of polyphase.testing asserts in pytest that there is none.
+
+    Raises Error: invalid_argument.
+    """
+    if isinstance(targets, str):
+        raise ArgumentError("targets is a string.", hint="Give a list of names.")
+    return _doors(net).check_module(net, example, targets)
