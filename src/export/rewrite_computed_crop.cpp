@@ -56,6 +56,11 @@ Result<void> rewrite_computed_pads(const onnx::NodeProto& node, Replacement& out
   if (x == nullptr)
     return Error{ErrorCode::unsupported, "the rank of its operand 0 is not known.",
                  "polyphase check tells what Polyphase lacks on the way to it."};
+  if (x->type.shape.rank() < 3 || node.input_size() < 2)
+    return Error{ErrorCode::invalid_model,
+                 "it needs an operand of rank 3 or more and a weight, found " + std::to_string(node.input_size()) +
+                     " operands, the first " + x->type.text() + ".",
+                 "Export the model again."};
   const auto axes = static_cast<std::size_t>(x->type.shape.rank() - 2);
   const auto count = static_cast<std::int64_t>(axes);
   std::vector<std::string> operands = {node.input(0), node.input(1)};

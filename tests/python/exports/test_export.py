@@ -171,3 +171,15 @@ def test_a_large_model_is_compared_node_by_node(tmp_path):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     _, report = exported("onnxruntime", model, tmp_path)
     assert not report["whole_model_compared"] and report["nodes_compared"] == 1 and report["seconds"] < 20
+
+
+@pytest.mark.parametrize("target", ["onnx", "openvino", "tensorrt", "tvm"])
+@pytest.mark.parametrize("sizes, operands", [([4], ["x", "w", "p"]), ([1, 2, 4], ["x"]), ([1, 2, 4], [])])
+def test_a_node_that_breaks_its_own_rules_is_refused(target, sizes, operands, tmp_path):
+    node = helper.make_node("ConvTransposeWithDynamicPads", operands, ["y"], "up", domain="com.microsoft")
+    weights = [numpy_helper.from_array(np.ones((2, 2, 3), np.float32), "w"), numpy_helper.from_array(np.array([0, 0], np.int64), "p")]
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, sizes)], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8)
+    with pytest.raises(package.Error):
+        exported(target, model, tmp_path)
+    assert not (tmp_path / "after.onnx").exists()
