@@ -1,4 +1,6 @@
 // Rules of Apache TVM: of its ONNX front end (Relax), and of the operators behind it.
+#include <algorithm>
+
 #include "export/computed_crop.h"
 #include "export/conv_transpose.h"
 #include "export/rule.h"
@@ -23,8 +25,12 @@ Result<std::string> tvm_output_padding(const onnx::NodeProto& node, const ModelF
 Result<std::string> tvm_output_shape(const onnx::NodeProto& node, const ModelFacts& model) {
   TRY(const ConvTransposeFacts facts, read_conv_transpose(node, model));
   for (std::size_t i = 0; !facts.output_shape.empty() && i < facts.axes(); ++i) {
-    const bool natural = facts.pre[i] == 0 && facts.post[i] == Dim(-facts.output_padding[i]);
-    if (!natural) return std::string("output_shape is not read");
+    // The crop that comes out instead: of auto_pad alone.
+    const std::int64_t all = facts.span(i) + facts.output_padding[i] - facts.stride[i];
+    const std::int64_t total = facts.is_same() ? std::max<std::int64_t>(all, 0) : 0;
+    const std::int64_t before = facts.auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+    const std::int64_t behind = total - before - facts.output_padding[i];
+    if (!(facts.pre[i] == before) || !(facts.post[i] == behind)) return std::string("output_shape is not read");
   }
   return std::string();
 }

@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import pytest
 from engines import need, onnxruntime, tvm
+from geometries import draw
 from onnx import TensorProto, helper, numpy_helper
-from trials import exported
+from trials import exported, verdict
 
 
 def channels_last_dcgan() -> onnx.ModelProto:
@@ -34,3 +36,12 @@ def test_a_channels_last_dcgan_is_built_and_right(full, tmp_path):
     made, report = exported("tvm", model, tmp_path)
     assert [(change["node"], change["rule"]) for change in report["changes"]] == [("layer2", "output-shape")]
     assert np.array_equal(tvm(made, z), right) and right.shape == (2, 64, 64, 3)
+
+
+@pytest.mark.parametrize("seed, changes", [(1_000_739, 1), (1_000_868, 1), (1_000_323, 0)])
+def test_output_shape_beside_same(seed, changes, full, tmp_path):
+    """TVM reads auto_pad and not output_shape: wrong where the size asked for is another, even the one that needs no padding."""
+    need("tvm", full)
+    case = draw(seed)
+    made, report = exported("tvm", case.model, tmp_path)
+    assert len(report["changes"]) == changes and verdict("tvm", made, case.inputs, case.right) == "right"
