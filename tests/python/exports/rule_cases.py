@@ -4,7 +4,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from geometries import Case, build, draw
+from drawn_models import Case, build, draw
 from onnx import TensorProto, numpy_helper
 
 

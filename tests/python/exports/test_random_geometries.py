@@ -5,7 +5,7 @@ import collections
 
 import pytest
 from engines import ENGINES, need
-from geometries import draw
+from drawn_models import draw
 from trials import exported, verdict
 
 from polyphase import UnsupportedError

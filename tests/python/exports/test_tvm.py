@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 import pytest
 from engines import need, onnxruntime, tvm
-from geometries import draw
+from drawn_models import draw
 from onnx import TensorProto, helper, numpy_helper
 from trials import exported, verdict
 
