@@ -45,6 +45,11 @@ if(POLYPHASE_SANITIZE)
   set(POLYPHASE_SANITIZE_FLAGS -fsanitize=${POLYPHASE_SANITIZE} -fno-sanitize-recover=all)
   add_compile_options(${POLYPHASE_SANITIZE_FLAGS})
   add_link_options(${POLYPHASE_SANITIZE_FLAGS})
+  # Sixty programs of 200 MB each: lld links one in a second, ld.bfd in six.
+  find_program(POLYPHASE_LLD NAMES ld.lld)
+  if(POLYPHASE_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    add_link_options(-fuse-ld=lld)
+  endif()
   if(POLYPHASE_FUZZ)
     # libFuzzer (Fuzz.cmake) is led by which code its input reaches.
     set(POLYPHASE_COVERAGE inline-8bit-counters,pc-table,trace-cmp)

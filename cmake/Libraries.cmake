@@ -9,7 +9,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 option(BUILD_SHARED_LIBS "Shared libpolyphase and libpolyphase_runtime; OFF: static archives" ON)
-set(POLYPHASE_RUNTIME_ROOMS base ops kernel memory engine backends runtime api_run)
+set(POLYPHASE_RUNTIME_ROOMS base ops plugin kernel memory engine backends runtime api_run)
 set(POLYPHASE_COMPILE_ROOMS graph wire import import_compose import_network import_onnx import_torch export passes lower tune api)
 
 # polyphase_library(NAME n TARGET t ROOTS ... ROOMS ... SYSTEM ...): lib<n> of ROOMS, with all of ROOTS and what they reach.

@@ -24,16 +24,20 @@ Examples:
   polyphase check unet.onnx --shape x=1x3xHxW --dim H=64..1024
   polyphase check model.onnx --json
   polyphase check model.onnx --for tensorrt
+  polyphase check model.onnx --split parts
 
 Nothing is packed and nothing runs. Exit codes: 0 the model would compile and run; 4 it needs what Polyphase does not
-have, or breaks a rule in a node (the table says what and what to do); 1 it cannot be read.)";
+have, or breaks a rule in a node (the table says what and what to do); 1 it cannot be read. With --split 0 says that the
+parts are there.)";
 
 struct CheckFlags {
   std::string path;
   std::string target = "native";
   std::vector<std::string> shapes;
   std::vector<std::string> dims;
+  std::vector<std::string> plugins;
   std::string for_engine;  // another engine's rules instead of our own
+  std::string split;       // the folder to write
   bool json = false;
 };
 
@@ -237,17 +241,43 @@ Result<bool> check_for_engine(const CheckFlags& flags) {
   return found.empty();
 }
 
+Result<bool> split_into_folder(const CheckFlags& flags) {
+  IO_TRY(const api::SplitModel split, api::split(flags.path));
+  IO_TRY_VOID(api::save_split(split, flags.split));
+  if (flags.json) {
+    Json out = json_result("check");
+    out["ok"] = true;
+    out["folder"] = flags.split;
+    out["pieces"] = Json::array();
+    for (const api::SplitPiece& piece : split.pieces)
+      out["pieces"].push_back(
+          {{"file", piece.file}, {"inputs", piece.inputs}, {"outputs", piece.outputs}, {"nodes", piece.nodes}});
+    put_json(out);
+    return true;
+  }
+  Table table({{"part"}, {"nodes", Table::Align::right}, {"from"}, {"to"}});
+  for (const api::SplitPiece& piece : split.pieces)
+    table.add(
+        {piece.file, std::to_string(piece.nodes), plain(join(piece.inputs, ", ")), plain(join(piece.outputs, ", "))});
+  put(table.text());
+  put(fmt::format("{}: {} part{} and manifest.json; in Python polyphase.load_split runs them\n", plain(flags.split),
+                  split.pieces.size(), split.pieces.size() == 1 ? "" : "s"));
+  return true;
+}
+
 Result<bool> check(const CheckFlags& flags) {
   if (is_engine_file(flags.path)) {
     return Error{ErrorCode::invalid_argument, "'" + flags.path + "' is an engine: it was compiled already.",
                  "Give the model; polyphase explain tells what an engine runs."};
   }
+  if (!flags.split.empty()) return split_into_folder(flags);
   if (!flags.for_engine.empty()) return check_for_engine(flags);
   IO_TRY(const SizeFlags sizes, parse_size_flags(flags.shapes, flags.dims, {}));
   api::CompileOptions options;
   options.target = flags.target;
   options.shapes = sizes.shapes;
   options.dims = sizes.dims;
+  IO_TRY(options.plugins, load_plugins(flags.plugins));
   Progress progress;
   options.progress = [&](std::string_view stage, double done) { progress.show(stage, done); };
   IO_TRY(const api::CheckReport report, api::check(flags.path, options));
@@ -273,8 +303,13 @@ void add_check(CLI::App& app, Run& run) {
   command->add_option("--dim", flags->dims, "Range or value of a named size: H=64..1024, H=512. May be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME=RANGE");
+  add_plugin_flag(*command, flags->plugins);
   command->add_option("--for", flags->for_engine, "What another engine would refuse instead: as for export")
       ->type_name("TARGET");
+  command
+      ->add_option("--split", flags->split,
+                   "Cut the model into parts that Polyphase takes and parts for ONNX Runtime, in a new folder")
+      ->type_name("DIR");
   command->add_flag("--json", flags->json, "Report as JSON on stdout");
   command->footer(check_examples);
   command->callback([flags, &run] {

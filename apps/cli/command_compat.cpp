@@ -235,6 +235,7 @@ Result<int> compat(CompatFlags flags) {
   compile.target = flags.network.target;
   compile.shapes = sizes.shapes;
   compile.dims = sizes.dims;
+  IO_TRY(compile.plugins, load_plugins(flags.network.plugins));
   Progress progress;
   compile.progress = [&](std::string_view stage, double done) { progress.show(stage, done); };
   IO_TRY(const api::CompatReport report, api::compat(flags.network.path, compile, flags.options));
@@ -277,6 +278,7 @@ void add_compat(CLI::App& app, Run& run) {
   command->add_option("--dim", flags->network.dims, "Range or value of a named size: H=64..1024. May be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME=RANGE");
+  add_plugin_flag(*command, flags->network.plugins);
   add_threads_flag(*command, flags->options.session.threads);
   command->footer(compat_examples);
   command->callback([flags, &run] {

@@ -18,11 +18,12 @@ constexpr const char* export_examples = R"(
 Examples:
   polyphase export model.onnx --for onnxruntime -o out.onnx
   polyphase export model.onnx --for onnx -o out.onnx --report
+  polyphase export model.onnx --for onnx --opset 13 -o out.onnx
   polyphase export model.onnx --for onnxruntime -o out.onnx --json
 
 What the engine takes stays byte for byte. Before anything is written, the model before and after runs in the interpreter
 on whole numbers and must give the same bits; where that would take long, each rewritten node does. docs/export_rules.md
-lists the rules.)";
+lists the rules, docs/opsets.md what --opset rewrites.)";
 
 struct ExportFlags {
   std::string path;
@@ -37,6 +38,7 @@ Json export_json(const ExportFlags& flags, const api::ExportedModel& exported) {
   const api::ExportReport& report = exported.report;
   Json out = json_result("export");
   out["target"] = report.target;
+  out["opset"] = report.opset;
   out["file"] = flags.output;
   out["bytes"] = exported.model.size();
   out["nodes"] = report.nodes;
@@ -46,7 +48,8 @@ Json export_json(const ExportFlags& flags, const api::ExportedModel& exported) {
                               {"rule", change.rule},
                               {"why", change.why},
                               {"before", change.before},
-                              {"after", change.after}});
+                              {"after", change.after},
+                              {"tolerance", change.tolerance}});
   }
   out["whole_model_compared"] = report.whole_model_compared;
   out["nodes_compared"] = report.nodes_compared;
@@ -58,7 +61,7 @@ Json export_json(const ExportFlags& flags, const api::ExportedModel& exported) {
 }
 
 std::string comparison_text(const api::ExportReport& report) {
-  if (report.changes.empty()) return "nothing had to change";
+  if (report.changes.empty() && report.runs == 0) return "nothing had to change";
   const std::string runs = fmt::format("{} run{}", report.runs, report.runs == 1 ? "" : "s");
   if (report.whole_model_compared) return fmt::format("the whole model gives the same bits ({})", runs);
   return fmt::format("{} rewritten node{} the same bits ({})", report.nodes_compared,
@@ -93,9 +96,10 @@ Result<void> run_export(const ExportFlags& flags) {
     return {};
   }
   if (flags.report) put_changes(exported.report);
-  put(fmt::format("{} ({}) for {}: {} of {} nodes rewritten; {} ({})\n", plain(flags.output),
-                  human_bytes(exported.model.size()), flags.options.target, exported.report.rewritten_nodes,
-                  exported.report.nodes, comparison_text(exported.report), human_time(exported.report.seconds)));
+  put(fmt::format("{} ({}) for {}, opset {}: {} of {} nodes rewritten; {} ({})\n", plain(flags.output),
+                  human_bytes(exported.model.size()), flags.options.target, exported.report.opset,
+                  exported.report.rewritten_nodes, exported.report.nodes, comparison_text(exported.report),
+                  human_time(exported.report.seconds)));
   return {};
 }
 
@@ -110,6 +114,8 @@ void add_export(CLI::App& app, Run& run) {
   command->add_option("--for", flags->options.target, "The engine: " + join(targets, ", "))
       ->required()
       ->type_name("TARGET");
+  command->add_option("--opset", flags->options.opset, "Write the model in this opset of ONNX's own operators")
+      ->type_name("N");
   command->add_option("-o,--out", flags->output, "The file to write")->required()->type_name("FILE.onnx");
   command->add_option("--without-rule", flags->without, "Leave a rule out, by its name. May be repeated")
       ->allow_extra_args(false)

@@ -16,6 +16,7 @@
 #include "cli/sizes.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/transposes.h"
 #include "io/try.h"
 #include "io/whole_file.h"
 #include "polyphase/diagnose.h"
@@ -91,7 +92,15 @@ void report_json(const Inspected& all) {
                             {"outputs", step.outputs},
                             {"block", step.block}});
   }
+  out["transposes"] = Json::array();
+  for (const Transpose& transpose : transposes_of(all.info)) {
+    out["transposes"].push_back(
+        {{"step", transpose.step}, {"from", transpose.from}, {"to", transpose.to}, {"why", transpose.why}});
+  }
   out["remarks"] = all.info.remarks;
+  out["plugins"] = Json::array();
+  for (const api::PluginUse& use : all.info.plugins)
+    out["plugins"].push_back({{"name", use.name}, {"version", use.version}});
   out["memory"] = plan_json(all);
   put_json(out);
 }
@@ -146,18 +155,23 @@ void put_plan(const Inspected& all) {
 }
 
 void put_steps(const Inspected& all) {
-  Table table({{"step", Table::Align::right}, {"operation"}, {"kernels"}, {"result"}, {"node"}});
+  Table table({{"step", Table::Align::right}, {"operation"}, {"kernels"}, {"result"}, {"layout"}, {"node"}});
   for (std::size_t i = 0; i < all.info.steps.size(); ++i) {
     const api::StepInfo& step = all.info.steps[i];
     std::string result;
+    std::string layout;
     if (!step.outputs.empty() && step.outputs.front() >= 0) {
       const api::ValueInfo& value = all.info.values[static_cast<std::size_t>(step.outputs.front())];
       result = std::string(name_of(value.dtype)) + " " + shape_text(value.sizes);
+      layout = axes_text(value.layout);
     }
     table.add({std::to_string(i), step.operation.empty() ? step.kind : step.operation, join(step.rows, ", "), result,
-               plain(step.node)});
+               layout, plain(step.node)});
   }
   put("\n" + table.text());
+  const std::vector<Transpose> transposes = transposes_of(all.info);
+  put(transposes.empty() ? "transposes: none\n" : fmt::format("transposes: {}\n", transposes.size()));
+  for (const Transpose& transpose : transposes) put(fmt::format("  step {}: {}\n", transpose.step, transpose.why));
 }
 
 // What the page shows beyond the plan: a run that fails is told there and ends nothing.

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json.h"
+#include "cli/network.h"
 #include "cli/terminal.h"
 #include "io/npz.h"
 #include "io/try.h"
@@ -29,6 +30,7 @@ struct RefitFlags {
   std::string engine;
   std::string weights;
   std::string output;
+  std::vector<std::string> plugins;
   bool json = false;
 };
 
@@ -53,7 +55,8 @@ struct Refitted {
 
 Result<Refitted> refit_files(const RefitFlags& flags) {
   Refitted out;
-  IO_TRY(const api::Engine engine, api::Engine::load(flags.engine));
+  IO_TRY(const std::vector<api::Plugin> plugins, load_plugins(flags.plugins));
+  IO_TRY(const api::Engine engine, api::Engine::load(flags.engine, plugins));
   IO_TRY(const auto arrays, io::read_npz(flags.weights));
   const api::EngineInfo info = engine.info();
   std::vector<api::NamedView> weights;
@@ -102,6 +105,7 @@ void add_refit(CLI::App& app, Run& run) {
   command->add_option("ENGINE", flags->engine, "An engine that was compiled with --refittable")->required();
   command->add_option("WEIGHTS", flags->weights, "The weights by name (.npz)")->required()->type_name("FILE.npz");
   command->add_option("-o,--output", flags->output, "The engine file to write")->required()->type_name("FILE.ppe");
+  add_plugin_flag(*command, flags->plugins);
   command->add_flag("--json", flags->json, "Report as JSON on stdout");
   command->footer(refit_examples);
   command->callback([flags, &run] { run = [flags] { return refit(*flags); }; });

@@ -184,6 +184,7 @@ Result<bool> compare_layers(const NetworkFlags& network, const InputFlags& input
   compile.target = network.target;
   compile.shapes = sizes.shapes;
   compile.dims = sizes.dims;
+  IO_TRY(compile.plugins, load_plugins(network.plugins));
   compile.tune_for = sizes.tune_for;
   compile.without = network.without;
   compile.stop_after = network.stop_after;

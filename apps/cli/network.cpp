@@ -20,9 +20,14 @@ constexpr std::array<char, 8> engine_magic = {'\x89', 'P', 'P', 'E', '\r', '\n',
 
 Result<void> refuse_compile_flags(const NetworkFlags& flags) {
   const std::pair<bool, const char*> given[] = {
-      {!flags.without.empty(), "--without"},       {!flags.print_after.empty(), "--print-after"},
-      {!flags.stop_after.empty(), "--stop-after"}, {!flags.tune_for.empty(), "--tune-for"},
-      {!flags.precision.empty(), "--precision"},   {flags.tune, "--tune"},
+      {!flags.without.empty(), "--without"},
+      {!flags.print_after.empty(), "--print-after"},
+      {!flags.stop_after.empty(), "--stop-after"},
+      {!flags.tune_for.empty(), "--tune-for"},
+      {!flags.precision.empty(), "--precision"},
+      {flags.tune, "--tune"},
+      {!flags.input_layouts.empty(), "--input-layout"},
+      {!flags.output_layouts.empty(), "--output-layout"},
       {flags.target != "native", "--target"},
   };
   for (const auto& [is_given, name] : given) {
@@ -52,6 +57,20 @@ Result<void> check_sizes_of_engine(const NetworkFlags& flags, const Network& net
                  known.empty() ? "All its sizes are fixed." : "Its open sizes are: " + join(known, ", ") + "."};
   }
   return {};
+}
+
+Result<std::map<std::string, std::string>> parse_layouts(const std::vector<std::string>& given,
+                                                         const std::string& flag) {
+  std::map<std::string, std::string> out;
+  for (const std::string& word : given) {
+    IO_TRY(const NamedWord named, split_name(word, flag));
+    if (named.name.empty()) {
+      return Error{ErrorCode::invalid_argument, flag + " '" + word.substr(0, 60) + "' names no tensor.",
+                   "Write " + flag + " x=NHWC."};
+    }
+    out[named.name] = named.rest;
+  }
+  return out;
 }
 
 // Says which of the passes that were asked for printed nothing, and why.
@@ -91,6 +110,15 @@ void add_network_flags(CLI::App& command, NetworkFlags& flags) {
       ->allow_extra_args(false)
       ->type_name("NAME=SIZES");
   command
+      .add_option("--input-layout", flags.input_layouts,
+                  "How you have an input, by the letters of its axes: x=NHWC, x=NCHW16c, or x=NCHW:NHWC, yours and the "
+                  "model's where that is not channels-first. May be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME=LAYOUT");
+  command.add_option("--output-layout", flags.output_layouts, "The same for an output: y=NHWC. May be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME=LAYOUT");
+  command
       .add_option(
           "--precision", flags.precision,
           "In what type convolutions may multiply: model (bf16 where its tensors are, the default), fp32, or auto "
@@ -103,6 +131,7 @@ void add_network_flags(CLI::App& command, NetworkFlags& flags) {
                   "The file that keeps what --tune measured (default: timings.txt in ~/.cache/polyphase)")
       ->needs(tune)
       ->type_name("FILE");
+  add_plugin_flag(command, flags.plugins);
   command.add_option("--without", flags.without, "Leave a pass out. May be repeated")
       ->allow_extra_args(false)
       ->type_name("PASS");
@@ -115,6 +144,22 @@ void add_network_flags(CLI::App& command, NetworkFlags& flags) {
   command.add_flag("--json", flags.json, "Report as JSON on stdout");
 }
 
+void add_plugin_flag(CLI::App& command, std::vector<std::string>& files) {
+  command
+      .add_option("--plugin", files,
+                  "A shared library with operators that the network uses; its code runs here. May be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE.so");
+}
+
+Result<std::vector<api::Plugin>> load_plugins(const std::vector<std::string>& files) {
+  std::vector<api::Plugin> out;
+  for (const std::string& file : files) {
+    IO_TRY(out.emplace_back(), api::Plugin::load(file));
+  }
+  return out;
+}
+
 CLI::Option* add_threads_flag(CLI::App& command, int& threads) {
   return command.add_option("--threads", threads, "Threads of the session; 0, the default: one per core")
       ->check(CLI::Range(0, 4096))
@@ -124,11 +169,12 @@ CLI::Option* add_threads_flag(CLI::App& command, int& threads) {
 Result<Network> open_network(const NetworkFlags& flags, int threads, api::PassHistory* history) {
   Network out;
   IO_TRY(out.sizes, parse_size_flags(flags.shapes, flags.dims, flags.tune_for));
+  IO_TRY(std::vector<api::Plugin> plugins, load_plugins(flags.plugins));
   const auto start = std::chrono::steady_clock::now();
   out.was_engine = is_engine_file(flags.path);
   if (out.was_engine) {
     IO_TRY_VOID(refuse_compile_flags(flags));
-    IO_TRY(out.engine, api::Engine::load(flags.path));
+    IO_TRY(out.engine, api::Engine::load(flags.path, plugins));
     IO_TRY_VOID(check_sizes_of_engine(flags, out));
   } else {
     api::CompileOptions options;
@@ -139,10 +185,13 @@ Result<Network> open_network(const NetworkFlags& flags, int threads, api::PassHi
     options.shapes = out.sizes.shapes;
     options.dims = out.sizes.dims;
     options.tune_for = out.sizes.tune_for;
+    IO_TRY(options.input_layouts, parse_layouts(flags.input_layouts, "--input-layout"));
+    IO_TRY(options.output_layouts, parse_layouts(flags.output_layouts, "--output-layout"));
     options.tune = flags.tune;
     options.tune_threads = threads;
     options.timing_cache = flags.timing_cache;
     options.tuned = &out.tuned;
+    options.plugins = std::move(plugins);
     options.without = flags.without;
     options.stop_after = flags.stop_after;
     options.history = history;

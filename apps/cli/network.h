@@ -20,9 +20,12 @@ struct NetworkFlags {
   std::vector<std::string> shapes;
   std::vector<std::string> dims;
   std::vector<std::string> tune_for;
+  std::vector<std::string> input_layouts;
+  std::vector<std::string> output_layouts;
   std::string precision;
   bool tune = false;
   std::string timing_cache;
+  std::vector<std::string> plugins;  // files
   std::vector<std::string> without;
   std::vector<std::string> print_after;
   std::string stop_after;
@@ -33,6 +36,9 @@ struct NetworkFlags {
 
 // Adds MODEL, --json, and the flags that go with compiling.
 void add_network_flags(CLI::App& command, NetworkFlags& flags);
+// --plugin FILE, which may be repeated; and the plugins of such files.
+void add_plugin_flag(CLI::App& command, std::vector<std::string>& files);
+Result<std::vector<api::Plugin>> load_plugins(const std::vector<std::string>& files);
 // --threads N.
 CLI::Option* add_threads_flag(CLI::App& command, int& threads);
 

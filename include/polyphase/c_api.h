@@ -24,6 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "polyphase/c_dtype.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -63,27 +65,6 @@ void polyphase_error_free(polyphase_error* error);                  // NULL is f
 
 // ---------------------------------------------------------------- engines
 
-typedef int32_t polyphase_dtype;
-enum {
-  POLYPHASE_F32 = 0,
-  POLYPHASE_F64 = 1,
-  POLYPHASE_F16 = 2,
-  POLYPHASE_BF16 = 3,
-  POLYPHASE_F8E4M3 = 4,
-  POLYPHASE_F8E5M2 = 5,
-  POLYPHASE_I8 = 6,
-  POLYPHASE_U8 = 7,
-  POLYPHASE_I16 = 8,
-  POLYPHASE_U16 = 9,
-  POLYPHASE_I32 = 10,
-  POLYPHASE_U32 = 11,
-  POLYPHASE_I64 = 12,
-  POLYPHASE_U64 = 13,
-  POLYPHASE_BOOL = 14,  // one byte, 0 or 1
-  POLYPHASE_I4 = 15,    // one byte per element, sign-extended
-  POLYPHASE_U4 = 16
-};
-
 // An input or output. A size is a number ("3"), a name ("H") or an expression over names ("2*H + 1").
 typedef struct polyphase_port {
   const char* name;
@@ -100,6 +81,14 @@ polyphase_status polyphase_engine_load(const char* path, polyphase_engine** out,
 // The same from the bytes of such a file, which are copied.
 polyphase_status polyphase_engine_from_bytes(const void* bytes, size_t size_bytes, polyphase_engine** out,
                                              polyphase_error** error);
+// The same with operators of plugins: paths of shared libraries written against polyphase/polyphase_op.h, whose code
+// runs in this process. Nothing but such a path ever has one loaded. Besides: POLYPHASE_INVALID_ARGUMENT (a plugin is
+// not well defined), _INCOMPATIBLE (no plugin; or not the one, or not the version, that the engine needs).
+polyphase_status polyphase_engine_load_with(const char* path, size_t plugin_count, const char* const* plugins,
+                                            polyphase_engine** out, polyphase_error** error);
+polyphase_status polyphase_engine_from_bytes_with(const void* bytes, size_t size_bytes, size_t plugin_count,
+                                                  const char* const* plugins, polyphase_engine** out,
+                                                  polyphase_error** error);
 // Writes under a temporary name, then renames: a reader sees the old file or the whole new one. POLYPHASE_IO.
 polyphase_status polyphase_engine_save(const polyphase_engine* engine, const char* path, polyphase_error** error);
 // What save would write, as memory that the caller gives to polyphase_bytes_free.
@@ -148,6 +137,14 @@ typedef struct polyphase_dim_option {
   int64_t high;
 } polyphase_dim_option;
 
+// How the caller has an input or output, by the letters of its axes: "NHWC", "NCHW16c", or "NCHW:NHWC", the caller's
+// and the model's where that is not channels-first. The engine's tensor then has the caller's axes in the caller's
+// order.
+typedef struct polyphase_layout_option {
+  const char* name;
+  const char* layout;
+} polyphase_layout_option;
+
 typedef struct polyphase_compile_options {
   size_t struct_size;
   const char* target;  // NULL or "native", "portable", "scalar", "avx2", "avx512", "avx512_bf16", "amx"
@@ -157,12 +154,18 @@ typedef struct polyphase_compile_options {
   size_t dim_count;
   const polyphase_shape_option* tune_for;  // numbers only: the sizes that kernels are chosen for; any other runs too
   size_t tune_for_count;
-  int32_t refittable;        // not 0: polyphase_engine_refit takes other weights; the engine is up to twice as large
-  int32_t tune;              // not 0: kernels and layouts are chosen by what they take on this CPU
-  int32_t tune_threads;      // of the sessions to come; 0: one per core
-  const char* timing_cache;  // the file that remembers what was measured; NULL: the user's (CompileOptions)
-  const char* engine_file;   // written while it is compiled; the engine's weights are in it then. NULL: in memory
-  const char* precision;     // NULL or "model", "fp32", "auto": in what type convolutions may multiply
+  int32_t refittable;          // not 0: polyphase_engine_refit takes other weights; the engine is up to twice as large
+  int32_t tune;                // not 0: kernels and layouts are chosen by what they take on this CPU
+  int32_t tune_threads;        // of the sessions to come; 0: one per core
+  const char* timing_cache;    // the file that remembers what was measured; NULL: the user's (CompileOptions)
+  const char* engine_file;     // written while it is compiled; the engine's weights are in it then. NULL: in memory
+  const char* precision;       // NULL or "model", "fp32", "auto": in what type convolutions may multiply
+  const char* const* plugins;  // paths of shared libraries whose operators the model uses (polyphase/polyphase_op.h)
+  size_t plugin_count;
+  const polyphase_layout_option* input_layouts;  // inputs that are not listed are as the model has them
+  size_t input_layout_count;
+  const polyphase_layout_option* output_layouts;
+  size_t output_layout_count;
 } polyphase_compile_options;
 
 // Compiles an ONNX file or a program of torch.export (.pt2), told apart by content; options may be NULL. POLYPHASE_IO,

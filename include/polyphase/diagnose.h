@@ -74,6 +74,31 @@ Result<CheckReport> check(const std::string& path, const CompileOptions& options
 // Of a model in memory, as compile_bytes takes it.
 Result<CheckReport> check_bytes(std::span<const std::byte> bytes, const CompileOptions& options = {});
 
+// ---------------------------------------------------------------- split
+
+// A part of a model, as an ONNX model of its own.
+struct SplitPiece {
+  std::string file;  // "0.polyphase.onnx", "1.onnxruntime.onnx"
+  bool ours = false;
+  std::string model;  // the file's bytes; weights that lay beside the model are in it
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::int64_t nodes = 0;
+};
+// A model as a chain of such parts: each needs the model's inputs and what parts before it gave.
+struct SplitModel {
+  std::string source;  // the model's file name
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::vector<SplitPiece> pieces;
+};
+// Cuts an ONNX model that has nodes which Polyphase does not take: as few parts as the order of the nodes allows.
+// Errors: those of reading; unsupported: the type of a tensor between two parts is not known, or it is no tensor.
+Result<SplitModel> split(const std::string& path);
+// Writes the parts and manifest.json into a new folder, which takes its name when it is complete. Errors: io;
+// invalid_argument: the folder is there.
+Result<void> save_split(const SplitModel& split, const std::string& folder);
+
 // ---------------------------------------------------------------- converters
 
 // One overload of PyTorch's ATen, or of a library beside it, that programs of torch.export may use.

@@ -15,6 +15,9 @@ namespace polyphase::api {
 
 struct ExportOptions {
   std::string target;  // "onnx", "onnxruntime": export_targets() lists them
+  // The opset of ONNX's own operators that the model is to be written in; 0: the model's own. docs/opsets.md lists what
+  // is rewritten.
+  std::int64_t opset = 0;
   // Rules that are left out, by name: to see what the target says without them.
   std::set<std::string> without_rules;
   // Called as stages begin.
@@ -28,15 +31,20 @@ struct ExportedChange {
   std::string why;     // what the target cannot take
   std::string before;  // "ConvTranspose{strides: [2, 2], output_padding: [1, 1]}"
   std::string after;   // "Pad, ConvTranspose{…}"
+  // How far the node's results may be from those before, in units of the largest: where several nodes stand for one,
+  // each of them rounds. 0: they are equal.
+  double tolerance = 0;
 };
 
 struct ExportReport {
   std::string target;
+  std::int64_t opset = 0;  // of what came out
   std::vector<ExportedChange> changes;
   std::int64_t nodes = 0;  // of the main graph, before
   std::int64_t rewritten_nodes = 0;
   // How it was made sure that nothing else changed: both models, or each rewritten node and what stands in its place,
-  // run in the interpreter on inputs of whole numbers, and every output is equal bit for bit.
+  // run in the interpreter on inputs of whole numbers, and every output is equal bit for bit; where a change has a
+  // tolerance, the nodes are compared, and that one within it.
   bool whole_model_compared = false;
   std::int64_t nodes_compared = 0;
   std::int64_t runs = 0;  // of sizes, where some are open
@@ -88,5 +96,17 @@ struct ExportTargetInfo {
 };
 // All targets and their rules, in the order in which the rules are tried.
 std::vector<ExportTargetInfo> export_targets();
+
+// A version of one of ONNX's operators that changed its form or its meaning, and what an export does about that.
+struct OpsetStepInfo {
+  std::string operation;
+  std::int64_t version = 0;  // the opset that brought it
+  std::string doc;           // what is so from that opset on
+  bool up = false;           // a rule of its own goes there
+  bool down = false;         // and back
+  double tolerance = 0;      // of the way back
+};
+// In the order of their families.
+std::vector<OpsetStepInfo> opset_steps();
 
 }  // namespace polyphase::api

@@ -28,6 +28,8 @@ struct NetworkOptions {
   // "tensorrt": what that engine would refuse is refused at the call, with the rule and what to write instead (limits()
   // has them). Empty: nobody's limits.
   std::string limits = {};
+  // Whose operators add_plugin knows. Two of one name or with one claim: add_plugin and compile say so.
+  std::vector<Plugin> plugins = {};
 };
 
 enum class PaddingMode : unsigned char {
@@ -47,6 +49,13 @@ struct ConvolutionSettings {
   std::vector<Size> pre_padding = {0};
   std::vector<Size> post_padding = {};  // empty: as pre_padding
   PaddingMode padding_mode = PaddingMode::explicit_padding;
+  // How operand and result lie, by the letters of their axes: NCHW, NHWC, any other order, or channels in blocks as in
+  // NCHW16c, (N, ceil(C/16), H, W, 16), whose last block zeros fill; sound has N, C, W and volumes N, C, D, H, W.
+  // Empty: channels-first, and out_layout as data_layout. kernel_layout: OIHW, HWIO, any order of the letters. The
+  // network works as it likes in between: nothing is transposed that need not be.
+  std::string data_layout = {};
+  std::string kernel_layout = {};
+  std::string out_layout = {};
 };
 struct DeconvolutionSettings {
   std::vector<std::int64_t> kernel = {};
@@ -60,6 +69,10 @@ struct DeconvolutionSettings {
   std::vector<Size> output_padding = {};
   // Instead of it: the result's size, spatial axes or all of them; another tensor's shape() makes this result as large.
   std::vector<Size> output_size = {};
+  // As of a convolution; the weight's own order is IOHW.
+  std::string data_layout = {};
+  std::string kernel_layout = {};
+  std::string out_layout = {};
 };
 
 // What the body of a loop gives after each trip: whether to go on (absent: yes), the carried tensors of the next trip,
@@ -70,9 +83,16 @@ struct LoopTurn {
   std::vector<Operand> rows = {};
 };
 
+namespace nn {
+class Parameter;  // polyphase/nn_module.h
+}
+
 class Network : public NetworkLayers {
  public:
   explicit Network(const NetworkOptions& options = {});
+  // The network of a layer's operands, for functions that add layers to it. Errors: that of an operand;
+  // invalid_argument (no tensor is among them, or tensors of several networks).
+  static Result<Network> of(const std::vector<Operand>& operands);
 
   // A size that inputs name may be given a range first; the options of compile can do it later.
   Result<void> set_range(const std::string& size, SizeRange range);
@@ -94,6 +114,11 @@ class Network : public NetworkLayers {
   // + 1 - pre_padding - post_padding + output_padding places along each axis.
   Result<NetworkTensor> add_deconvolution_nd(const Operand& x, const Operand& weight, const Operand& bias = {},
                                              const DeconvolutionSettings& settings = {}, std::string_view name = {});
+
+  // An operator of a plugin of the options by its name, "stylegan.upfirdn2d"; all its results, in order. An operand
+  // that is absent is an Operand without anything. Nothing is promoted.
+  Result<std::vector<NetworkTensor>> add_plugin(std::string_view op, std::vector<Operand> operands,
+                                                AttributeList attributes = {}, std::string_view name = {});
 
   // Each function writes the layers of one branch and gives its results, which must agree in number, dtypes and ranks.
   // Tensors of outside may be used in it; those of inside go on as results only.
@@ -127,6 +152,11 @@ class Network : public NetworkLayers {
 
  private:
   friend struct NetworkCompiler;
+  friend class nn::Parameter;
+  // The elements as a constant of this name; for the same key and elements the same constant. The network keeps both.
+  Result<NetworkTensor> add_parameter(const std::shared_ptr<const void>& key, const Tensor& elements,
+                                      std::optional<DType> dtype, std::string_view name);
+  explicit Network(std::shared_ptr<NetworkState> state) : NetworkLayers(std::move(state)) {}
 };
 
 // Compiles what has been written so far; the network stays as it is, and may grow. shapes and dims of the options put

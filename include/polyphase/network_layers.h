@@ -285,6 +285,15 @@ struct LayerNorm {
   bool centre = true;
 };
 
+struct LayoutTransform {
+  // the layout of x: NCHW, NHWC, NCHW16c, OIHW, …
+  Required<std::string> from_layout;
+  // the layout of y: the same letters
+  Required<std::string> to_layout;
+  // how many elements the axis has that `from_layout` has in blocks; 0: as many as fill them
+  Size channels = 0;
+};
+
 struct LeakyRelu {
   // the slope below 0
   double alpha = 0.01;
@@ -1117,6 +1126,18 @@ class NetworkLayers : public NetworkBase {
   // bias: broadcasts to the normalised axes, any float dtype; absent means 0 (optional)
   Result<NetworkTensor> layer_norm(const Operand& x, const Operand& scale, const Operand& bias, const layers::LayerNorm& with, std::string_view name = {}) {
     return result(add_layer("layer_norm", {x, scale, bias}, {{"axis", with.axis.value()}, {"epsilon", with.epsilon}, {"centre", with.centre}}, name), 0);
+  }
+
+  // The same tensor with its axes in another order, or with one of them in blocks. A layout has a capital letter for
+  // each axis,
+  // outermost first, and may end with a block of one axis, whose elements lie innermost: NCHW16c is (N, ceil(C/16),
+  // H, W, 16). Elements
+  // that fill the last block are zero. The compiler writes it as transposes, which it moves to where they meet their
+  // inverse.
+  // Source: TVM's operator layout_transform; the blocked layouts nChw8c and nChw16c of oneDNN.
+  // x: as `from_layout` says; any dtype
+  Result<NetworkTensor> layout_transform(const Operand& x, const layers::LayoutTransform& with, std::string_view name = {}) {
+    return result(add_layer("layout_transform", {x}, {{"from_layout", with.from_layout.value()}, {"to_layout", with.to_layout.value()}, {"channels", with.channels}}, name), 0);
   }
 
   // x where x >= 0, else alpha * x.

@@ -77,6 +77,14 @@ class Operand {
   template <std::floating_point T>
   Operand(T number) : value_(static_cast<double>(number)) {}  // NOLINT(google-explicit-constructor)
 
+  bool is_absent() const { return value_.index() == 0; }
+  const NetworkTensor* tensor() const { return std::get_if<NetworkTensor>(&value_); }  // null: it is none
+  const Error* error() const { return std::get_if<Error>(&value_); }                   // null: nothing went wrong
+  template <typename T>
+  const T* number() const {  // of bool, int64_t or double; null: it is none
+    return std::get_if<T>(&value_);
+  }
+
  private:
   friend class NetworkBase;
   std::variant<std::monostate, NetworkTensor, bool, std::int64_t, double, Error> value_;

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "polyphase/dtype.h"
+#include "polyphase/plugin.h"
 #include "polyphase/result.h"
 
 struct DLManagedTensorVersioned;  // declared in polyphase/dlpack.h and in DLPack's own dlpack.h
@@ -134,6 +135,12 @@ struct CompileOptions {
   std::map<std::string, SizeRange> dims;
   // Input name → the sizes that kernels are chosen for where sizes are symbolic; any other size runs too.
   std::map<std::string, std::vector<std::int64_t>> tune_for;
+  // Input or output name → how the caller has it, by the letters of its axes: "NHWC", any order, or channels in blocks
+  // as in "NCHW16c", (N, ceil(C/16), H, W, 16), zeros in what fills the last block. The model's tensor is taken for
+  // channels-first (NCW, NCHW, NCDHW); "NCHW:NHWC" says both, the caller's and the model's. The engine's input or
+  // output then has the caller's axes in the caller's order, `shapes` and `tune_for` too.
+  std::map<std::string, std::string> input_layouts;
+  std::map<std::string, std::string> output_layouts;
   // compile_bytes: where the files lie that hold weights outside the model; empty: such a model is refused. A model
   // file has them beside itself.
   std::string external_data_folder;
@@ -152,7 +159,9 @@ struct CompileOptions {
   // What was measured, for the compilations to come: a file that any number of processes may share. Empty:
   // timings.txt in $POLYPHASE_CACHE_DIR, else $XDG_CACHE_HOME/polyphase, else ~/.cache/polyphase.
   std::string timing_cache;
-  TuneReport* tuned = nullptr;           // if set: becomes what tuning did
+  TuneReport* tuned = nullptr;  // if set: becomes what tuning did
+  // Whose operators the model may use beside ours: claimed nodes of ONNX and PyTorch, and calls of Network::add_plugin.
+  std::vector<Plugin> plugins;
   std::vector<std::string> without;      // names of passes that are not run; pass_names() lists them
   std::string stop_after;                // the last pass that runs; empty: all
   std::vector<std::string> print_after;  // after these passes the graph is handed to `print` as text; "all": after each
@@ -229,6 +238,7 @@ struct EngineInfo {
   std::uint64_t constant_bytes = 0;  // weights, packed or raw
   std::vector<ConstantInfo> constants;
   std::vector<std::string> remarks;  // what the compiler decided
+  std::vector<PluginUse> plugins;    // operators of plugins that it runs
   bool refittable = false;           // Engine::refit takes other weights
   std::vector<WeightInfo> weights;   // of a refittable engine, in the model's order
 };
@@ -249,10 +259,11 @@ struct RefitReport {
 class Engine {
  public:
   Engine() = default;
-  // Reads an engine file. Errors: io, corrupt, incompatible (another version, or instructions this CPU lacks).
-  static Result<Engine> load(const std::string& path);
+  // Reads an engine file. Errors: io, corrupt, incompatible (another version, instructions this CPU lacks, operators of
+  // a plugin that is not given, or given in another version).
+  static Result<Engine> load(const std::string& path, const std::vector<Plugin>& plugins = {});
   // The same from the bytes of such a file, which are copied.
-  static Result<Engine> from_bytes(std::span<const std::byte> bytes);
+  static Result<Engine> from_bytes(std::span<const std::byte> bytes, const std::vector<Plugin>& plugins = {});
   // Writes under a temporary name, then renames: a reader sees the old file or the whole new one. Errors: io.
   Result<void> save(const std::string& path) const;
   // What save would write.
@@ -282,7 +293,8 @@ Result<Engine> compile(const std::string& path, const CompileOptions& options = 
 // The same from bytes in memory, which may go afterwards.
 Result<Engine> compile_bytes(std::span<const std::byte> model, std::string_view name,
                              const CompileOptions& options = {});
-// An engine file as it is, or a model file compiled with `options`: tells them apart by content.
+// An engine file as it is (with the plugins of `options`), or a model file compiled with `options`: tells them apart by
+// content.
 Result<Engine> open(const std::string& path, const CompileOptions& options = {});
 // Reads "1x3xHxW" into {"1", "3", "H", "W"}; "" is a scalar. Error: an empty piece or a strange character.
 Result<std::vector<std::string>> parse_sizes(std::string_view text);

@@ -14,6 +14,15 @@ using namespace nb::literals;
 
 namespace polyphase::python {
 
+std::vector<api::Plugin> plugins_of(const nb::list& paths) {
+  std::vector<api::Plugin> out;
+  for (const nb::handle path : paths) {
+    const auto bytes = nb::cast<nb::bytes>(path);
+    out.push_back(value_or_raise(api::Plugin::load(std::string(bytes.c_str(), bytes.size()))));
+  }
+  return out;
+}
+
 api::CompileOptions options_of(const nb::dict& given) {
   api::CompileOptions out;
   out.target = nb::cast<std::string>(given["target"]);
@@ -23,6 +32,8 @@ api::CompileOptions options_of(const nb::dict& given) {
        nb::cast<std::map<std::string, std::pair<std::int64_t, std::int64_t>>>(given["dims"]))
     out.dims[name] = {range.first, range.second};
   out.tune_for = nb::cast<std::map<std::string, std::vector<std::int64_t>>>(given["tune_for"]);
+  out.input_layouts = nb::cast<std::map<std::string, std::string>>(given["input_layouts"]);
+  out.output_layouts = nb::cast<std::map<std::string, std::string>>(given["output_layouts"]);
   out.without = nb::cast<std::vector<std::string>>(given["without"]);
   if (given.contains("refittable")) out.refittable = nb::cast<bool>(given["refittable"]);
   if (given.contains("tune")) {
@@ -31,6 +42,7 @@ api::CompileOptions options_of(const nb::dict& given) {
     const auto cache = nb::cast<nb::bytes>(given["timing_cache"]);
     out.timing_cache.assign(cache.c_str(), cache.size());
   }
+  if (given.contains("plugins")) out.plugins = plugins_of(nb::cast<nb::list>(given["plugins"]));
   if (given.contains("engine_file")) {
     const auto file = nb::cast<nb::bytes>(given["engine_file"]);
     out.engine_file.assign(file.c_str(), file.size());

@@ -17,6 +17,8 @@ nb::dict plain(const Error& error) {
 
 namespace {
 
+constexpr std::string_view claims_of_torch = "torch ";
+
 nb::dict plain_operator(const api::CheckedOperator& checked) {
   const auto problem = [](const api::CheckProblem& found) {
     return nb::dict(Fields()("error", plain(found.error))("nodes", found.nodes));
@@ -212,6 +214,20 @@ void bind_diagnose(nb::module_& module) {
         return out;
       },
       nb::sig("def converters() -> list[str]"));
+  module.def(
+      "torch_claims",
+      [](const nb::list& plugin_paths) {
+        nb::list out;
+        for (const api::Plugin& plugin : plugins_of(plugin_paths)) {
+          for (const api::Plugin::Operator& op : plugin.operators()) {
+            for (const std::string& claim : op.claims) {
+              if (claim.rfind(claims_of_torch, 0) == 0) out.append(nb::str(claim.c_str() + claims_of_torch.size()));
+            }
+          }
+        }
+        return out;
+      },
+      "plugins"_a, nb::sig("def torch_claims(plugins: list[bytes]) -> list[str]"));
   module.def(
       "compare_layers", &compare_layers, "path"_a, "args"_a, "named"_a, "golden"_a, "settings"_a, "options"_a,
       nb::sig(

@@ -226,25 +226,28 @@ void bind_engine(nb::module_& module) {
 
   module.def(
       "load",
-      [](const nb::bytes& path) {
+      [](const nb::bytes& path, const nb::list& plugin_paths) {
         const std::string file(path.c_str(), path.size());
+        const std::vector<api::Plugin> plugins = plugins_of(plugin_paths);
         auto loaded = [&] {
           const Unlocked unlocked;
-          return api::Engine::load(file);
+          return api::Engine::load(file, plugins);
         }();
         return EngineHandle{value_or_raise(std::move(loaded)), nullptr};
       },
-      "path"_a);
+      "path"_a, "plugins"_a = nb::list(), nb::sig("def load(path: bytes, plugins: list[bytes] = []) -> Engine"));
   module.def(
       "from_bytes",
-      [](const nb::bytes& bytes) {
+      [](const nb::bytes& bytes, const nb::list& plugin_paths) {
+        const std::vector<api::Plugin> plugins = plugins_of(plugin_paths);
         auto loaded = [&] {
           const Unlocked unlocked;
-          return api::Engine::from_bytes({static_cast<const std::byte*>(bytes.data()), bytes.size()});
+          return api::Engine::from_bytes({static_cast<const std::byte*>(bytes.data()), bytes.size()}, plugins);
         }();
         return EngineHandle{value_or_raise(std::move(loaded)), nullptr};
       },
-      "engine"_a);
+      "engine"_a, "plugins"_a = nb::list(),
+      nb::sig("def from_bytes(engine: bytes, plugins: list[bytes] = []) -> Engine"));
 }
 
 }  // namespace polyphase::python

@@ -26,6 +26,8 @@ nb::dict plain_part(const api::StepInfo& step) {
       "blocks", step.blocks)("measured", step.measured);
 }
 
+nb::dict plain_part(const api::PluginUse& use) { return Fields()("name", use.name)("version", use.version); }
+
 nb::dict plain_part(const api::ConstantInfo& constant) {
   return Fields()("name", constant.name)("format", constant.format)("size_bytes", constant.size_bytes)(
       "values", constant.values)("steps", constant.steps);
@@ -74,8 +76,8 @@ nb::dict plain(const api::EngineInfo& info) {
   for (const auto& [name, range] : info.dims) dims[nb::str(name.data(), name.size())] = plain_part(range);
   return Fields()("model_name", info.model_name)("producer", info.producer)("cluster", info.cluster)("dims", dims)(
       "values", all_of(info.values))("steps", all_of(info.steps))("constant_bytes", info.constant_bytes)(
-      "constants", all_of(info.constants))("remarks", info.remarks)("refittable", info.refittable)(
-      "weights", all_of(info.weights));
+      "constants", all_of(info.constants))("remarks", info.remarks)("plugins", all_of(info.plugins))(
+      "refittable", info.refittable)("weights", all_of(info.weights));
 }
 
 nb::dict plain(const api::Report& report) {

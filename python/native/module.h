@@ -49,6 +49,8 @@ std::vector<nanobind::object> run_tiled(const SessionHandle& session, nanobind::
                                         nanobind::object deadline, nanobind::object progress);
 nanobind::list tile_axes(const api::Engine& engine);
 
+// The plugins in the files of these paths, a list of bytes; raises what is wrong with one.
+std::vector<api::Plugin> plugins_of(const nanobind::list& paths);
 // The keyword arguments of polyphase.compile as polyphase._options has made them plain: no strings in place of lists.
 api::CompileOptions options_of(const nanobind::dict& given);
 

@@ -154,6 +154,9 @@ Settings settings_of(const nb::dict& given) {
   out.pre_padding = sizes("pre_padding");
   out.post_padding = sizes("post_padding");
   out.padding_mode = static_cast<api::PaddingMode>(nb::cast<int>(given["padding_mode"]));
+  out.data_layout = nb::cast<std::string>(given["data_layout"]);
+  out.kernel_layout = nb::cast<std::string>(given["kernel_layout"]);
+  out.out_layout = nb::cast<std::string>(given["out_layout"]);
   if constexpr (std::is_same_v<Settings, api::DeconvolutionSettings>) {
     out.output_padding = sizes("output_padding");
     out.output_size = sizes("output_size");
@@ -237,10 +240,12 @@ void bind_network(nb::module_& module) {
   nb::class_<NetworkHandle>(module, "Network", "A network that is being written; polyphase.Network is what to use.")
       .def(
           "__init__",
-          [](NetworkHandle* self, const std::string& name, bool strongly_typed, const std::string& limits) {
-            new (self) NetworkHandle({.name = name, .strongly_typed = strongly_typed, .limits = limits});
+          [](NetworkHandle* self, const std::string& name, bool strongly_typed, const std::string& limits,
+             const nb::list& plugins) {
+            new (self) NetworkHandle(
+                {.name = name, .strongly_typed = strongly_typed, .limits = limits, .plugins = plugins_of(plugins)});
           },
-          "name"_a, "strongly_typed"_a, "limits"_a)
+          "name"_a, "strongly_typed"_a, "limits"_a, "plugins"_a = nb::list())
       .def(
           "set_range",
           [](NetworkHandle& self, const std::string& size, std::int64_t low, std::int64_t high) {
@@ -267,6 +272,13 @@ void bind_network(nb::module_& module) {
           [](NetworkHandle& self, const std::string& op, const nb::list& operands, const nb::dict& attributes,
              const std::string& name) {
             return value_or_raise(use(self).add_layer(op, operands_of(operands), attributes_of(op, attributes), name));
+          },
+          "op"_a, "operands"_a, "attributes"_a, "name"_a)
+      .def(
+          "add_plugin",
+          [](NetworkHandle& self, const std::string& op, const nb::list& operands, const nb::dict& attributes,
+             const std::string& name) {
+            return value_or_raise(use(self).add_plugin(op, operands_of(operands), attributes_of(op, attributes), name));
           },
           "op"_a, "operands"_a, "attributes"_a, "name"_a)
       .def(

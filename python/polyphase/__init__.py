@@ -14,11 +14,12 @@ from ._compatibility import Compatibility
 from ._compile import check, compare_layers, compat, compile, explain, load
 from ._errors import ArgumentError, CancelledError, Error, FileError, ModelError, OutOfMemoryError, UnsupportedError
 from ._explanation import Explanation
-from ._export import check_for, export, export_targets
+from ._export import check_for, export, export_targets, opset_steps
 from ._legalise import check_module, legalise
 from ._native import Engine, Port, Session, devices, measured_bandwidth, measured_peak_flops, pass_names
 from ._native import version as version
 from ._network import Network, Size, Tensor, precision
+from ._split import SplitModel, load_split, split
 
 __version__: str = version
 
@@ -32,10 +33,10 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-for _public in (ArgumentError, CancelledError, Compatibility, Error, Explanation, FileError, ModelError, Network, OutOfMemoryError, Size, Tensor, UnsupportedError):
+for _public in (ArgumentError, CancelledError, Compatibility, Error, Explanation, FileError, ModelError, Network, OutOfMemoryError, Size, SplitModel, Tensor, UnsupportedError):
     _public.__module__ = __name__  # where users find it
 del _public
 
 __all__ = ["ArgumentError", "CancelledError", "Compatibility", "Engine", "Error", "Explanation", "FileError", "ModelError", "Network", "OutOfMemoryError",
-           "Port", "Session", "Size", "Tensor", "UnsupportedError", "check", "check_for", "check_module", "compare_layers", "compat", "compile", "devices", "explain", "export", "export_targets", "layer", "legalise", "load",
-           "measured_bandwidth", "measured_peak_flops", "pass_names", "precision", "version"]
+           "Port", "Session", "Size", "SplitModel", "Tensor", "UnsupportedError", "check", "check_for", "check_module", "compare_layers", "compat", "compile", "devices", "explain", "export", "export_targets", "layer", "legalise", "load", "load_split", "opset_steps",
+           "measured_bandwidth", "measured_peak_flops", "pass_names", "precision", "split", "version"]

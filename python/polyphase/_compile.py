@@ -11,7 +11,7 @@ from ._compatibility import Compatibility
 from ._errors import ArgumentError, UnsupportedError
 from ._explanation import Explanation
 from ._native import Engine
-from ._options import Path, Range, Shape, checked_threads, compat_settings, is_path, model_bytes, path_bytes, plain_options
+from ._options import Path, Range, Shape, checked_threads, compat_settings, is_path, model_bytes, path_bytes, plain_options, plugin_paths
 
 
 def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[Any] | None = None,
@@ -19,7 +19,8 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
             shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None, tune_for: Mapping[str, Sequence[int]] | None = None,
             without: Sequence[str] = (), progress: Callable[[str, float], object] | None = None,
             external_data: Path | None = None, refittable: bool = False, tune: bool = False, tune_threads: int = 0,
-            timing_cache: Path | None = None, engine_file: Path | None = None, precision: str = "model") -> Engine:
+            timing_cache: Path | None = None, engine_file: Path | None = None, precision: str = "model",
+            plugins: Sequence[Path] = (), input_layouts: Mapping[str, str] | None = None, output_layouts: Mapping[str, str] | None = None) -> Engine:
     """Compiles a network into an engine.
 
     model: the path or the bytes of an ONNX file or of a program of torch.export (.pt2, docs/torch.md), or an onnx.ModelProto;
@@ -50,6 +51,13 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
     precision: in what type convolutions may multiply; sums are FP32 or wider. 'model': in bf16 where the model's own tensors
         are; 'fp32': never narrower than FP32; 'auto': in bf16 wherever that is faster. bf16 takes a CPU with instructions for it;
         info()["remarks"] says how many convolutions use them.
+    plugins: paths of shared libraries with operators that the network uses (docs/guides/plugins.md). Their code runs in this
+        process; nothing else ever loads one.
+
+    input_layouts, output_layouts: name of an input or output to how the caller has it, by the letters of its axes: {"x": "NHWC"}, any
+        order, or channels in blocks as in "NCHW16c", (N, ceil(C/16), H, W, 16). The model's tensor is taken for channels-first (NCW,
+        NCHW, NCDHW); "NCHW:NHWC" says both, the caller's and the model's. The engine's tensor has the caller's axes in the caller's
+        order; shapes and tune_for are in it too.
 
     Other Python threads go on meanwhile; Ctrl-C ends the compilation.
 
@@ -59,10 +67,11 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress is a {type(progress).__name__}.", hint="Give a function of (stage, done), or None.")
     options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, external_data=external_data,
-                            refittable=refittable, tune=tune, tune_threads=tune_threads, timing_cache=timing_cache, engine_file=engine_file, precision=precision)
+                            refittable=refittable, tune=tune, tune_threads=tune_threads, timing_cache=timing_cache, engine_file=engine_file, precision=precision,
+                            plugins=plugins, input_layouts=input_layouts, output_layouts=output_layouts)
     given = not (args is None and kwargs is None and dynamic_shapes is None)
     if given or not (is_path(model) or isinstance(model, (bytes, bytearray, memoryview))):
-        programs = _programs_of_torch(model, args, kwargs, dynamic_shapes, given)
+        programs = _programs_of_torch(model, args, kwargs, dynamic_shapes, given, options["plugins"])
         if programs is not None:
             from .torch._export import compile_first
 
@@ -73,14 +82,14 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
     return _native.compile_bytes(model_bytes(model), options, progress)
 
 
-def _programs_of_torch(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, given: bool) -> Iterator[bytes] | None:
+def _programs_of_torch(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, given: bool, plugins: list[bytes]) -> Iterator[bytes] | None:
     """What PyTorch makes of a module of its own, or of a file of TorchScript; None: it is neither."""
     module = _module_of_torch(model, given)
     if module is None:
         return None
     from .torch import _export
 
-    return _export.programs(module, args, kwargs, dynamic_shapes)
+    return _export.programs(module, args, kwargs, dynamic_shapes, frozenset(_native.torch_claims(plugins)))
 
 
 def _module_of_torch(model: Any, given: bool) -> Any:
@@ -106,19 +115,21 @@ def _module_of_torch(model: Any, given: bool) -> Any:
     raise ArgumentError(f"example inputs are given with a {kind} that is no module of PyTorch.", hint="Give the model alone; its sizes are the options shapes and dims.")
 
 
-def load(engine: Path | bytes | bytearray | memoryview) -> Engine:
+def load(engine: Path | bytes | bytearray | memoryview, plugins: Sequence[Path] = ()) -> Engine:
     """An engine from its file, or from the bytes of Engine.to_bytes, which are copied. A file is mapped: replace it by
     renaming, not in place.
 
-    Raises Error: io, corrupt, incompatible (another version, or instructions that this CPU lacks).
+    plugins: as for compile, of the operators that the engine was compiled with.
+
+    Raises Error: io, corrupt, incompatible (another version, instructions that this CPU lacks, a plugin that is not given).
     """
     if is_path(engine):
-        return _native.load(path_bytes(engine))
-    return _native.from_bytes(model_bytes(engine))
+        return _native.load(path_bytes(engine), plugin_paths(plugins))
+    return _native.from_bytes(model_bytes(engine), plugin_paths(plugins))
 
 
 def check(model: Path, *, target: str = "native", shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None,
-          tune_for: Mapping[str, Sequence[int]] | None = None, without: Sequence[str] = ()) -> dict[str, Any]:
+          tune_for: Mapping[str, Sequence[int]] | None = None, without: Sequence[str] = (), plugins: Sequence[Path] = ()) -> dict[str, Any]:
     """Looks at a model file without compiling it; what is missing is counted instead of ending the look.
 
     Returns plain data: 'ok' (it would compile and run), 'operators' (each with the nodes refused and why), 'sizes' (open
@@ -127,14 +138,14 @@ def check(model: Path, *, target: str = "native", shapes: Mapping[str, Shape] | 
 
     Raises Error: io, invalid_model, invalid_argument.
     """
-    options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without)
+    options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, plugins=plugins)
     return _native.check(path_bytes(model), options)
 
 
 def compat(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, *,
            dynamic_shapes: Any = None, seed: int = 0, tolerance: float | None = None, only: str = "", sizes: Mapping[str, Sequence[int]] | None = None,
            target: str = "native", shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None,
-           external_data: Path | None = None, progress: Callable[[str, float], object] | None = None) -> Compatibility:
+           external_data: Path | None = None, progress: Callable[[str, float], object] | None = None, plugins: Sequence[Path] = ()) -> Compatibility:
     """Tests each distinct operator configuration of a network by itself: one test per operator, attributes, types, sizes and constants.
 
         found = polyphase.compat(net, (x,))          # or the path of an ONNX file or a .pt2 program
@@ -152,7 +163,7 @@ def compat(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[An
     tolerance: another limit for float results: of a file the relative RMS error, of a module the worst element's share of the largest.
     only: an operator by its name, the others are left out: "conv_transpose"; of a module "aten.conv_transpose2d.input" or "conv_transpose2d".
     sizes: open size to the values it is tested at: {"H": (64, 65)}. Others get the least, a middle and an odd one that the network takes.
-    target, shapes, dims, external_data, progress: as for compile; shapes and dims are of files alone.
+    target, shapes, dims, external_data, progress, plugins: as for compile; shapes and dims are of files alone.
 
     What the network needs and Polyphase lacks is a row of its own. Conditions and loops are one row each, and what runs inside has its own.
 
@@ -161,7 +172,7 @@ def compat(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[An
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress is a {type(progress).__name__}.", hint="Give a function of (stage, done), or None.")
     settings = compat_settings(seed=seed, tolerance=tolerance, only=only, sizes=sizes)
-    options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=None, without=(), external_data=external_data)
+    options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=None, without=(), external_data=external_data, plugins=plugins)
     given = not (args is None and kwargs is None and dynamic_shapes is None)
     if given or not (is_path(model) or isinstance(model, (bytes, bytearray, memoryview))):
         module = _module_of_torch(model, given)
@@ -171,7 +182,7 @@ def compat(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[An
             from .torch import _compat
 
             def compile_one(call: Any, operands: Any, axes: Any) -> Engine:
-                return compile(call, operands, dynamic_shapes=axes, target=target)
+                return compile(call, operands, dynamic_shapes=axes, target=target, plugins=plugins)
 
             return Compatibility(_compat.compat(module, args, kwargs, dynamic_shapes, settings, compile_one, progress))
     if is_path(model):
@@ -197,7 +208,7 @@ def explain(network: Callable[..., Any], /, *args: Any, options: Mapping[str, An
 def compare_layers(model: Path, inputs: Mapping[str, Any] | Sequence[Any], *, golden: Mapping[str, Any] | None = None,
                    tolerance: float = 1e-4, keep_tensors: bool = False, measure: bool = False, threads: int = 0,
                    target: str = "native", shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None,
-                   tune_for: Mapping[str, Sequence[int]] | None = None, without: Sequence[str] = ()) -> dict[str, Any]:
+                   tune_for: Mapping[str, Sequence[int]] | None = None, without: Sequence[str] = (), plugins: Sequence[Path] = ()) -> dict[str, Any]:
     """Runs a model once and holds every tensor of it against a reference: which layer is wrong.
 
     inputs: arrays by name, or in order, as for Session.run.
@@ -213,7 +224,7 @@ def compare_layers(model: Path, inputs: Mapping[str, Any] | Sequence[Any], *, go
 
     Raises Error: as compile and Session.run.
     """
-    options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without)
+    options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, plugins=plugins)
     named = isinstance(inputs, Mapping)
     if not named and (isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence)):
         raise ArgumentError(f"the inputs are a {type(inputs).__name__}.", hint="Give arrays by name, or in order.")

@@ -24,12 +24,16 @@ def legalise(net: Any, example: Sequence[Any] | None = None, *, target: str) -> 
     """A copy of a module without what another engine cannot take of its transposed convolutions, for people who stay in PyTorch.
 
     net: a torch.nn.Module. Its layers ConvTranspose1d, 2d and 3d are exchanged where the target does not take them; everything else stays.
-    example: arguments of its forward. With them layers that are called with an output_size are found, and a call of
-        torch.nn.functional.conv_transpose*d that the target does not take, which nobody can exchange, is refused with its line.
+    example: arguments of its forward. With them layers that are called with an output_size are found, and modules that call
+        torch.nn.functional.conv_transpose*d (or torch.conv_transpose*d) with what the target does not take. Such a module, and a layer whose
+        weights are computed (weight_norm) or whose class is a user's, stays what it is, parameters and all; its forward then makes such calls
+        in words that the target takes, wherever it runs: at once, in training, under torch.export, torch.onnx.export, torch.compile and
+        torch.jit.trace. What the example does not call is not looked at; a call out of a graph, a script or a forward that was
+        assigned to an instance is refused with its line.
     target: 'torch_tensorrt', 'tensorrt', 'onnxruntime', 'openvino' or 'tvm', reached from PyTorch in whatever way.
 
-    Each layer that is exchanged was run beside the one that takes its place, on whole numbers in double precision: equal bit for
-    bit. The parameters keep their names; a kernel is larger, by taps of 0, where the target takes no dilation beside a stride.
+    Each layer that is exchanged, and each call, was run beside what takes its place, on whole numbers in double precision: equal bit for
+    bit. The parameters keep their names; a layer's kernel is larger, by taps of 0, where the target takes no dilation beside a stride.
 
     Raises Error: invalid_argument, unsupported.
     """

@@ -12,7 +12,7 @@ from . import _native
 from ._errors import ArgumentError
 from ._network_layers import layer_methods
 from ._network_weights import Weights
-from ._options import Path, Range, Shape, plain_options
+from ._options import Path, Range, Shape, plain_options, plugin_paths
 
 _current: contextvars.ContextVar["Network | None"] = contextvars.ContextVar("polyphase.Network", default=None)
 _PADDING_MODES = ("explicit", "valid", "same_upper", "same_lower")
@@ -225,17 +225,19 @@ class Network:
     strongly_typed: operands of different dtypes are refused, with both named; else they are promoted as in PyTorch.
     weights: tensors by name for `weight`: a dict such as module.state_dict(), a module, or the path of an .npz or safetensors file.
     limits: 'tensorrt' refuses at the call what that engine would, with the rule and what to write instead (docs/guides/network.md lists them).
+    plugins: paths of shared libraries whose operators `add_plugin` knows (docs/guides/plugins.md).
 
     A method for every operator of docs/operators.md adds a layer of it: operands by position or name, settings by name. An operand is
     a Tensor, a number, None where it is optional, or an array, which becomes a constant. What is wrong raises at the call, with
     the layer's name. One thread at a time writes a network.
     """
 
-    def __init__(self, name: str = "network", *, strongly_typed: bool = False, limits: str | None = None, weights: Any = None):
+    def __init__(self, name: str = "network", *, strongly_typed: bool = False, limits: str | None = None, weights: Any = None,
+                 plugins: Sequence[Path] = ()):
         known = sorted({limit["target"] for limit in _native.limits()})
         if limits is not None and limits not in known:
             raise ArgumentError(f"limits is {limits!r:.60}.", hint=f"Limits are known of: {', '.join(known)}.")
-        self._native = _native.Network(name, bool(strongly_typed), limits or "")
+        self._native = _native.Network(name, bool(strongly_typed), limits or "", plugin_paths(plugins))
         self._weights = Weights(weights)
         self._tokens: list[contextvars.Token[Network | None]] = []
 
@@ -268,20 +270,27 @@ class Network:
         return self._weights.constant(self, name)
 
     def add_convolution_nd(self, x: Any, weight: Any, bias: Any = None, *, kernel: Any = None, stride: Any = 1, dilation: Any = 1, groups: int = 1,
-                           pre_padding: Any = 0, post_padding: Any = None, padding_mode: str = "explicit", name: str = "") -> Tensor:
+                           pre_padding: Any = 0, post_padding: Any = None, padding_mode: str = "explicit", data_layout: str | None = None,
+                           kernel_layout: str | None = None, out_layout: str | None = None, name: str = "") -> Tensor:
         """A convolution over one to three spatial axes, with or without a batch axis.
 
         x: (N, C, spatial...) or (C, spatial...). weight: (Cout, C/groups, kernel...). bias: (Cout).
         stride, dilation: one integer, or one for each spatial axis. kernel: what the weight must have; None: whatever it has.
         pre_padding, post_padding: zeros before and after, sizes; negative ones crop; post_padding None: as pre_padding.
         padding_mode: 'explicit', 'valid' (none), 'same_upper' or 'same_lower' (ceil(size / stride) windows).
+        data_layout, out_layout: how operand and result lie, by the letters of their axes: 'NCHW', 'NHWC', any other order, or channels in
+        blocks as in 'NCHW16c', (N, ceil(C/16), H, W, 16), whose last block zeros fill; sound has N, C, W and volumes N, C, D, H, W.
+        None: channels-first, and out_layout as data_layout. kernel_layout: 'OIHW', 'HWIO', any order of the letters. Nothing is
+        transposed inside the network that need not be.
         """
         settings = _window_settings(kernel, stride, dilation, groups, pre_padding, post_padding, padding_mode)
+        settings |= _layouts(data_layout, kernel_layout, out_layout)
         return Tensor(self, self._native.add_convolution(self._operands((x, weight, bias), name), settings, name))
 
     def add_deconvolution_nd(self, x: Any, weight: Any, bias: Any = None, *, kernel: Any = None, stride: Any = 1, dilation: Any = 1, groups: int = 1,
                              pre_padding: Any = 0, post_padding: Any = None, output_padding: Any = None, output_size: Any = None,
-                             padding_mode: str = "explicit", name: str = "") -> Tensor:
+                             padding_mode: str = "explicit", data_layout: str | None = None, kernel_layout: str | None = None,
+                             out_layout: str | None = None, name: str = "") -> Tensor:
         """A transposed convolution over one to three spatial axes, with or without a batch axis.
 
         weight: (C, Cout/groups, kernel...). The result has
@@ -289,9 +298,11 @@ class Network:
         pre_padding, post_padding: places cut off at the beginning and at the end; negative ones add.
         output_padding: places added at the end, below the stride or the dilation.
         output_size: instead of it, the result's spatial sizes or its whole shape; `skip.shape` makes it as large as that tensor.
-        padding_mode: 'same_upper' and 'same_lower' give size * stride places. The rest is as for add_convolution_nd.
+        padding_mode: 'same_upper' and 'same_lower' give size * stride places. The rest is as for add_convolution_nd; the weight's own
+        order is 'IOHW', and a whole shape in output_size is in the order of out_layout.
         """
         settings = _window_settings(kernel, stride, dilation, groups, pre_padding, post_padding, padding_mode)
+        settings |= _layouts(data_layout, kernel_layout, out_layout)
         settings["output_padding"] = size_texts(output_padding, "output_padding")
         settings["output_size"] = size_texts(output_size, "output_size")
         return Tensor(self, self._native.add_deconvolution(self._operands((x, weight, bias), name), settings, name))
@@ -300,6 +311,11 @@ class Network:
         """A layer of any operator of docs/operators.md, by name; its results."""
         settings = {key: _plain_attribute(key, value) for key, value in dict(attributes or {}).items()}
         return self._tensors(self._native.add_layer(op, self._operands(operands, name), settings, name))
+
+    def add_plugin(self, op: str, operands: Sequence[Any], attributes: Mapping[str, Any] | None = None, name: str = "") -> list[Tensor]:
+        """An operator of one of the network's plugins by its name, 'stylegan.upfirdn2d'; its results."""
+        settings = {key: _plain_attribute(key, value) for key, value in dict(attributes or {}).items()}
+        return self._tensors(self._native.add_plugin(op, self._operands(operands, name), settings, name))
 
     def add_if(self, condition: Any, then_branch: Callable[[], Any], else_branch: Callable[[], Any], name: str = "") -> Any:
         """Runs one of two branches. Each function writes its layers and returns a tensor or a list of them, which must agree in number, dtypes
@@ -355,6 +371,8 @@ class Network:
             raise ArgumentError(f"the shape {sizes!r:.60} leaves more than one size open.", hint="Give -1 once.")
         if -1 in sizes:
             known = [size for size in sizes if not (isinstance(size, int) and size == -1)]
+            if any(isinstance(size, int) and size == 0 for size in known):
+                raise ArgumentError(f"the shape {sizes!r:.60} has a size of 0, so it says nothing of the one left open.", hint="Give every size.")
             sizes[sizes.index(-1)] = _remaining(x.shape, known)
         return self.reshape(x, shape=sizes, name=name)
 
@@ -371,7 +389,8 @@ class Network:
     def compile(self, *, target: str = "native", shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None,
                 tune_for: Mapping[str, Sequence[int]] | None = None, without: Sequence[str] = (), refittable: bool = False, tune: bool = False,
                 tune_threads: int = 0, timing_cache: Path | None = None, engine_file: Path | None = None,
-                progress: Callable[[str, float], object] | None = None, precision: str = "model") -> _native.Engine:
+                progress: Callable[[str, float], object] | None = None, precision: str = "model",
+                input_layouts: Mapping[str, str] | None = None, output_layouts: Mapping[str, str] | None = None) -> _native.Engine:
         """Compiles what has been written so far; the network stays and may grow. The options are those of polyphase.compile.
 
         refittable: the weights that Engine.refit takes are the constants, by their names.
@@ -381,7 +400,8 @@ class Network:
         if progress is not None and not callable(progress):
             raise ArgumentError(f"progress is a {type(progress).__name__}.", hint="Give a function of (stage, done), or None.")
         options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, refittable=refittable, tune=tune,
-                                tune_threads=tune_threads, timing_cache=timing_cache, engine_file=engine_file, precision=precision)
+                                tune_threads=tune_threads, timing_cache=timing_cache, engine_file=engine_file, precision=precision,
+                                input_layouts=input_layouts, output_layouts=output_layouts)
         return self._native.compile(options, progress)
 
     # ------------------------------------------------------------ what the methods share
@@ -454,6 +474,14 @@ def _plain_attribute(name: str, value: Any) -> Any:
     if isinstance(value, type) or hasattr(value, "itemsize"):
         return dtype_name(value)
     raise ArgumentError(f"attribute '{name}' is a {type(value).__name__}.", hint="docs/operators.md says what operators take.")
+
+
+def _layouts(data: str | None, kernel: str | None, out: str | None) -> dict[str, str]:
+    given = {"data_layout": data, "kernel_layout": kernel, "out_layout": out}
+    for name, layout in given.items():
+        if layout is not None and (not isinstance(layout, str) or not layout):
+            raise ArgumentError(f"{name} is {layout!r:.40}.", hint="Give the letters of the axes, outermost first, as in 'NHWC'; or None.")
+    return {name: layout or "" for name, layout in given.items()}
 
 
 def _window_settings(kernel: Any, stride: Any, dilation: Any, groups: Any, pre_padding: Any, post_padding: Any, padding_mode: Any) -> dict[str, Any]:

@@ -36,13 +36,14 @@ def model_bytes(model: Any) -> bytes:
         return bytes(model)
     if hasattr(model, "SerializeToString"):  # an onnx.ModelProto
         return bytes(model.SerializeToString())
-    raise ArgumentError(f"the model is a {type(model).__name__}.", hint="Give a path, bytes, or an onnx.ModelProto.")
+    raise ArgumentError(f"the model is a {type(model).__name__}.", hint="Give a path, bytes, or an onnx.ModelProto; a Network has its own method compile().")
 
 
 def plain_options(*, target: str, shapes: Mapping[str, Shape] | None, dims: Mapping[str, Range] | None,
                   tune_for: Mapping[str, Sequence[int]] | None, without: Sequence[str], external_data: Path | None = None,
                   refittable: bool = False, tune: bool = False, tune_threads: int = 0, timing_cache: Path | None = None,
-                  engine_file: Path | None = None, precision: str = "model") -> dict[str, Any]:
+                  engine_file: Path | None = None, precision: str = "model", plugins: Sequence[Path] = (),
+                  input_layouts: Mapping[str, str] | None = None, output_layouts: Mapping[str, str] | None = None) -> dict[str, Any]:
     if not isinstance(target, str):
         raise ArgumentError(f"target is a {type(target).__name__}.", hint="Targets are native, portable, scalar, avx2, avx512, avx512_bf16 and amx.")
     if not isinstance(precision, str):
@@ -55,12 +56,27 @@ def plain_options(*, target: str, shapes: Mapping[str, Shape] | None, dims: Mapp
         "shapes": {_name(name, "shapes"): _shape(name, shape) for name, shape in _items(shapes, "shapes")},
         "dims": {_name(name, "dims"): _range(name, size) for name, size in _items(dims, "dims")},
         "tune_for": {_name(name, "tune_for"): _sizes(name, sizes) for name, sizes in _items(tune_for, "tune_for")},
+        "input_layouts": {_name(name, "input_layouts"): _layout(name, layout) for name, layout in _items(input_layouts, "input_layouts")},
+        "output_layouts": {_name(name, "output_layouts"): _layout(name, layout) for name, layout in _items(output_layouts, "output_layouts")},
         "without": list(without),
         "refittable": bool(refittable),
         "external_data": path_bytes(external_data) if external_data is not None else b"",
+        "plugins": plugin_paths(plugins),
         "engine_file": path_bytes(engine_file) if engine_file is not None else b"",
         **tuning_options(tune, tune_threads, timing_cache),
     }
+
+
+def plugin_paths(plugins: Sequence[Path]) -> list[bytes]:
+    if is_path(plugins) or not all(is_path(path) for path in plugins):
+        raise ArgumentError(f"plugins is {plugins!r:.60}.", hint="Give a list of the paths of shared libraries.")
+    return [path_bytes(path) for path in plugins]
+
+
+def _layout(name: str, layout: Any) -> str:
+    if not isinstance(layout, str):
+        raise ArgumentError(f"the layout of '{name:.60}' is {layout!r:.60}.", hint="Give the letters of its axes, as in 'NHWC', or 'NCHW:NHWC': the caller's and the model's.")
+    return layout
 
 
 def tuning_options(tune: bool, threads: int, timing_cache: Path | None) -> dict[str, Any]:

@@ -28,6 +28,17 @@ Result<std::vector<std::int64_t>> numbers_of(const std::vector<std::string>& siz
   return out;
 }
 
+Result<std::map<std::string, std::string>> layouts_of(const polyphase_layout_option* list, std::size_t count,
+                                                      const char* name, const char* members) {
+  TRY_VOID(expect_list(list, count, name));
+  std::map<std::string, std::string> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (list[i].name == nullptr || list[i].layout == nullptr) return null_argument(members);
+    out[list[i].name] = list[i].layout;
+  }
+  return out;
+}
+
 Result<CompileOptions> compile_options_of(const polyphase_compile_options* given) {
   TRY(const polyphase_compile_options options, options_of(given));
   CompileOptions out;
@@ -56,6 +67,11 @@ Result<CompileOptions> compile_options_of(const polyphase_compile_options* given
     TRY(const auto sizes, parse_sizes(shape.sizes));
     TRY(out.tune_for[shape.input], numbers_of(sizes, shape.sizes));
   }
+  TRY(out.plugins, plugins_of(options.plugin_count, options.plugins));
+  TRY(out.input_layouts, layouts_of(options.input_layouts, options.input_layout_count, "input_layouts",
+                                    "input_layouts[].name or .layout"));
+  TRY(out.output_layouts, layouts_of(options.output_layouts, options.output_layout_count, "output_layouts",
+                                     "output_layouts[].name or .layout"));
   return out;
 }
 

@@ -83,6 +83,16 @@ polyphase_status give_port(const polyphase_engine* engine, bool input, std::size
 
 }  // namespace
 
+Result<std::vector<Plugin>> plugins_of(std::size_t count, const char* const* paths) {
+  std::vector<Plugin> out;
+  if (count > 0 && paths == nullptr) return null_argument("plugins");
+  for (std::size_t i = 0; i < count; ++i) {
+    if (paths[i] == nullptr) return null_argument("plugins[]");
+    TRY(out.emplace_back(), Plugin::load(paths[i]));
+  }
+  return out;
+}
+
 polyphase_engine* engine_handle(Engine engine) {
   auto handle = std::make_unique<polyphase_engine>();
   handle->engine = std::move(engine);
@@ -120,11 +130,30 @@ void polyphase_error_free(polyphase_error* error) {
   if (error != &spare_error()) delete error;
 }
 
-polyphase_status polyphase_engine_load(const char* path, polyphase_engine** out, polyphase_error** error) {
+polyphase_status polyphase_engine_load_with(const char* path, size_t plugin_count, const char* const* plugins,
+                                            polyphase_engine** out, polyphase_error** error) {
   return guarded(error, [&]() -> Result<void> {
     if (path == nullptr) return null_argument("path");
     if (out == nullptr) return null_argument("out");
-    TRY(Engine engine, Engine::load(path));
+    TRY(const std::vector<Plugin> given, plugins_of(plugin_count, plugins));
+    TRY(Engine engine, Engine::load(path, given));
+    *out = engine_handle(std::move(engine));
+    return {};
+  });
+}
+
+polyphase_status polyphase_engine_load(const char* path, polyphase_engine** out, polyphase_error** error) {
+  return polyphase_engine_load_with(path, 0, nullptr, out, error);
+}
+
+polyphase_status polyphase_engine_from_bytes_with(const void* bytes, size_t size_bytes, size_t plugin_count,
+                                                  const char* const* plugins, polyphase_engine** out,
+                                                  polyphase_error** error) {
+  return guarded(error, [&]() -> Result<void> {
+    if (bytes == nullptr) return null_argument("bytes");
+    if (out == nullptr) return null_argument("out");
+    TRY(const std::vector<Plugin> given, plugins_of(plugin_count, plugins));
+    TRY(Engine engine, Engine::from_bytes({static_cast<const std::byte*>(bytes), size_bytes}, given));
     *out = engine_handle(std::move(engine));
     return {};
   });
@@ -132,13 +161,7 @@ polyphase_status polyphase_engine_load(const char* path, polyphase_engine** out,
 
 polyphase_status polyphase_engine_from_bytes(const void* bytes, size_t size_bytes, polyphase_engine** out,
                                              polyphase_error** error) {
-  return guarded(error, [&]() -> Result<void> {
-    if (bytes == nullptr) return null_argument("bytes");
-    if (out == nullptr) return null_argument("out");
-    TRY(Engine engine, Engine::from_bytes({static_cast<const std::byte*>(bytes), size_bytes}));
-    *out = engine_handle(std::move(engine));
-    return {};
-  });
+  return polyphase_engine_from_bytes_with(bytes, size_bytes, 0, nullptr, out, error);
 }
 
 polyphase_status polyphase_engine_save(const polyphase_engine* engine, const char* path, polyphase_error** error) {

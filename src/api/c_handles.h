@@ -60,6 +60,9 @@ polyphase_status guarded(polyphase_error** error, F&& f) noexcept {
 // An engine with the texts of its ports.
 polyphase_engine* engine_handle(Engine engine);
 
+// The plugins in these files.
+Result<std::vector<Plugin>> plugins_of(std::size_t count, const char* const* paths);
+
 // The options, of which the caller knows as much as his struct_size says: the rest is 0.
 template <typename Options>
 Result<Options> options_of(const Options* given) {

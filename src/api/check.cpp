@@ -134,7 +134,7 @@ Result<void> check_kernels(Graph& graph, const Workshop& workshop, const Compile
 }
 
 Result<CheckReport> check_model(const ModelSource& source, const CompileOptions& options) {
-  const auto workshop = built_in_workshop();
+  TRY(const auto workshop, workshop_of(options.plugins));
   OperatorSurvey survey;
   TRY(ImportedModel model, import_source(source, options, *workshop, &survey));
   CheckReport report;

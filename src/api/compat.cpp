@@ -343,7 +343,7 @@ Result<CompatReport> timed_compat(const ModelSource& source, const CompileOption
   return without_throwing([&]() -> Result<CompatReport> {
     const auto start = std::chrono::steady_clock::now();
     if (compile.progress) compile.progress("import", 0);
-    auto workshop = built_in_workshop();
+    TRY(auto workshop, workshop_of(compile.plugins));
     OperatorSurvey survey;
     TRY(ImportedModel model, import_source(source, compile, *workshop, &survey));
     CompatReport report;

@@ -12,6 +12,7 @@
 #include "base/shape_binding.h"
 #include "engine/engine_writer.h"
 #include "engine/file.h"
+#include "import/border_layouts.h"
 #include "lower/lower.h"
 
 namespace polyphase::api {
@@ -75,6 +76,10 @@ Result<ImportOptions> import_options_of(const CompileOptions& options) {
       }
       dims.push_back(std::move(*dim));
       if (out.dims.count(size) != 0) out.shape_names.insert(size);
+    }
+    if (const auto layout = options.input_layouts.find(input); layout != options.input_layouts.end()) {
+      TRY(const BorderLayout border, read_border_layout(layout->second, input));
+      TRY(dims, in_models_order(dims, border, input));
     }
   }
   return out;
@@ -184,8 +189,23 @@ Result<polyphase::Engine> compile_into(const std::string& path, ImportedModel mo
 
 }  // namespace
 
+namespace {
+
+Result<BorderLayouts> layouts_of(const std::map<std::string, std::string>& given) {
+  BorderLayouts out;
+  for (const auto& [name, text] : given) {
+    TRY(out[name], read_border_layout(text, name));
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<Engine> compile_graph(ImportedModel model, std::shared_ptr<const Workshop> workshop,
                              const CompileOptions& options) {
+  TRY(const BorderLayouts inputs, layouts_of(options.input_layouts));
+  TRY(const BorderLayouts outputs, layouts_of(options.output_layouts));
+  TRY_VOID(set_border_layouts(model, inputs, outputs));
   TRY(Target target, target_of(options, *workshop));
   TRY(const DimBindings likely, likely_of(options, *model.graph));
   TRY(const std::shared_ptr<Tuner> tuner, tuner_of(options, target));
@@ -213,7 +233,7 @@ namespace {
 Result<Engine> compile_source(const ModelSource& source, std::string_view name, const CompileOptions& options) {
   return without_throwing([&]() -> Result<Engine> {
     tell(options, "import", 0);
-    auto workshop = built_in_workshop();
+    TRY(auto workshop, workshop_of(options.plugins));
     TRY(ImportedModel model, import_source(source, options, *workshop));
     if (!name.empty()) model.name = std::string(name);
     return compile_graph(std::move(model), std::move(workshop), options);
@@ -231,7 +251,7 @@ Result<Engine> compile_bytes(std::span<const std::byte> bytes, std::string_view 
 }
 
 Result<Engine> open(const std::string& path, const CompileOptions& options) {
-  return is_engine_file(path) ? Engine::load(path) : compile(path, options);
+  return is_engine_file(path) ? Engine::load(path, options.plugins) : compile(path, options);
 }
 
 }  // namespace polyphase::api

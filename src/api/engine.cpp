@@ -5,6 +5,8 @@
 #include "api/state.h"
 #include "backends/cpu/catalogue.h"
 #include "engine/file.h"
+#include "engine/program.h"
+#include "ops/custom.h"
 #include "runtime/refit.h"
 
 namespace polyphase::api {
@@ -20,7 +22,7 @@ Error no_more_memory() {
   }
 }
 
-Workshop::Workshop() : registry_(Registry::built_in()) {
+Workshop::Workshop(Registry registry) : registry_(std::move(registry)) {
   for (const Cluster cluster : all_clusters) {
     catalogues_.emplace(cluster, Catalogue(cpu::rows_of(cluster), registry_));
   }
@@ -33,7 +35,7 @@ Target Workshop::target(Cluster cluster, bool portable) const {
 Target Workshop::native_target() const { return target(cpu::native_cluster(), false); }
 
 std::shared_ptr<const Workshop> built_in_workshop() {
-  static const auto workshop = std::make_shared<const Workshop>();
+  static const auto workshop = std::make_shared<const Workshop>(Registry::built_in());
   return workshop;
 }
 
@@ -141,17 +143,17 @@ Engine Access::engine(std::shared_ptr<const Workshop> workshop, polyphase::Engin
   return out;
 }
 
-Result<Engine> Engine::load(const std::string& path) {
+Result<Engine> Engine::load(const std::string& path, const std::vector<Plugin>& plugins) {
   return without_throwing([&]() -> Result<Engine> {
-    auto workshop = built_in_workshop();
+    TRY(auto workshop, workshop_of(plugins));
     TRY(polyphase::Engine engine, read_engine(path, workshop->registry()));
     return Access::engine(std::move(workshop), std::move(engine));
   });
 }
 
-Result<Engine> Engine::from_bytes(std::span<const std::byte> bytes) {
+Result<Engine> Engine::from_bytes(std::span<const std::byte> bytes, const std::vector<Plugin>& plugins) {
   return without_throwing([&]() -> Result<Engine> {
-    auto workshop = built_in_workshop();
+    TRY(auto workshop, workshop_of(plugins));
     TRY(const std::shared_ptr<Buffer> copy, Buffer::allocate(bytes.size()));
     std::copy(bytes.begin(), bytes.end(), copy->data());
     TRY(polyphase::Engine engine, read_engine_bytes(copy, "the bytes given", workshop->registry()));
@@ -220,6 +222,7 @@ EngineInfo Engine::info() const {
   out.constants = constants_of(engine);
   for (const ConstantInfo& constant : out.constants) out.constant_bytes += constant.size_bytes;
   out.remarks = engine.remarks;
+  for (const OpDef* op : plugin_operators(engine)) out.plugins.push_back({op->name, op->custom->version()});
   out.refittable = engine.recipes.refittable;
   for (const EngineWeight& weight : engine.recipes.weights) {
     out.weights.push_back(

@@ -7,9 +7,12 @@
 #include <fstream>
 
 #include "api/compile.h"
+#include "api/export_calls.h"
 #include "api/export_check.h"
 #include "engine/new_file.h"
+#include "export/convert_opset.h"
 #include "export/legalise.h"
+#include "export/opset_step.h"
 #include "wire/regular_file.h"
 
 namespace polyphase::api {
@@ -54,35 +57,6 @@ Result<std::shared_ptr<Buffer>> read_onnx(const std::string& path) {
                "Write the module as ONNX first: torch.onnx.export(module, args, 'model.onnx', dynamo=True)."};
 }
 
-// Values by (graph, name), those of regions too.
-using ValuesByPlace = std::map<std::pair<std::string, std::string>, const polyphase::Value*>;
-
-void collect_values(const Graph& graph, ValuesByPlace& out) {
-  for (const auto& node : graph.nodes()) {
-    for (const auto& output : node->outputs()) out[{graph.name, output->name}] = output.get();
-    for (const auto& region : node->regions()) collect_values(*region, out);
-  }
-}
-
-// A name that means tensors of different types in different subgraphs is left out.
-legal::TensorFacts facts_of(const ImportedModel& model) {
-  ValuesByPlace values;
-  collect_values(*model.graph, values);
-  legal::TensorFacts out;
-  std::set<std::string> ambiguous;
-  const auto add = [&](const std::string& name, const polyphase::Value& value) {
-    const auto [found, fresh] = out.emplace(name, legal::TensorFact{value.type, value.contents});
-    if (!fresh && !(found->second.type == value.type)) ambiguous.insert(name);
-  };
-  for (const auto& input : model.graph->inputs()) add(input->name, *input);
-  for (const ImportedTensor& tensor : model.tensors) {
-    const auto found = values.find({tensor.graph, tensor.value});
-    if (found != values.end()) add(tensor.name, *found->second);
-  }
-  for (const std::string& name : ambiguous) out.erase(name);
-  return out;
-}
-
 // A model's bytes and what our importer knows of them.
 struct ReadModel {
   std::shared_ptr<Buffer> bytes;
@@ -108,11 +82,30 @@ Result<std::vector<ExportFinding>> findings_in(const std::string& path, const st
   TRY(const legal::ExportTarget* const target, target_named(name));
   const auto workshop = built_in_workshop();
   TRY(const ReadModel model, read_with_types(path, *workshop));
-  TRY(const auto found, legal::find_refused(model.span(), facts_of(model.imported), {target, {}, model.folder}));
+  TRY(const auto found,
+      find_refused_in_calls({model.span(), facts_of(model.imported)}, {target, {}, model.folder}, *workshop));
   std::vector<ExportFinding> out;
   for (const legal::TargetFinding& finding : found)
     out.push_back({finding.node, finding.operation, std::string(finding.rule->name), finding.why,
                    std::string(finding.rule->doc), finding.rule->rewrite != nullptr});
+  return out;
+}
+
+// In the other opset first, then what the target does not take of that.
+Result<legal::Legalised> converted_and_legalised(const ReadModel& model, std::int64_t opset,
+                                                 const legal::LegaliseOptions& with, const Workshop& workshop,
+                                                 std::vector<std::string>& notes) {
+  TRY(legal::Legalised converted, legal::convert_opset(model.span(), facts_of(model.imported), opset, model.folder));
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(converted.model));
+  CompileOptions import;
+  import.external_data_folder = model.folder;
+  OperatorSurvey survey;
+  auto imported = import_source(bytes, import, workshop, &survey);
+  if (!imported.ok()) return std::move(imported).error().within("while reading the model in the other opset");
+  TRY(legal::Legalised out, legalise_calls({bytes, facts_of(*imported)}, with, workshop, notes));
+  out.nodes = converted.nodes;
+  out.changes.insert(out.changes.begin(), converted.changes.begin(), converted.changes.end());
+  out.parts.insert(out.parts.begin(), converted.parts.begin(), converted.parts.end());
   return out;
 }
 
@@ -128,16 +121,21 @@ Result<ExportedModel> export_file(const std::string& path, const ExportOptions& 
   ExportedModel out;
   out.folder = model.folder;
   tell("rules", 0.2);
-  legal::LegaliseOptions with{target, {options.without_rules.begin(), options.without_rules.end()}, out.folder};
-  TRY(legal::Legalised legalised, legal::legalise(model.span(), facts_of(model.imported), with));
+  const legal::LegaliseOptions with{target, {options.without_rules.begin(), options.without_rules.end()}, out.folder};
+  const bool other_opset = options.opset != 0 && options.opset != model.imported.opset;
+  std::vector<std::string>& notes = out.report.notes;
+  TRY(legal::Legalised legalised,
+      other_opset ? converted_and_legalised(model, options.opset, with, *workshop, notes)
+                  : legalise_calls({model.span(), facts_of(model.imported)}, with, *workshop, notes));
   out.report.target = options.target;
+  out.report.opset = other_opset ? options.opset : model.imported.opset;
   out.report.nodes = legalised.nodes;
   out.report.rewritten_nodes = static_cast<std::int64_t>(legalised.parts.size());
   for (legal::ExportChange& change : legalised.changes)
     out.report.changes.push_back({std::move(change.node), std::move(change.rule), std::move(change.why),
-                                  std::move(change.before), std::move(change.after)});
+                                  std::move(change.before), std::move(change.after), change.tolerance});
   tell("compare", 0.4);
-  const ExportComparison comparison{model.span(), model.imported, legalised, out.folder, *workshop};
+  const ExportComparison comparison{model.span(), model.imported, legalised, out.folder, *workshop, other_opset};
   TRY_VOID(compare_exported(comparison, out.report));
   out.model = std::move(legalised.model);
   out.external_files = std::move(legalised.external_files);
@@ -217,6 +215,14 @@ Result<void> save_exported(const ExportedModel& exported, const std::string& pat
     for (const std::string& name : exported.external_files) TRY_VOID(bring_along(exported.folder, folder, name));
     return write_file(path, std::as_bytes(std::span(exported.model)));
   });
+}
+
+std::vector<OpsetStepInfo> opset_steps() {
+  std::vector<OpsetStepInfo> out;
+  for (const legal::OpsetStep& step : legal::opset_steps())
+    out.push_back({std::string(step.op_type), step.version, std::string(step.doc), step.up != nullptr,
+                   step.down != nullptr, step.tolerance});
+  return out;
 }
 
 std::vector<ExportTargetInfo> export_targets() {

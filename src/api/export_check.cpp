@@ -2,6 +2,7 @@
 #include "api/export_check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "api/compile.h"
@@ -74,12 +75,29 @@ struct Twins {
   const Graph& before;
   const Graph& after;
   std::string what;  // "the model", "node 'up1'"
+  double tolerance = 0;
 };
 
 Error differs(const Twins& twins, const std::string& how) {
   return Error{ErrorCode::unsupported,
                "what was made of " + twins.what + " is not the same: " + how + ". Nothing was written.",
                "That is a defect of Polyphase: leave the rule out (--without-rule), and report the model."};
+}
+
+// Within a share of the largest.
+bool close_elements(const polyphase::Tensor& one, const polyphase::Tensor& other, double tolerance) {
+  const auto element = [](const polyphase::Tensor& of, std::int64_t i) {
+    return load_double(of.view().data + i * static_cast<std::int64_t>(size_bytes(of.dtype())), of.dtype());
+  };
+  const std::int64_t count = one.view().element_count();
+  double largest = 1;
+  for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(element(one, i)));
+  const double unit = is_narrow(one.dtype()) ? 1000 * tolerance : tolerance;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double apart = std::abs(element(one, i) - element(other, i));
+    if (!(apart <= unit * largest) && !(std::isnan(element(one, i)) && std::isnan(element(other, i)))) return false;
+  }
+  return true;
 }
 
 // Nothing: the model before takes no such inputs.
@@ -101,7 +119,9 @@ Result<bool> equal_at(const Twins& twins, const DimBindings& sizes) {
     const std::string output = "output '" + twins.before.output_names()[i] + "'";
     if (!(one.type() == other.type()))
       return differs(twins, output + " is " + other.type().text() + " instead of " + one.type().text());
-    if (!equal_elements(one.view(), other.view())) return differs(twins, "the elements of " + output + " differ");
+    const bool equal = twins.tolerance == 0 || !is_float(one.dtype()) ? equal_elements(one.view(), other.view())
+                                                                      : close_elements(one, other, twins.tolerance);
+    if (!equal) return differs(twins, "the elements of " + output + " differ");
   }
   return true;
 }
@@ -173,12 +193,13 @@ Result<std::unique_ptr<Graph>> graph_of(const std::string& model, const ExportCo
 
 Result<void> compare_parts(const ExportComparison& of, ExportReport& report) {
   for (const legal::ChangedNode& part : of.legalised.parts) {
+    if (part.unknown.has_value()) return *part.unknown;
     const std::string what = "node '" + part.node + "'";
     auto before = graph_of(part.before, of);
     if (!before.ok()) return std::move(before).error().within("while comparing " + what);
     auto after = graph_of(part.after, of);
     if (!after.ok()) return std::move(after).error().within("while comparing what was made of " + what);
-    TRY(const bool ran, equal_everywhere({**before, **after, what}, report));
+    TRY(const bool ran, equal_everywhere({**before, **after, what, part.tolerance}, report));
     if (!ran)
       return Error{ErrorCode::unsupported,
                    "what was made of the node could not be compared: it takes none of the sizes "
@@ -193,12 +214,14 @@ Result<void> compare_parts(const ExportComparison& of, ExportReport& report) {
 }  // namespace
 
 Result<void> compare_exported(const ExportComparison& of, ExportReport& report) {
-  if (of.legalised.changes.empty()) return {};
+  const auto& parts = of.legalised.parts;
+  if (parts.empty() && !of.other_opset) return {};
+  const bool rounds = std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.tolerance > 0; });
   const Graph& before = *of.imported.graph;
-  if (of.imported.complete && work_of(before, size_sets(before).front()) <= most_work) {
+  if (!rounds && of.imported.complete && work_of(before, size_sets(before).front()) <= most_work) {
     auto after = graph_of(of.legalised.model, of);
     if (!after.ok()) return std::move(after).error().within("while reading what was made of the model");
-    TRY(report.whole_model_compared, equal_everywhere({before, **after, "the model"}, report));
+    TRY(report.whole_model_compared, equal_everywhere({before, **after, "the model", 0}, report));
     if (report.whole_model_compared) return {};
     report.notes.emplace_back(
         "the model takes none of the sizes that were tried, so its nodes were compared one by one");

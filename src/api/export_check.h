@@ -17,6 +17,7 @@ struct ExportComparison {
   const legal::Legalised& legalised;
   const std::string& folder;  // of external data
   const Workshop& workshop;
+  bool other_opset = false;  // then even equal nodes may have got another meaning
 };
 
 // Both whole models where our interpreter needs seconds for them and has all their operators; else each rewritten node

@@ -284,7 +284,7 @@ std::vector<LogicalTensor> logical_tensors(const ImportedModel& model) {
 Result<double> compute_swallowed(const Graph& imported, const std::vector<LogicalTensor>& wanted,
                                  std::span<const polyphase::Tensor> inputs, const CompileOptions& compile,
                                  const LayerOptions& options, Captures& captures) {
-  const auto workshop = built_in_workshop();
+  TRY(const auto workshop, workshop_of(compile.plugins));
   TRY(const Target target, target_of(compile, *workshop));
   Graph cut(workshop->registry());
   Cutter cutter(imported, captures, cut);

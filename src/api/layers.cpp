@@ -126,7 +126,7 @@ Result<Tensor> row_major(const polyphase::Tensor& from) {
 
 Result<LayerReport> compare_model(const std::string& path, std::span<const TensorView> inputs,
                                   const CompileOptions& compile, const LayerOptions& options) {
-  auto workshop = built_in_workshop();
+  TRY(auto workshop, workshop_of(compile.plugins));
   TRY(ImportedModel model, import_source(path, compile, *workshop));
   const std::vector<LogicalTensor> tensors = logical_tensors(model);
   ImportedModel compiled;

@@ -3,18 +3,29 @@
 
 #include <charconv>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "api/compile.h"
 #include "api/network_attributes.h"
 #include "api/state.h"
+#include "ops/custom.h"
 
 namespace polyphase::api {
+
+struct AddedParameter {
+  std::shared_ptr<const void> key;  // keeps its address its own
+  Tensor elements;
+  int number = -1;
+};
 
 struct NetworkState {
   std::shared_ptr<const Workshop> workshop;
   NetworkBuilder builder;
+  std::optional<Error> plugin_error = {};  // why the plugins of the options cannot be used together
   std::map<std::pair<std::string, std::string>, int> weights = {};  // file and name → the constant
+  std::map<const void*, AddedParameter> parameters = {};            // by key
+  std::set<std::string, std::less<>> parameter_names = {};
 };
 
 std::optional<std::int64_t> Size::number() const {
@@ -89,6 +100,7 @@ struct NetworkBase::Access {
     return Error{ErrorCode::invalid_argument, "a number, or nothing, is given where a tensor is needed.",
                  "Give a tensor that add_input, add_constant or a layer of this network gave."};
   }
+  static const std::shared_ptr<NetworkState>& state(const NetworkTensor& tensor) { return tensor.network_; }
   static NetworkTensor tensor(const NetworkBase& network, int number) {
     NetworkTensor out;
     out.network_ = network.state_;
@@ -124,13 +136,54 @@ Result<NetworkTensor> NetworkBase::result(const Result<std::vector<NetworkTensor
 
 Network::Network(const NetworkOptions& options)
     : NetworkLayers([&] {
-        auto workshop = built_in_workshop();
+        auto with_plugins = workshop_of(options.plugins);
+        auto workshop = with_plugins.ok() ? *with_plugins : built_in_workshop();
         const Registry& registry = workshop->registry();
-        return std::make_shared<NetworkState>(NetworkState{
+        auto state = std::make_shared<NetworkState>(NetworkState{
             std::move(workshop),
             NetworkBuilder(
                 registry, {.name = options.name, .strongly_typed = options.strongly_typed, .limits = options.limits})});
+        if (!with_plugins.ok()) state->plugin_error = with_plugins.error();
+        return state;
       }()) {}
+
+Result<Network> Network::of(const std::vector<Operand>& operands) {
+  return without_throwing([&]() -> Result<Network> {
+    std::shared_ptr<NetworkState> state;
+    for (const Operand& operand : operands) {
+      if (operand.error() != nullptr) return Error(*operand.error());
+      const auto its = operand.tensor() == nullptr ? nullptr : Access::state(*operand.tensor());
+      if (its == nullptr) continue;
+      if (state != nullptr && state != its) {
+        return Error{
+            ErrorCode::invalid_argument,
+            "tensors of two networks are given, '" + state->builder.name() + "' and '" + its->builder.name() + "'.",
+            "Give tensors of one."};
+      }
+      state = its;
+    }
+    if (state != nullptr) return Network(std::move(state));
+    return Error{ErrorCode::invalid_argument, "none of the operands is a tensor of a network, so they name none.",
+                 "Give a tensor that add_input, add_constant or a layer gave."};
+  });
+}
+
+Result<std::vector<NetworkTensor>> Network::add_plugin(std::string_view op, std::vector<Operand> operands,
+                                                       AttributeList attributes, std::string_view name) {
+  if (state_->plugin_error.has_value()) return Error(*state_->plugin_error);
+  const OpDef* found = state_->workshop->registry().find(op);
+  if (found != nullptr && found->custom != nullptr)
+    return add_layer(op, std::move(operands), std::move(attributes), name);
+  std::string known;
+  for (const auto& [one, definition] : state_->workshop->registry().all()) {
+    if (definition->custom != nullptr) known += (known.empty() ? "" : ", ") + one;
+  }
+  return Error{
+      ErrorCode::invalid_argument,
+      "no plugin of this network has an operator '" + std::string(op.substr(0, 120)) + "'.",
+      known.empty() ? "Give the plugins that it uses in the network's options." : "Its plugins have: " + known + "."}
+      .at_node(name.empty() ? op.substr(0, 120) : name);
+}
 
 Result<void> Network::set_range(const std::string& size, SizeRange range) {
   return state_->builder.set_range(size, {range.low, range.high});
@@ -183,6 +236,27 @@ Result<NetworkTensor> Network::add_weight(const WeightFile& file, std::string_vi
   });
 }
 
+Result<NetworkTensor> Network::add_parameter(const std::shared_ptr<const void>& key, const Tensor& elements,
+                                             std::optional<DType> dtype, std::string_view name) {
+  const auto added = state_->parameters.find(key.get());
+  const bool is_known = added != state_->parameters.end();
+  if (is_known && added->second.elements.data() == elements.data()) return Access::tensor(*this, added->second.number);
+  // Lent, though the tensor keeps its memory: an engine shall not.
+  TRY(ConstantElements made, elements_of(elements.view(), api::Access::owner(elements), "the parameter"));
+  std::string own = is_known ? "" : std::string(name);  // layers by themselves all have a 'weight'
+  for (int again = 2; !own.empty() && state_->parameter_names.count(own) != 0; ++again)
+    own = std::string(name) + "." + std::to_string(again);
+  TRY(const int number, state_->builder.add_constant(std::move(made.tensor), own, true));
+  state_->parameter_names.insert(own);
+  NetworkTensor constant = Access::tensor(*this, number);
+  if (dtype.has_value() && constant.dtype() != *dtype) {
+    TRY(constant, cast(constant, {.to = *dtype}));
+  }
+  TRY(const int last, Access::tensor_number(*this, constant));
+  state_->parameters.insert_or_assign(key.get(), AddedParameter{key, elements, last});
+  return constant;
+}
+
 namespace {
 
 template <typename Settings>
@@ -195,6 +269,7 @@ Result<void> read_settings(NetworkBuilder& builder, const Settings& settings, co
   TRY(out.pre_padding, dims_of(builder, settings.pre_padding, layer));
   TRY(out.post_padding, dims_of(builder, settings.post_padding, layer));
   out.mode = static_cast<polyphase::PaddingMode>(settings.padding_mode);
+  out.layouts = {.data = settings.data_layout, .kernel = settings.kernel_layout, .result = settings.out_layout};
   return {};
 }
 
@@ -346,6 +421,7 @@ std::vector<LimitInfo> limits() {
 struct NetworkCompiler {
   static Result<Engine> compile(const Network& network, const CompileOptions& options) {
     const NetworkState& state = network.state();
+    if (state.plugin_error.has_value()) return Error(*state.plugin_error);
     TRY(const ImportOptions import, import_options_of(options));
     TRY(ImportedModel model, state.builder.finish(import));
     return compile_graph(std::move(model), state.workshop, options);

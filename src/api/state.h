@@ -21,7 +21,7 @@ namespace polyphase::api {
 // The operators and the kernels of one compilation; engines keep it alive because their parts point into it.
 class Workshop {
  public:
-  Workshop();
+  explicit Workshop(Registry registry);
   const Registry& registry() const { return registry_; }
   // The kernels of a cluster; of the best one that runs here.
   Target target(Cluster cluster, bool portable) const;
@@ -32,6 +32,8 @@ class Workshop {
   std::map<Cluster, Catalogue> catalogues_;
 };
 std::shared_ptr<const Workshop> built_in_workshop();
+// With the plugins' operators beside ours. Errors: invalid_argument (two of one name, or with one claim).
+Result<std::shared_ptr<const Workshop>> workshop_of(const std::vector<Plugin>& plugins);
 
 struct Engine::State {
   std::shared_ptr<const Workshop> workshop;
@@ -59,6 +61,7 @@ struct Access {
     CHECK(session.state_ != nullptr, "a Session that nobody created");
     return *session.state_->session;
   }
+  static const PluginLibrary* library(const Plugin& plugin) { return plugin.library_.get(); }
   static Tensor tensor(const polyphase::Tensor& from);
   static Tensor tensor(TensorView view, std::shared_ptr<void> owner);
   static const std::shared_ptr<void>& owner(const Tensor& tensor) { return tensor.owner_; }

@@ -18,6 +18,9 @@ struct ConstantPlace {
   std::uint64_t size_bytes = 0;
 };
 
+// The operators of plugins that the engine's steps and recipes use, by name.
+std::vector<const OpDef*> plugin_operators(const Engine& engine);
+
 std::vector<std::byte> write_program(const Engine& engine, std::span<const ConstantPlace> places);
 
 // Reads a program whose bytes nobody vouches for. Constants borrow from `file`, whose bytes [constants_offset, +

@@ -1,9 +1,13 @@
 // FlatBuffers → Engine: every enum in range, every text read back, every constant inside its section.
 #include <flatbuffers/flatbuffers.h>
 
+#include <algorithm>
+#include <set>
+
 #include "engine/engine_generated.h"
 #include "engine/file_header.h"
 #include "engine/program.h"
+#include "ops/custom.h"
 
 namespace polyphase {
 namespace {
@@ -27,6 +31,14 @@ std::vector<std::string> words(const TextVector* texts) {
   return out;
 }
 
+// A name out of the file as it may stand in a message.
+std::string shown(const std::string& name) {
+  std::string out = name.substr(0, 120);
+  std::replace_if(
+      out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return out;
+}
+
 std::vector<int> integers(const flatbuffers::Vector<std::int32_t>* items) {
   return items == nullptr ? std::vector<int>() : std::vector<int>(items->begin(), items->end());
 }
@@ -42,6 +54,7 @@ class ProgramReader {
     engine_.producer = word(from.producer());
     engine_.cluster = word(from.cluster());
     engine_.remarks = words(from.remarks());
+    TRY_VOID(each(from.plugins(), [&](const program::PluginUse& item) { return plugin(item); }));
     TRY_VOID(each(from.symbols(), [&](const program::Symbol& item) { return symbol(item); }));
     TRY_VOID(each(from.inputs(), [&](const program::Port& item) { return port(item, engine_.inputs); }));
     TRY_VOID(each(from.outputs(), [&](const program::Port& item) { return port(item, engine_.outputs); }));
@@ -70,6 +83,35 @@ class ProgramReader {
     if (!engine_.symbols.emplace(word(item.name()), DimRange{item.low(), item.high()}).second) {
       return refuse("size '" + word(item.name()) + "' is declared twice.");
     }
+    return {};
+  }
+
+  // Which plugins are here, for whoever looks for another.
+  std::string known_plugins() const {
+    std::string out;
+    for (const auto& [name, op] : registry_.all()) {
+      if (op->custom != nullptr)
+        out += (out.empty() ? "" : ", ") + name + " version " + std::to_string(op->custom->version());
+    }
+    return out.empty() ? "none is given" : "given are " + out;
+  }
+
+  Result<void> plugin(const program::PluginUse& item) {
+    const std::string name = word(item.op());
+    const OpDef* op = registry_.find(name);
+    const std::string wanted = "the engine needs operator '" + shown(name) + "', version " +
+                               std::to_string(item.version()) + ", of the plugin '" +
+                               shown(name.substr(0, name.find('.'))) + "'";
+    if (op == nullptr || op->custom == nullptr) {
+      return Error{ErrorCode::incompatible, wanted + "; " + known_plugins() + ".",
+                   "Give the plugin's library: --plugin FILE, plugins=[FILE] in Python, or Engine::load's plugins."};
+    }
+    if (op->custom->version() != item.version()) {
+      return Error{ErrorCode::incompatible,
+                   wanted + "; the plugin given has version " + std::to_string(op->custom->version()) + ".",
+                   "Give the plugin that the engine was compiled with, or compile the model again with this one."};
+    }
+    declared_plugins_.insert(name);
     return {};
   }
 
@@ -169,6 +211,8 @@ class ProgramReader {
                    "the engine uses operator '" + op + "', which this Polyphase does not have.",
                    "Update Polyphase, load the plugin that defines it, or compile the model again with this version."};
     }
+    if (out.op->custom != nullptr && declared_plugins_.find(op) == declared_plugins_.end())
+      return refuse("it uses the plugin's operator '" + op + "' without saying of which version.");
     auto given = parse_attributes(word(item.attributes()), out.op->attributes, engine_.symbols);
     if (!given.ok()) return refuse("attributes of '" + op + "': " + given.error().message);
     auto complete = out.op->complete(std::move(given).value());
@@ -310,6 +354,7 @@ class ProgramReader {
   std::uint64_t constants_offset_;
   std::uint64_t constants_size_;
   Engine engine_;
+  std::set<std::string, std::less<>> declared_plugins_;
 };
 
 }  // namespace

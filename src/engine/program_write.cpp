@@ -1,10 +1,13 @@
 // Engine → FlatBuffers. Everything is written in the engine's own order, so equal engines give equal bytes.
 #include <flatbuffers/flatbuffers.h>
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "engine/engine_generated.h"
 #include "engine/program.h"
+#include "ops/custom.h"
 
 namespace polyphase {
 namespace {
@@ -38,11 +41,16 @@ class ProgramWriter {
     }
     const auto inputs = ports(engine.inputs);
     const auto outputs = ports(engine.outputs);
+    std::vector<Offset<program::PluginUse>> plugins;
+    for (const OpDef* op : plugin_operators(engine))
+      plugins.push_back(program::CreatePluginUse(out_, text(op->name), op->custom->version()));
+    const auto plugin_list =
+        plugins.empty() ? Offset<flatbuffers::Vector<Offset<program::PluginUse>>>() : out_.CreateVector(plugins);
     const auto recipe_list = engine.recipes.refittable ? recipes(engine.recipes) : Offset<program::Recipes>();
     out_.Finish(program::CreateProgram(
         out_, text(engine.model_name), text(engine.producer), text(engine.cluster), out_.CreateVector(symbols), inputs,
         outputs, out_.CreateVector(values), out_.CreateVector(constants), out_.CreateVector(blocks),
-        out_.CreateVector(checks), texts(engine.remarks), recipe_list, cuts(engine.cuts)));
+        out_.CreateVector(checks), texts(engine.remarks), recipe_list, cuts(engine.cuts), plugin_list));
     std::vector<std::byte> bytes(out_.GetSize());
     std::memcpy(bytes.data(), out_.GetBufferPointer(), bytes.size());
     return bytes;
@@ -153,6 +161,20 @@ class ProgramWriter {
 };
 
 }  // namespace
+
+std::vector<const OpDef*> plugin_operators(const Engine& engine) {
+  std::map<std::string_view, const OpDef*> found;
+  const auto meet = [&](const Part& part) {
+    if (part.op->custom != nullptr) found[part.op->name] = part.op;
+  };
+  for (const Block& block : engine.blocks) {
+    for (const Step& step : block.steps) std::for_each(step.parts.begin(), step.parts.end(), meet);
+  }
+  for (const RecipeNode& node : engine.recipes.nodes) meet(node.part);
+  std::vector<const OpDef*> out;
+  for (const auto& [name, op] : found) out.push_back(op);
+  return out;
+}
 
 std::vector<std::byte> write_program(const Engine& engine, std::span<const ConstantPlace> places) {
   return ProgramWriter().write(engine, places);

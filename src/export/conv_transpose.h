@@ -60,5 +60,8 @@ struct CropForm {
 // would need the bias there too. Taps of 0 around the kernel do the same by a dilation each: no node more, but more
 // products. Where the output shrinks beyond the span, a Slice takes the rest away.
 Result<void> rewrite_crop(const onnx::NodeProto& node, const CropForm& form, Replacement& out);
+// The same of another x and another crop: `inputs` and `facts` in place of the node's own.
+Result<void> rewrite_crop_of(const onnx::NodeProto& node, std::vector<std::string> inputs,
+                             const ConvTransposeFacts& facts, const CropForm& form, Replacement& out);
 
 }  // namespace polyphase::legal

@@ -29,6 +29,8 @@ struct ExportChange {
   std::string why;     // what the target cannot take
   std::string before;  // "ConvTranspose{strides: [2, 2], output_padding: [1, 1]}"
   std::string after;   // "Pad, ConvTranspose{…}"
+  // How far results may be apart, in units of the largest: of several nodes each rounds. 0: they are equal.
+  double tolerance = 0;
 };
 
 // A rewritten node alone, and what stands in its place, as ONNX models whose inputs are the node's operands. Where x is
@@ -37,6 +39,8 @@ struct ChangedNode {
   std::string node;
   std::string before;
   std::string after;
+  double tolerance = 0;          // the largest of its changes
+  std::optional<Error> unknown;  // why the two cannot be made
 };
 
 struct Legalised {

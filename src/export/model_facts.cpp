@@ -7,6 +7,13 @@
 #include "wire/onnx_tensor.h"
 
 namespace polyphase::legal {
+namespace {
+
+constexpr std::size_t most_constant_bytes = 1 << 16;
+
+}  // namespace
+
+bool is_own_domain(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
 
 ModelFacts::ModelFacts(const onnx::ModelProto& model, TensorFacts tensors, wire::ExternalData& external)
     : external_(&external), tensors_(std::move(tensors)) {
@@ -30,10 +37,38 @@ void ModelFacts::collect(const onnx::GraphProto& graph) {
   for (const auto& node : graph.node()) {
     names_.insert(node.name());
     names_.insert(node.output().begin(), node.output().end());
+    add_constant(node);
+    if (node.op_type() == "Pad" && is_own_domain(node.domain()) && node.output_size() == 1)
+      pads_.emplace(node.output(0), std::make_shared<const onnx::NodeProto>(node));
     for (const auto& attribute : node.attribute()) {
       if (attribute.has_g()) collect(attribute.g());
       for (const auto& inner : attribute.graphs()) collect(inner);
     }
+  }
+}
+
+// Copied: nodes come and go while a model is rewritten.
+void ModelFacts::add_constant(const onnx::NodeProto& node) {
+  if (node.op_type() != "Constant" || !is_own_domain(node.domain()) || node.output_size() != 1) return;
+  auto tensor = std::make_shared<onnx::TensorProto>();
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.has_t() && attribute.t().ByteSizeLong() <= most_constant_bytes) {
+      *tensor = attribute.t();
+    } else if (attribute.name() == "value_int" || attribute.name() == "value_ints") {
+      tensor->set_data_type(onnx::TensorProto::INT64);
+      if (attribute.name() == "value_int") tensor->add_int64_data(attribute.i());
+      for (const std::int64_t value : attribute.ints()) tensor->add_int64_data(value);
+      if (attribute.name() == "value_ints") tensor->add_dims(attribute.ints_size());
+    } else if (attribute.name() == "value_float" || attribute.name() == "value_floats") {
+      tensor->set_data_type(onnx::TensorProto::FLOAT);
+      if (attribute.name() == "value_float") tensor->add_float_data(attribute.f());
+      for (const float value : attribute.floats()) tensor->add_float_data(value);
+      if (attribute.name() == "value_floats") tensor->add_dims(attribute.floats_size());
+    } else {
+      continue;
+    }
+    constants_.emplace(node.output(0), std::move(tensor));
+    return;
   }
 }
 
@@ -45,6 +80,16 @@ const TensorFact* ModelFacts::find(std::string_view tensor) const {
 const onnx::TensorProto* ModelFacts::initializer(std::string_view tensor) const {
   const auto found = initializers_.find(tensor);
   return found == initializers_.end() ? nullptr : found->second;
+}
+
+const onnx::NodeProto* ModelFacts::pad(std::string_view tensor) const {
+  const auto found = pads_.find(tensor);
+  return found == pads_.end() ? nullptr : found->second.get();
+}
+
+const onnx::TensorProto* ModelFacts::constant(std::string_view tensor) const {
+  const auto found = constants_.find(tensor);
+  return found == constants_.end() ? initializer(tensor) : found->second.get();
 }
 
 Result<Tensor> ModelFacts::elements(const onnx::TensorProto& initializer) const {

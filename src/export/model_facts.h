@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -40,23 +41,33 @@ class ModelFacts {
   void add(std::string tensor, TensorFact fact) { tensors_[std::move(tensor)] = std::move(fact); }
   // An initializer of the model or of one of its subgraphs; null: none of this name.
   const onnx::TensorProto* initializer(std::string_view tensor) const;
+  // The same, or what a small Constant node gives.
+  const onnx::TensorProto* constant(std::string_view tensor) const;
+  // The Pad that gives this tensor; null: none does.
+  const onnx::NodeProto* pad(std::string_view tensor) const;
   // Its elements. Errors: those of reading them.
   Result<Tensor> elements(const onnx::TensorProto& initializer) const;
   // Of ONNX's own domain; 0: not imported.
   std::int64_t opset() const { return opset_; }
+  void set_opset(std::int64_t opset) { opset_ = opset; }
   // The wish, or the wish with a number behind it if something has that name.
   std::string fresh_name(const std::string& wish);
 
  private:
   void collect(const onnx::GraphProto& graph);
+  void add_constant(const onnx::NodeProto& node);
 
   wire::ExternalData* external_;
   TensorFacts tensors_;
   std::map<std::string, const onnx::TensorProto*, std::less<>> initializers_;
+  std::map<std::string, std::shared_ptr<const onnx::TensorProto>, std::less<>> constants_;
+  std::map<std::string, std::shared_ptr<const onnx::NodeProto>, std::less<>> pads_;  // by what they give
   std::set<std::string, std::less<>> names_;
   std::int64_t opset_ = 0;
 };
 
+// Whether it is that of ONNX's own operators.
+bool is_own_domain(std::string_view domain);
 // The name that messages, reports and new names use: the node's own, or that of its first result.
 std::string name_of(const onnx::NodeProto& node);
 

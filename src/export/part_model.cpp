@@ -8,9 +8,14 @@ namespace {
 
 class PartWriter {
  public:
-  explicit PartWriter(const RewrittenNode& rewritten) : of_(rewritten) {
+  explicit PartWriter(const RewrittenNode& rewritten, std::optional<std::int64_t> opset = std::nullopt)
+      : of_(rewritten) {
     model_.set_ir_version(of_.model.ir_version());
-    for (const auto& opset : of_.model.opset_import()) *model_.add_opset_import() = opset;
+    for (const auto& import : of_.model.opset_import()) {
+      auto& own = *model_.add_opset_import();
+      own = import;
+      if (opset.has_value() && (own.domain().empty() || own.domain() == "ai.onnx")) own.set_version(*opset);
+    }
     model_.mutable_graph()->set_name("part");
   }
 
@@ -71,7 +76,7 @@ Result<ChangedNode> part_models(const RewrittenNode& rewritten) {
   ChangedNode out;
   out.node = name_of(rewritten.node);
   TRY(out.before, PartWriter(rewritten).write({&rewritten.node, 1}, {}));
-  TRY(out.after, PartWriter(rewritten).write(rewritten.instead, rewritten.new_tensors));
+  TRY(out.after, PartWriter(rewritten, rewritten.new_opset).write(rewritten.instead, rewritten.new_tensors));
   return out;
 }
 

@@ -45,6 +45,11 @@ void Replacement::add_last(std::string_view op_type, const std::vector<std::stri
   node.mutable_output()->CopyFrom(node_.output());
 }
 
+onnx::NodeProto& Replacement::again() {
+  nodes_.push_back(node_);
+  return nodes_.back();
+}
+
 std::string Replacement::integers(const std::vector<std::int64_t>& values, std::string_view word) {
   onnx::TensorProto tensor;
   tensor.set_data_type(onnx::TensorProto::INT64);
@@ -132,6 +137,22 @@ void set_integer(onnx::NodeProto& node, std::string_view name, std::int64_t valu
   attribute->set_name(std::string(name));
   attribute->set_type(onnx::AttributeProto::INT);
   attribute->set_i(value);
+}
+
+void set_real(onnx::NodeProto& node, std::string_view name, float value) {
+  drop_attribute(node, name);
+  auto* attribute = node.add_attribute();
+  attribute->set_name(std::string(name));
+  attribute->set_type(onnx::AttributeProto::FLOAT);
+  attribute->set_f(value);
+}
+
+void set_word(onnx::NodeProto& node, std::string_view name, std::string_view value) {
+  drop_attribute(node, name);
+  auto* attribute = node.add_attribute();
+  attribute->set_name(std::string(name));
+  attribute->set_type(onnx::AttributeProto::STRING);
+  attribute->set_s(std::string(value));
 }
 
 void drop_attribute(onnx::NodeProto& node, std::string_view name) {

@@ -27,6 +27,8 @@ class Replacement {
                   const Type* type = nullptr);
   // The node that gives the results of the replaced one.
   void add_last(std::string_view op_type, const std::vector<std::string>& inputs);
+  // The replaced node as it is, for changes; to be called once, at the end.
+  onnx::NodeProto& again();
   // The node added most recently, for its attributes.
   onnx::NodeProto& latest() { return nodes_.back(); }
   // A vector of int64 as a new tensor.
@@ -64,6 +66,8 @@ std::int64_t integer_of(const onnx::NodeProto& node, std::string_view name, std:
 std::string word_of(const onnx::NodeProto& node, std::string_view name);  // none: empty
 void set_integers(onnx::NodeProto& node, std::string_view name, const std::vector<std::int64_t>& values);
 void set_integer(onnx::NodeProto& node, std::string_view name, std::int64_t value);
+void set_real(onnx::NodeProto& node, std::string_view name, float value);
+void set_word(onnx::NodeProto& node, std::string_view name, std::string_view value);
 void drop_attribute(onnx::NodeProto& node, std::string_view name);
 
 }  // namespace polyphase::legal

@@ -96,8 +96,12 @@ std::int64_t most_output_padding(OutputPadding taken, const ConvTransposeFacts& 
 
 Result<void> rewrite_crop(const onnx::NodeProto& node, const CropForm& form, Replacement& out) {
   TRY(const ConvTransposeFacts facts, read_conv_transpose(node, out.model()));
+  return rewrite_crop_of(node, {node.input().begin(), node.input().end()}, facts, form, out);
+}
+
+Result<void> rewrite_crop_of(const onnx::NodeProto& node, std::vector<std::string> inputs,
+                             const ConvTransposeFacts& facts, const CropForm& form, Replacement& out) {
   const Lists lists = lists_of(facts, form);
-  std::vector<std::string> inputs(node.input().begin(), node.input().end());
   if (lists.any_zeros && form.growth == Growth::around_kernel) {
     TRY(inputs[1], kernel_with_zeros(facts, lists.zeros, inputs[1], out));
   } else if (lists.any_zeros) {

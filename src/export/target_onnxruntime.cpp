@@ -3,30 +3,11 @@
 
 #include "export/computed_crop.h"
 #include "export/conv_transpose.h"
+#include "export/refusals.h"
 #include "export/rule.h"
 
 namespace polyphase::legal {
 namespace {
-
-Result<std::string> output_padding_from_stride(const onnx::NodeProto& node, const ModelFacts& model) {
-  TRY(const ConvTransposeFacts facts, read_conv_transpose(node, model));
-  for (std::size_t i = 0; i < facts.axes(); ++i) {
-    if (facts.output_padding[i] >= facts.stride[i])
-      return "output_padding " + std::to_string(facts.output_padding[i]) + " is not below the stride " +
-             std::to_string(facts.stride[i]);
-  }
-  return std::string();
-}
-
-Result<std::string> same_padding_below_zero(const onnx::NodeProto& node, const ModelFacts& model) {
-  TRY(const ConvTransposeFacts facts, read_conv_transpose(node, model));
-  for (std::size_t i = 0; facts.is_same() && facts.output_shape.empty() && i < facts.axes(); ++i) {
-    if (facts.span(i) + facts.output_padding[i] < facts.stride[i])
-      return facts.auto_pad + " needs padding below zero: the kernel spans " + std::to_string(facts.span(i)) +
-             ", less than the stride " + std::to_string(facts.stride[i]);
-  }
-  return std::string();
-}
 
 Result<std::string> output_shape_beyond_stride(const onnx::NodeProto& node, const ModelFacts& model) {
   TRY(const ConvTransposeFacts facts, read_conv_transpose(node, model));

@@ -3,6 +3,7 @@
 
 #include "export/computed_crop.h"
 #include "export/conv_transpose.h"
+#include "export/refusals.h"
 #include "export/rewrite_kernel.h"
 #include "export/rule.h"
 
@@ -11,10 +12,6 @@ namespace {
 
 bool any_above(const std::vector<std::int64_t>& values, std::int64_t limit) {
   return std::any_of(values.begin(), values.end(), [&](std::int64_t value) { return value > limit; });
-}
-
-Result<std::string> trt_lacks_operator(const onnx::NodeProto&, const ModelFacts&) {
-  return std::string("com.microsoft.ConvTransposeWithDynamicPads is an operator of ONNX Runtime alone");
 }
 
 Result<std::string> trt_output_shape(const onnx::NodeProto& node, const ModelFacts& model) {
@@ -78,7 +75,7 @@ ExportTarget tensorrt_target() {
         "ONNX Runtime, docs/ContribOperators.md",
         "Refused by the parser. Becomes ConvTranspose, with these pads where they are known, else with a Slice whose "
         "borders are computed.",
-        trt_lacks_operator, rewrite_computed_pads},
+        onnxruntime_operator, rewrite_computed_pads},
        {"output-shape", "ConvTranspose", "", "all",
         "onnx-tensorrt 10.1, importer of ConvTranspose: output_shape is not read beside SAME, is computed from static "
         "sizes, and refused where padding would be below zero",

@@ -3,24 +3,11 @@
 
 #include "export/computed_crop.h"
 #include "export/conv_transpose.h"
+#include "export/refusals.h"
 #include "export/rule.h"
 
 namespace polyphase::legal {
 namespace {
-
-Result<std::string> tvm_lacks_operator(const onnx::NodeProto&, const ModelFacts&) {
-  return std::string("com.microsoft.ConvTransposeWithDynamicPads is an operator of ONNX Runtime alone");
-}
-
-Result<std::string> tvm_output_padding(const onnx::NodeProto& node, const ModelFacts& model) {
-  TRY(const ConvTransposeFacts facts, read_conv_transpose(node, model));
-  for (std::size_t i = 0; i < facts.axes(); ++i) {
-    if (facts.output_padding[i] >= facts.stride[i])
-      return "output_padding " + std::to_string(facts.output_padding[i]) + " is not below the stride " +
-             std::to_string(facts.stride[i]);
-  }
-  return std::string();
-}
 
 Result<std::string> tvm_output_shape(const onnx::NodeProto& node, const ModelFacts& model) {
   TRY(const ConvTransposeFacts facts, read_conv_transpose(node, model));
@@ -31,16 +18,6 @@ Result<std::string> tvm_output_shape(const onnx::NodeProto& node, const ModelFac
     const std::int64_t before = facts.auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
     const std::int64_t behind = total - before - facts.output_padding[i];
     if (!(facts.pre[i] == before) || !(facts.post[i] == behind)) return std::string("output_shape is not read");
-  }
-  return std::string();
-}
-
-Result<std::string> tvm_same_below_zero(const onnx::NodeProto& node, const ModelFacts& model) {
-  TRY(const ConvTransposeFacts facts, read_conv_transpose(node, model));
-  for (std::size_t i = 0; facts.is_same() && facts.output_shape.empty() && i < facts.axes(); ++i) {
-    if (facts.span(i) + facts.output_padding[i] < facts.stride[i])
-      return facts.auto_pad + " needs padding below zero: the kernel spans " + std::to_string(facts.span(i)) +
-             ", less than the stride " + std::to_string(facts.stride[i]);
   }
   return std::string();
 }
@@ -77,12 +54,12 @@ ExportTarget tvm_target() {
         "Refused: the front end has no such operator. Becomes ConvTranspose with these pads; pads that are computed "
         "when "
         "the model runs are refused.",
-        tvm_lacks_operator, pads_for_tvm},
+        onnxruntime_operator, pads_for_tvm},
        {"output-padding-from-stride-on", "ConvTranspose", "", "0.27",
         "src/relax/op/nn/convolution.cc: \"expects the output padding less than the strides\"",
         "Refused, although ONNX and PyTorch allow output_padding up to the dilation. Becomes zeros behind the input, "
         "which make the output longer by a stride each, and pads or a smaller output_padding.",
-        tvm_output_padding, rewrite_for_tvm},
+        output_padding_from_stride, rewrite_for_tvm},
        {"output-shape", "ConvTranspose", "", "0.27",
         "python/tvm/relax/frontend/onnx: ConvTranspose does not read output_shape",
         "A wrong size, without a word. Becomes pads; where the input's sizes are open the export refuses, since the "
@@ -92,7 +69,7 @@ ExportTarget tvm_target() {
         "python/tvm/relax/frontend/onnx: total_pad = max(total_pad, 0)",
         "The output comes out too small: where the kernel spans less than the stride, auto_pad SAME needs padding "
         "below zero. Becomes zeros around the input and pads.",
-        tvm_same_below_zero, rewrite_for_tvm}}};
+        same_padding_below_zero, rewrite_for_tvm}}};
 }
 
 }  // namespace polyphase::legal

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "graph/hold_rule.h"
 
 namespace polyphase {
 
@@ -57,7 +58,11 @@ Result<std::vector<Type>> infer_parts(const std::vector<Part>& parts, const std:
   std::vector<Type> running;
   for (const Part& part : parts) {
     const std::vector<OperandInfo> infos = operands_of(part, inputs, running);
-    TRY(running, infer_types(*part.op, part.attributes, infos, checks, region_types));
+    const std::size_t demands = checks.size();
+    TRY(std::vector<Type> types, infer_types(*part.op, part.attributes, infos, checks, region_types));
+    if (part.op->custom != nullptr)
+      TRY_VOID(hold_rule_to_numbers(part, infos, types, std::span(checks).subspan(demands)));
+    running = std::move(types);
   }
   return running;
 }

@@ -30,10 +30,23 @@ std::optional<Result<ImportedModel>> import_archive(Result<wire::ZipArchive> arc
   return import_torch(std::move(archive).value(), registry, options);
 }
 
+// Which of the two would be taken is nothing to guess: the results of a model may not change with a plugin beside it.
+Result<void> refuse_claims_of_ours(const Registry& registry) {
+  for (const auto& [claim, op] : registry.claims()) {
+    if (!converts_onnx(claim) && !converts_torch(claim)) continue;
+    return Error{
+        ErrorCode::invalid_argument,
+        "the plugin's operator '" + op->name + "' claims the nodes '" + claim + "', which Polyphase converts itself.",
+        "Give the operator a domain or a library of its own, in the plugin and in the model."};
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ImportedModel> import_model(const std::filesystem::path& path, const Registry& registry,
                                    const ImportOptions& options) {
+  TRY_VOID(refuse_claims_of_ours(registry));
   if (begins_like_zip(path)) {
     auto imported = import_archive(wire::ZipArchive::open(path), registry, options);
     if (imported.has_value() && !imported->ok())
@@ -45,6 +58,7 @@ Result<ImportedModel> import_model(const std::filesystem::path& path, const Regi
 
 Result<ImportedModel> import_model(std::span<const std::byte> bytes, const Registry& registry,
                                    const ImportOptions& options, const std::optional<std::filesystem::path>& folder) {
+  TRY_VOID(refuse_claims_of_ours(registry));
   const bool zip = bytes.size() >= zip_begin.size() &&
                    std::equal(zip_begin.begin(), zip_begin.end(), reinterpret_cast<const char*>(bytes.data()));
   if (zip) {

@@ -108,6 +108,7 @@ const Row reference_row = {
 Catalogue::Catalogue(const std::vector<const Row*>& rows, const Registry& registry) {
   for (const Row* row : rows) by_op_[std::string(row->op)].push_back(row);
   for (const auto& [name, op] : registry.all()) {
+    if (op->custom != nullptr) by_op_[name].push_back(&plugin_row);
     if (op->reference != nullptr) by_op_[name].push_back(&reference_row);
   }
 }

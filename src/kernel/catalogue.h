@@ -26,7 +26,7 @@ std::string refusal_of(const Row& row, const StepDesc& desc, const Target& targe
 class Catalogue {
  public:
   // Rows in order of preference among equals; a reference row for every registered operator that has reference loops is
-  // added last.
+  // added last, behind that of plugins for every operator of one.
   Catalogue(const std::vector<const Row*>& rows, const Registry& registry);
 
   const std::vector<const Row*>& rows_for(std::string_view op) const;
@@ -47,5 +47,7 @@ class Catalogue {
 
 // The row that runs OpDef::reference as one tile: for any unfused step.
 extern const Row reference_row;
+// The row that runs the kernel of a plugin's operator.
+extern const Row plugin_row;
 
 }  // namespace polyphase

@@ -135,6 +135,21 @@ class Placer {
     return density_of(to.type.shape, to.layout, place->strides) == Density::strided;
   }
 
+  // The result then holds the elements of the view's source, each once.
+  static bool may_stand_in_result(const View& view) {
+    return view.kind == View::Kind::same || view.kind == View::Kind::permute;
+  }
+
+  // How the source lies inside what was a view of it.
+  static View inverse_of(const View& view) {
+    View out;
+    out.kind = view.kind;
+    out.order.resize(view.order.size());
+    for (std::size_t i = 0; i < view.order.size(); ++i)
+      out.order[static_cast<std::size_t>(view.order[i])] = static_cast<std::int64_t>(i);
+    return out;
+  }
+
   Result<void> place_view(int id) {
     const DraftStep step = draft_.step(id);
     const int from = step.inputs.front();
@@ -145,7 +160,7 @@ class Placer {
       const DraftValue& source = draft_.value(from);
       const bool free = source.parent < 0 && source.storage == Storage::arena && !source.pinned && source.writer >= 0 &&
                         draft_.step(source.writer).block == step.block;
-      if (free && view.kind == View::Kind::same && propose(from, to, {}, false)) {
+      if (free && may_stand_in_result(view) && propose(from, to, inverse_of(view), false)) {
         draft_.remove_step(id);
         return {};
       }

@@ -23,6 +23,7 @@ std::vector<OpDef> elementwise_unary_operators();
 std::vector<OpDef> gather_operators();
 std::vector<OpDef> grid_sample_operators();
 std::vector<OpDef> dft_operators();
+std::vector<OpDef> layout_transform_operators();
 std::vector<OpDef> matmul_operators();
 std::vector<OpDef> nonzero_operators();
 std::vector<OpDef> norm_operators();

@@ -26,6 +26,7 @@ std::vector<OpDef> built_in_operators() {
       gather_operators,
       grid_sample_operators,
       dft_operators,
+      layout_transform_operators,
       matmul_operators,
       nonzero_operators,
       norm_operators,

@@ -229,7 +229,7 @@ Contents infer_contents(const OpDef& op, const Attributes& attributes, std::span
 Result<void> run_reference(const OpDef& op, const ReferenceContext& context) {
   const auto empty = [](const TensorView& result) { return result.empty(); };
   if (std::all_of(context.outputs.begin(), context.outputs.end(), empty)) return {};
-  auto done = op.reference(context);
+  auto done = op.reference({context.attributes, context.inputs, context.outputs, &op});
   if (done.ok()) return done;
   Error error = std::move(done).error();
   if (error.hint.empty()) error.hint = "The data given does not fit the model: check the values of the inputs.";

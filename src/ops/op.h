@@ -2,6 +2,7 @@
 // reference loops.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,6 +59,7 @@ inline constexpr std::int64_t max_contents = 1024;
 
 struct OpDef;
 class CutContext;
+class CustomOperator;
 struct CutAnswer;
 
 // What a graph takes and gives that a node owns.
@@ -85,6 +87,8 @@ class InferContext {
   // The types of each graph the node owns (operators with region_count > 0).
   std::span<const RegionTypes> regions() const { return regions_; }
   const std::vector<Dim>* contents(std::size_t i) const { return has_input(i) ? inputs_[i].contents : nullptr; }
+  std::span<const OperandInfo> inputs() const { return inputs_; }
+  std::vector<DimCheck>& checks() const { return checks_; }
 
   Result<void> require(const Dim& left, DimCheck::Relation relation, const Dim& right,
                        const std::string& message) const {
@@ -107,6 +111,7 @@ struct ReferenceContext {
   const Attributes& attributes;
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
+  const OpDef* op = nullptr;  // whose loops run; set by run_reference
   bool has_input(std::size_t i) const { return i < inputs.size() && inputs[i].data != nullptr; }
 };
 
@@ -151,6 +156,8 @@ struct OpDef {
   int region_count = 0;  // graphs a node of this operator owns (if: 2, loop: 1)
   // Elementwise of one running value: may be a beginning or an ending of a fused node.
   bool elementwise = false;
+  // An operator of a plugin: what its rule and its loops call. Null: one of ours.
+  std::shared_ptr<const CustomOperator> custom = nullptr;
 
   const AttributeSpec* find_attribute(std::string_view attribute_name) const;
   // Checks names, kinds and words, and fills in defaults.

@@ -132,10 +132,7 @@ class Chooser {
 
   // ---- costs, in bytes copied ----
 
-  double bytes(const Value& value) const {
-    const auto count = value.type.shape.element_count().evaluate(likely_);
-    return static_cast<double>(count.value_or(1 << 20)) * static_cast<double>(size_bytes(value.type.dtype));
-  }
+  double bytes(const Value& value) const { return bytes_of(value, likely_); }
 
   double cost_of(const Value& value, MemoryOrder a, MemoryOrder b) const {
     return a == b || lies_the_same(value.type.shape) || value.type.shape.rank() < 3 ? 0 : bytes(value);

@@ -126,10 +126,9 @@ class Widener {
   bool widen(Node* node) {
     Rewrite rewrite(graph_, node);
     std::vector<Part> parts = node->parts();
-    const bool may_narrow =
-        target_.precision == Precision::automatic ||
-        (target_.precision == Precision::model && is_convolution(*node) && node->output()->type.dtype == DType::bf16);
-    if (may_narrow && is_convolution(*node) && gains_by_narrow_products(widened_step(describe(*node)), target_))
+    const bool in_bf16 = target_.precision == Precision::model && node->output()->type.dtype == DType::bf16;
+    const bool may_narrow = is_convolution(*node) && (in_bf16 || target_.precision == Precision::automatic);
+    if (may_narrow && gains_by_narrow_products(widened_step(describe(*node)), target_))
       parts[node->anchor()].attributes.set("products", DType::bf16);
     std::vector<Value*> inputs = node->inputs();
     for (Value*& input : inputs) {

@@ -9,6 +9,7 @@ namespace polyphase {
 
 bool choose_layouts(Graph& graph, const Target& target);
 bool choose_precision(Graph& graph, const Target& target);
+bool expand_layout_transforms(Graph& graph, const Target& target);
 bool find_depthwise(Graph& graph, const Target& target);
 bool fold_batch_norm(Graph& graph, const Target& target);
 bool fold_constants(Graph& graph, const Target& target);
@@ -18,6 +19,7 @@ bool fold_slice_into_crop(Graph& graph, const Target& target);
 bool fuse_beginnings(Graph& graph, const Target& target);
 bool fuse_endings(Graph& graph, const Target& target);
 bool merge_equal_nodes(Graph& graph, const Target& target);
+bool move_transposes(Graph& graph, const Target& target);
 bool push_activations_through_concat(Graph& graph, const Target& target);
 bool recognise_activations(Graph& graph, const Target& target);
 bool recognise_attention(Graph& graph, const Target& target);

@@ -86,6 +86,11 @@ Node* produced_for_one(const Graph& graph, const Value* value, std::string_view 
   return node != nullptr && graph.has_one_user(value) ? node : nullptr;
 }
 
+double bytes_of(const Value& value, const DimBindings& sizes) {
+  const auto count = value.type.shape.element_count().evaluate(sizes);
+  return static_cast<double>(count.value_or(1 << 20)) * static_cast<double>(size_bytes(value.type.dtype));
+}
+
 bool gives_names(const Node& node) {
   if (node.anchors("bind")) return true;
   return !node.regions().empty() && !node.attributes().get<std::vector<Dim>>("born").empty();

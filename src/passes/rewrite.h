@@ -37,6 +37,9 @@ Node* produced_by(const Value* value, std::string_view op_name);
 // The same, if nobody else uses the value, so that the producer may be changed or vanish.
 Node* produced_for_one(const Graph& graph, const Value* value, std::string_view op_name);
 
+// What the value's elements take at these sizes; of sizes that are not among them, those of 2^20 elements.
+double bytes_of(const Value& value, const DimBindings& sizes);
+
 // Gives names to sizes that only a run tells: a bind, or an if or loop with sizes born in it.
 bool gives_names(const Node& node);
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <numeric>
 
+#include "passes/axis_orders.h"
 #include "passes/simplify_rules.h"
 
 namespace polyphase {
@@ -52,12 +53,10 @@ bool join_reshapes(Graph& graph, Node* node) {
   return rewrite.commit(node->output(), rewrite.reshape(inner->input(0), node->output()->type.shape));
 }
 
-// Axis i of the result is axis inner[outer[i]] of x.
 bool join_transposes(Graph& graph, Node* node) {
   const Node* inner = produced_by(node->input(0), "transpose");
   if (inner == nullptr) return false;
-  Integers order = integers_of(*node, "order");
-  for (std::int64_t& axis : order) axis = integers_of(*inner, "order")[static_cast<std::size_t>(axis)];
+  const AxisOrder order = composed(integers_of(*inner, "order"), integers_of(*node, "order"));
   Rewrite rewrite(graph, node);
   return rewrite.commit(node->output(), rewrite.add("transpose", Attributes({{"order", order}}), {inner->input(0)}));
 }

@@ -294,9 +294,10 @@ Result<void> Context::run_row(const ProgramStep& step, const StepPlan& plan) {
   return {};
 }
 
-// The reference loops say precisely what is wrong, but a row can only return fixed words: so they are asked again.
+// The reference loops, and kernels of plugins, say precisely what is wrong, but a row can only return fixed words: so
+// they are asked again.
 Error Context::fault_of(const ProgramStep& step, const StepPlan& plan, const char* fault) {
-  if (plan.row->reference) {
+  if (plan.row->reference || plan.row == &plugin_row) {
     std::vector<TensorView> inputs;
     std::vector<TensorView> outputs;
     for (const int operand : plan.desc.anchor_part().operands) {

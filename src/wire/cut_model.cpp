@@ -117,6 +117,7 @@ class Cut {
 
 void declare(const BorderTensor& tensor, onnx::ValueInfoProto& out) {
   out.set_name(tensor.name);
+  if (!tensor.typed) return;
   auto* type = out.mutable_type()->mutable_tensor_type();
   type->set_elem_type(onnx_from_dtype(tensor.dtype));
   type->mutable_shape();
@@ -148,19 +149,102 @@ Result<void> bring_in(onnx::TensorProto& tensor, ExternalData& external) {
   return {};
 }
 
-Result<void> bring_all_in(onnx::GraphProto& graph, ExternalData& external) {
-  for (auto& tensor : *graph.mutable_initializer()) TRY_VOID(bring_in(tensor, external));
-  for (auto& node : *graph.mutable_node()) {
-    for (auto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_t()) TRY_VOID(bring_in(*attribute.mutable_t(), external));
-      if (attribute.has_g()) TRY_VOID(bring_all_in(*attribute.mutable_g(), external));
-      for (auto& inner : *attribute.mutable_graphs()) TRY_VOID(bring_all_in(inner, external));
-    }
+Result<void> bring_all_in(onnx::GraphProto& graph, ExternalData& external);
+
+Result<void> bring_all_in(onnx::NodeProto& node, ExternalData& external) {
+  for (auto& attribute : *node.mutable_attribute()) {
+    if (attribute.has_t()) TRY_VOID(bring_in(*attribute.mutable_t(), external));
+    if (attribute.has_g()) TRY_VOID(bring_all_in(*attribute.mutable_g(), external));
+    for (auto& inner : *attribute.mutable_graphs()) TRY_VOID(bring_all_in(inner, external));
   }
   return {};
 }
 
+Result<void> bring_all_in(onnx::GraphProto& graph, ExternalData& external) {
+  for (auto& tensor : *graph.mutable_initializer()) TRY_VOID(bring_in(tensor, external));
+  for (auto& node : *graph.mutable_node()) TRY_VOID(bring_all_in(node, external));
+  return {};
+}
+
+// The model's functions by name; overloads of one name stay together.
+class Calls {
+ public:
+  using Key = std::pair<std::string, std::string>;
+
+  explicit Calls(const onnx::ModelProto& model) {
+    for (const auto& function : model.functions()) bodies_.emplace(Key{function.domain(), function.name()}, &function);
+    for (const auto& node : model.graph().node()) look_at(node);
+    while (!pending_.empty()) {
+      const Key key = std::move(pending_.back());
+      pending_.pop_back();
+      const auto [begin, end] = bodies_.equal_range(key);
+      for (auto body = begin; body != end; ++body) {
+        for (const auto& node : body->second->node()) look_at(node);
+      }
+    }
+  }
+
+  bool reach(const onnx::FunctionProto& function) const {
+    return called_.count({function.domain(), function.name()}) != 0;
+  }
+
+ private:
+  void look_at(const onnx::NodeProto& node) {
+    Key key{node.domain(), node.op_type()};
+    if (bodies_.count(key) != 0 && called_.insert(key).second) pending_.push_back(std::move(key));
+    for (const auto& attribute : node.attribute()) {
+      for (const auto& inner : attribute.g().node()) look_at(inner);
+      for (const auto& graph : attribute.graphs()) {
+        for (const auto& inner : graph.node()) look_at(inner);
+      }
+    }
+  }
+
+  std::multimap<Key, const onnx::FunctionProto*> bodies_;
+  std::set<Key> called_;
+  std::vector<Key> pending_;
+};
+
+// Functions that the graph calls, also by way of others; those that it does not are dropped.
+Result<void> take_functions(onnx::ModelProto& model, ExternalData& external) {
+  google::protobuf::RepeatedPtrField<onnx::FunctionProto> kept;
+  const Calls calls(model);
+  for (auto& function : *model.mutable_functions()) {
+    if (!calls.reach(function)) continue;
+    for (auto& node : *function.mutable_node()) TRY_VOID(bring_all_in(node, external));
+    kept.Add()->CopyFrom(function);
+  }
+  model.mutable_functions()->Swap(&kept);
+  return {};
+}
+
 }  // namespace
+
+std::vector<std::string> tensors_read(const onnx::NodeProto& node) {
+  std::vector<std::string> out;
+  collect_reads(node, out);
+  return out;
+}
+
+std::vector<std::string> tensors_needed(const onnx::GraphProto& graph, const std::set<std::string>& to,
+                                        const std::function<bool(const std::string&)>& is_given) {
+  std::set<std::string> wanted = to;
+  std::vector<std::string> out;
+  std::set<std::string> seen;
+  for (int i = graph.node_size() - 1; i >= 0; --i) {
+    const onnx::NodeProto& node = graph.node(i);
+    const bool needed = std::any_of(node.output().begin(), node.output().end(),
+                                    [&](const std::string& name) { return wanted.count(name) != 0; });
+    if (!needed) continue;
+    for (const std::string& read : tensors_read(node)) {
+      if (!is_given(read))
+        wanted.insert(read);
+      else if (seen.insert(read).second)
+        out.push_back(read);
+    }
+  }
+  return out;
+}
 
 Result<std::string> cut_model(ModelPointer model, const std::vector<BorderTensor>& from,
                               const std::vector<BorderTensor>& to, ExternalData& external) {
@@ -180,6 +264,7 @@ Result<std::string> cut_model(ModelPointer model, const std::vector<BorderTensor
   for (const BorderTensor& tensor : to) declare(tensor, *part.add_output());
   graph.Swap(&part);
   TRY_VOID(bring_all_in(graph, external));
+  TRY_VOID(take_functions(*model, external));
   if (model->ByteSizeLong() > static_cast<std::size_t>(max_model_bytes)) {
     return Error{ErrorCode::unsupported, "the part is larger than an ONNX file can be (2 GiB).", "Cut a smaller one."};
   }

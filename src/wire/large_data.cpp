@@ -5,14 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "wire/onnx_fields.h"
+
 namespace polyphase::wire {
 namespace {
-
-// Fields of onnx.proto.
-constexpr std::uint32_t model_graph = 7;
-constexpr std::uint32_t graph_initializer = 5;
-constexpr std::uint32_t tensor_raw_data = 9;
-constexpr std::uint32_t length_delimited = 2;
 
 constexpr std::int64_t window_bytes = 1 << 14;
 
@@ -30,18 +26,6 @@ struct Field {
 using MaybeField = std::optional<Field>;
 using MaybeNumber = std::optional<std::uint64_t>;
 
-std::string varint_text(std::uint64_t value) {
-  std::string out;
-  for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
-  out.push_back(static_cast<char>(value));
-  return out;
-}
-
-// Tag and length of a message.
-std::string message_head(std::uint32_t number, std::int64_t length) {
-  return varint_text(number << 3U | length_delimited) + varint_text(static_cast<std::uint64_t>(length));
-}
-
 // An initialiser and its raw data, which are large.
 struct Large {
   int place = 0;
@@ -49,7 +33,9 @@ struct Large {
   Field data;
 
   std::int64_t length_without() const { return tensor.length() - (data.end - data.begin); }
-  std::string head_without() const { return message_head(graph_initializer, length_without()); }
+  std::string head_without() const {
+    return message_head(graph_initializer, static_cast<std::uint64_t>(length_without()));
+  }
   std::int64_t saved() const {
     return tensor.end - tensor.begin - static_cast<std::int64_t>(head_without().size()) - length_without();
   }
@@ -66,7 +52,7 @@ class Walk {
     for (const Large& large : large_) graph_length -= large.saved();
     Skeleton out;
     TRY_VOID(copy(0, graph_->begin, out.bytes));
-    out.bytes += message_head(model_graph, graph_length);
+    out.bytes += message_head(model_graph, static_cast<std::uint64_t>(graph_length));
     std::int64_t copied = graph_->contents;
     for (const Large& large : large_) {
       TRY_VOID(copy(copied, large.tensor.begin, out.bytes));

@@ -3,28 +3,14 @@
 
 #include <cstdint>
 
+#include "wire/onnx_fields.h"
 #include "wire/onnx_model.h"
 
 namespace polyphase::wire {
 namespace {
 
-// Fields of onnx.proto.
-constexpr std::uint64_t of_model_graph = 7;
-constexpr std::uint64_t of_model_opset_import = 8;
-constexpr std::uint64_t of_graph_node = 1;
-constexpr std::uint64_t of_graph_initializer = 5;
-constexpr std::uint64_t with_length = 2;
-
-std::string number_bytes(std::uint64_t value) {
-  std::string out;
-  for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
-  out.push_back(static_cast<char>(value));
-  return out;
-}
-
-void append_message(std::uint64_t field, std::string_view message, std::string& out) {
-  out += number_bytes(field << 3U | with_length);
-  out += number_bytes(message.size());
+void append_message(std::uint32_t field, std::string_view message, std::string& out) {
+  out += message_head(field, message.size());
   out += message;
 }
 
@@ -53,7 +39,7 @@ class FieldReader {
     if (out.type == 0) {
       if (!number(length)) return std::nullopt;
       length = 0;
-    } else if (out.type == with_length) {
+    } else if (out.type == length_delimited) {
       if (!number(length)) return std::nullopt;
     } else if (out.type == 1 || out.type == 5) {
       length = out.type == 1 ? 8 : 4;
@@ -94,18 +80,18 @@ Result<std::string> splice_graph(std::string_view graph, const ModelSplice& spli
   for (FieldReader fields(graph); !fields.done();) {
     const auto field = fields.next();
     if (!field.has_value()) return in_pieces();
-    const bool message = field->type == with_length;
-    if (message && field->number == of_graph_node) {
+    const bool message = field->type == length_delimited;
+    if (message && field->number == graph_node) {
       if (const auto found = splice.nodes.find(node++); found != splice.nodes.end()) {
-        for (const std::string& instead : found->second) append_message(of_graph_node, instead, out);
+        for (const std::string& instead : found->second) append_message(graph_node, instead, out);
         continue;
       }
     }
-    if (message && field->number == of_graph_initializer && splice.dropped_initializers.count(initializer++) != 0)
+    if (message && field->number == graph_initializer && splice.dropped_initializers.count(initializer++) != 0)
       continue;
     out += field->whole;
   }
-  for (const std::string& tensor : splice.new_initializers) append_message(of_graph_initializer, tensor, out);
+  for (const std::string& tensor : splice.new_initializers) append_message(graph_initializer, tensor, out);
   return out;
 }
 
@@ -114,22 +100,25 @@ Result<std::string> splice_graph(std::string_view graph, const ModelSplice& spli
 Result<std::string> splice_model(std::span<const std::byte> model, const ModelSplice& splice) {
   std::string out;
   bool graph_seen = false;
+  int function = 0;
   const std::string_view bytes(reinterpret_cast<const char*>(model.data()), model.size());
   for (FieldReader fields(bytes); !fields.done();) {
     const auto field = fields.next();
     if (!field.has_value()) return in_pieces();
-    if (field->number == of_model_opset_import && splice.opset_imports.has_value()) continue;
-    if (field->number != of_model_graph) {
+    if (field->number == model_opset_import && splice.opset_imports.has_value()) continue;
+    const bool is_function = field->number == model_function && field->type == length_delimited;
+    if (is_function && splice.dropped_functions.count(function++) != 0) continue;
+    if (field->number != model_graph) {
       out += field->whole;
       continue;
     }
-    if (graph_seen || field->type != with_length) return in_pieces();
+    if (graph_seen || field->type != length_delimited) return in_pieces();
     graph_seen = true;
     TRY(const std::string graph, splice_graph(field->contents, splice));
-    append_message(of_model_graph, graph, out);
+    append_message(model_graph, graph, out);
   }
   for (const std::string& opset : splice.opset_imports.value_or(std::vector<std::string>()))
-    append_message(of_model_opset_import, opset, out);
+    append_message(model_opset_import, opset, out);
   if (static_cast<std::int64_t>(out.size()) <= max_model_bytes) return out;
   return Error{ErrorCode::unsupported, "the model would be larger than an ONNX file can be (2 GiB).",
                "Save the weights beside it: onnx.save(model, FILE, save_as_external_data=True), and export that."};

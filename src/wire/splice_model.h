@@ -18,6 +18,7 @@ struct ModelSplice {
   std::map<int, std::vector<std::string>> nodes;  // place in the main graph → the NodeProtos that stand there instead
   std::vector<std::string> new_initializers;      // TensorProtos of the main graph, behind those that are there
   std::set<int> dropped_initializers;             // by their place in the main graph
+  std::set<int> dropped_functions;                // by their place in the model
   std::optional<std::vector<std::string>> opset_imports;  // OperatorSetIdProtos in place of all that are there
 };
 

@@ -285,6 +285,41 @@ TEST_F(CApi, CompilesWithOptions) {
   EXPECT_EQ(POLYPHASE_CORRUPT, polyphase_compile_bytes("x", 1, nullptr, nullptr, &engine, nullptr));
 }
 
+TEST_F(CApi, CompilesForTheCallersLayouts) {
+  const std::string model = POLYPHASE_SOURCE_DIR "/models/fsrcnn_x3/fsrcnn_x3.onnx";
+  polyphase_engine* engine = nullptr;
+  polyphase_error* error = nullptr;
+  ASSERT_EQ(POLYPHASE_OK, polyphase_compile(model.c_str(), nullptr, &engine, &error)) << polyphase_error_text(error);
+  polyphase_port input{};
+  polyphase_port output{};
+  ASSERT_EQ(POLYPHASE_OK, polyphase_engine_input(engine, 0, &input, nullptr));
+  ASSERT_EQ(POLYPHASE_OK, polyphase_engine_output(engine, 0, &output, nullptr));
+  const polyphase_layout_option last{input.name, "NHWC"};
+  const polyphase_layout_option blocks{output.name, "NCHW8c"};
+  polyphase_compile_options options{};
+  options.struct_size = sizeof(options);
+  options.input_layouts = &last;
+  options.input_layout_count = 1;
+  options.output_layouts = &blocks;
+  options.output_layout_count = 1;
+  polyphase_engine* turned = nullptr;
+  ASSERT_EQ(POLYPHASE_OK, polyphase_compile(model.c_str(), &options, &turned, &error)) << polyphase_error_text(error);
+  polyphase_port port{};
+  ASSERT_EQ(POLYPHASE_OK, polyphase_engine_input(turned, 0, &port, nullptr));
+  EXPECT_STREQ(input.sizes[2], port.sizes[1]);
+  EXPECT_STREQ("1", port.sizes[3]);
+  ASSERT_EQ(POLYPHASE_OK, polyphase_engine_output(turned, 0, &port, nullptr));
+  EXPECT_EQ(5U, port.rank);
+  EXPECT_STREQ("8", port.sizes[4]);
+  polyphase_engine_free(turned);
+  const polyphase_layout_option nameless{nullptr, "NHWC"};
+  options.input_layouts = &nameless;
+  EXPECT_EQ(POLYPHASE_INVALID_ARGUMENT, polyphase_compile(model.c_str(), &options, &turned, &error));
+  EXPECT_STREQ("the argument 'input_layouts[].name or .layout' is NULL.", polyphase_error_message(error));
+  polyphase_error_free(error);
+  polyphase_engine_free(engine);
+}
+
 TEST(CApiRefit, GivesAnotherEngineAndLeavesThisOne) {
   const std::string model = POLYPHASE_SOURCE_DIR "/models/fsrcnn_x3/fsrcnn_x3.onnx";
   polyphase_compile_options options{};

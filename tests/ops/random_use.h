@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -154,6 +155,11 @@ class RandomUse {
     return list<std::int64_t>([&] { return small_integer(); });
   }
 
+  std::string layout() {
+    const char* const words[] = {"NCHW", "NHWC", "NCHW4c", "HW2wCN", "CN", "NC", "CN3n", "NCW", "WCN", "NNC", "NC1c"};
+    return words[below(std::size(words))];
+  }
+
   Attribute attribute(const AttributeSpec& spec) {
     static constexpr double reals[] = {0, 1, -1, 0.5, 1e-5, 1e300, -INFINITY, NAN, 3, 0.3};
     switch (spec.kind) {
@@ -164,6 +170,7 @@ class RandomUse {
       case AttributeKind::real:
         return reals[below(10)];
       case AttributeKind::word:
+        if (spec.name.ends_with("_layout")) return layout();
         if (spec.words.empty()) return below(4) == 0 ? std::string("word") : std::string("tanh");
         return spec.words[below(spec.words.size())];
       case AttributeKind::dtype:

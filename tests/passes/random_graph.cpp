@@ -114,9 +114,9 @@ class Grower {
         &Grower::convolve,  &Grower::convolve,      &Grower::convolve,      &Grower::normalise,  &Grower::unary,
         &Grower::unary,     &Grower::with_constant, &Grower::with_constant, &Grower::with_other, &Grower::with_other,
         &Grower::pad,       &Grower::slice,         &Grower::slice,         &Grower::concat,     &Grower::reshape,
-        &Grower::transpose, &Grower::pool,          &Grower::shuffle,       &Grower::reduce,     &Grower::choose,
-        &Grower::resize,    &Grower::insert_zeros,  &Grower::cast_twice,    &Grower::gate,       &Grower::branch,
-        &Grower::attend,    &Grower::overlap};
+        &Grower::transpose, &Grower::change_layout, &Grower::pool,          &Grower::shuffle,    &Grower::reduce,
+        &Grower::choose,    &Grower::resize,        &Grower::insert_zeros,  &Grower::cast_twice, &Grower::gate,
+        &Grower::branch,    &Grower::attend,        &Grower::overlap};
     (this->*steps[pick(std::size(steps))])();
   }
 
@@ -307,6 +307,26 @@ class Grower {
       for (std::size_t i = 0; i < order.size(); ++i)
         back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
       y = add("transpose", Attributes({{"order", back}}), {y}, bound_.at(x));
+    }
+    keep(y);
+  }
+
+  // Into other axes or blocks, perhaps through an activation, and perhaps back.
+  void change_layout() {
+    Value* x = recent();
+    const int rank = x->type.shape.rank();
+    if (!is_image(x)) return;
+    const std::string plain = "NC" + std::string("DHW").substr(static_cast<std::size_t>(5 - rank));
+    std::string other = plain;
+    if (pick(2) == 0) std::shuffle(other.begin(), other.end(), random_);
+    const bool blocked = rank < 5 && pick(2) == 0;
+    if (blocked) other += std::to_string(between(2, 4)) + "c";
+    Value* y = add("layout_transform", Attributes({{"from_layout", plain}, {"to_layout", other}}), {x}, bound_.at(x));
+    if (y != nullptr && pick(2) == 0) y = add("relu", {}, {y}, bound_.at(x));
+    if (y != nullptr && pick(4) != 0) {
+      const Dim channels = blocked && pick(4) != 0 ? x->type.shape[1] : Dim(0);
+      y = add("layout_transform", Attributes({{"from_layout", other}, {"to_layout", plain}, {"channels", channels}}),
+              {y}, bound_.at(x));
     }
     keep(y);
   }

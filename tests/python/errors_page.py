@@ -35,7 +35,8 @@ GROUPS = [
     (r"src/import/torch/(?:convert_)?(\w+)\.", "Operators of a program: {}"),
     (r"src/wire/|src/import/onnx/(importer|import_onnx|opsets|functions|input_shapes)\.", "Reading an ONNX model"),
     (r"src/import/onnx/(missing|translate|node_context|subgraph)", "Any operator of an ONNX model"),
-    (r"src/import/network/|src/api/network", "Writing a network layer by layer"),
+    (r"src/plugin/|src/graph/hold_rule|src/api/plugin\.|src/import/import_model", "Plugins"),
+    (r"src/import/network/|src/api/n(etwork|n/)", "Writing a network layer by layer"),
     (r"src/import/compose/", "Any operator of an ONNX model"),
     (r"src/import/onnx/(branch|loop|scan)\.", "If, Loop and Scan of an ONNX model"),
     (r"src/import/onnx/(?:convert_)?(\w+)\.", "Operators of an ONNX model: {}"),
@@ -45,6 +46,7 @@ GROUPS = [
     (r"src/ops/(\w+)\.", "Operator rules: {}"),
     (r"src/base/(scanner|dim\w*)|src/graph/parse", "Sizes and graphs as text"),
     (r"src/graph/", "Graphs in memory"),
+    (r"src/base/layout_name|src/import/border_layouts", "Layouts by their letters"),
     (r"src/passes|src/lower|src/api/(compile|check|engine|layer\w*)\.", "Compiling"),
     (r"src/tune/|src/api/tuning", "Tuning"),
     (r"src/engine/(mapped_file|new_file)\.", "Engine files: opening and writing"),
@@ -57,7 +59,7 @@ GROUPS = [
     (r"python/", "Python"),
     (r"apps/cli/", "Command line"),
 ]
-ORDER = ["Reading an ONNX model", "Any operator of an ONNX model", "If, Loop", "Operators of an ONNX model", "Reading a program", "Any operator of a program", "Operators of a program", "Writing a network", "ConvTranspose", "Any operator", "Operator rules", "Compiling", "Tuning",
+ORDER = ["Reading an ONNX model", "Any operator of an ONNX model", "If, Loop", "Operators of an ONNX model", "Reading a program", "Any operator of a program", "Operators of a program", "Writing a network", "Plugins", "ConvTranspose", "Any operator", "Operator rules", "Layouts by", "Compiling", "Tuning",
          "Cutting", "Exports", "Engine files", "Running", "Command line", "Arrays", "C API", "Python", "DLPack", "Sizes and graphs", "Graphs in memory"]
 # What a group of messages has in common.
 ABOUT = {

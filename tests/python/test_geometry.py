@@ -1,6 +1,6 @@
 """Random transposed convolutions on every kernel row of every instruction cluster, against PyTorch, bit for bit.
 
-A slice of about 40 s, or with --full 100,000 geometries. Each failing case is printed as one line, which reproduces it alone:
+A slice of about 25 s, or with --full 100,000 geometries. Each failing case is printed as one line, which reproduces it alone:
 echo 'LINE' | build/release/tests/geometry/geometry_test -
 """
 
@@ -15,7 +15,7 @@ import pytest
 from conftest import ROOT, find_build
 
 FULL_COUNT = 100_000
-SLICE_SECONDS = 40
+SLICE_SECONDS = 25
 
 
 def start(program, first_seed: int, count: int, seconds: int | None) -> subprocess.Popen:

@@ -236,4 +236,4 @@ def test_flags(polyphase, unet, tmp_path):
     assert [one["name"] for one in data["passes"]["table"] if not one["ran"]] == ["fuse_endings"]
     polyphase("inspect", model, "--html", tmp_path / "p.html", "--stop-after", "fold_constants")
     data = json.loads(DATA.search((tmp_path / "p.html").read_text())[1])
-    assert [one["ran"] for one in data["passes"]["table"]].count(True) == 3
+    assert [one["ran"] for one in data["passes"]["table"]].count(True) == 4

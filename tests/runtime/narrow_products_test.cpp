@@ -5,8 +5,7 @@
 #include "backends/cpu/catalogue.h"
 #include "graph/graph.h"
 #include "lower/lower.h"
-#include "passes/random_data.h"
-#include "runtime/session.h"
+#include "runtime/as_interpreted.h"
 
 namespace polyphase {
 namespace {
@@ -47,21 +46,13 @@ void check(const Geometry& g, bool planar, Cluster cluster) {
   ASSERT_TRUE(engine.ok()) << engine.error().text();
   const std::vector<std::string> row = {g.op + "_pairs"};
   for (const Step& step : engine->blocks.front().steps) {
-    if (step.kind == StepKind::kernel) EXPECT_EQ(step.rows, row);
+    if (step.kind == StepKind::kernel) {
+      EXPECT_EQ(step.rows, row);
+    }
   }
   EXPECT_EQ(engine->remarks,
             std::vector<std::string>{"1 of 1 convolutions multiply in bf16, as the model stores its tensors."});
-  auto program = make_program(std::make_shared<const Engine>(std::move(engine).value()), target);
-  ASSERT_TRUE(program.ok()) << program.error().text();
-  Session session(std::move(program).value(), {});
-  const std::vector<Tensor> inputs = random_inputs(**graph, {}, random);
-  RunRequest request;
-  for (const Tensor& input : inputs) request.inputs.push_back(input.view());
-  const auto found = session.run(request);
-  ASSERT_TRUE(found.ok()) << found.error().text();
-  const auto expected = interpret(**graph, inputs);
-  ASSERT_TRUE(expected.ok()) << expected.error().text();
-  EXPECT_EQ(difference(*expected, *found, 0), "");
+  expect_as_interpreted(**graph, std::move(engine).value(), target, random);
 }
 
 TEST(NarrowProducts, OfImagesInBf16) {

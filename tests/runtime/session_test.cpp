@@ -258,7 +258,7 @@ TEST(Session, RefusesEnginesThatCannotRunHere) {
       "the engine contradicts itself: the weights of step 'a' are neither packed nor raw. Compile the model again.");
 }
 
-TEST(Session, PlansAHundredStepsInAMillisecond) {
+TEST(Session, PlansAHundredStepsInAFewMilliseconds) {
   std::string text = "graph \"g\" (%x: f32[N, 2, H]) {\n";
   std::string last = "x";
   text += "%w = constant() value=f32[2, 2, 1]{1, 0, 0, 1} -> f32[2, 2, 1]\n";
@@ -276,8 +276,10 @@ TEST(Session, PlansAHundredStepsInAMillisecond) {
     best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   }
   std::printf("planning 100 steps: %.3f ms\n", best * 1e3);
-  // An unoptimised build under a sanitizer may take several times as long.
-  EXPECT_LT(best, 20e-3);
+  // An optimised build needs 0.4 ms; how much slower a sanitizer makes it says nothing about the plan.
+  if (!POLYPHASE_SANITIZED) {
+    EXPECT_LT(best, 4e-3);
+  }
 }
 
 }  // namespace

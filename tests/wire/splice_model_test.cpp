@@ -79,6 +79,18 @@ TEST(SpliceModel, AddsAndDropsInitializersAndExchangesOpsets) {
   EXPECT_EQ(parsed.opset_import(0).version(), 21);
 }
 
+TEST(SpliceModel, DropsFunctionsByTheirPlace) {
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(model_to_splice()));
+  for (const char* name : {"f", "g", "h"}) model.add_functions()->set_name(name);
+  const std::string before = model.SerializeAsString();
+  ModelSplice splice;
+  splice.dropped_functions = {0, 2};
+  model.clear_functions();
+  model.add_functions()->set_name("g");
+  EXPECT_EQ(spliced(before, splice).value(), model.SerializeAsString());
+}
+
 TEST(SpliceModel, RefusesAGraphInPieces) {
   const std::string twice = model_to_splice() + model_to_splice();
   const auto refused = spliced(twice, {});

@@ -12,7 +12,7 @@ from . import functional as F
 from ._function import function, per_axis, tensor
 from ._module import Module, Parameter
 from ._shapes import _CAST_DTYPES
-from ._windows import PADDING_MODES, convolution, transposed_convolution
+from ._windows import PADDING_MODES, convolution, image, transposed_convolution
 
 
 class Mish(Module):
@@ -130,23 +130,14 @@ class Embedding(Module):
 @function
 def _convolve(net: Network, x: Any, weight: Any, bias: Any, settings: tuple[Any, ...]) -> Any:
     spatial, stride, padding, dilation, groups, padding_mode = settings
-    given = tensor(net, x, "input")
-    _check_channels(given, spatial, f"conv{spatial}d")
-    return convolution(net, spatial, given, weight, bias, stride, padding, dilation, groups, padding_mode)
+    return convolution(net, spatial, image(net, x, spatial, f"conv{spatial}d"), weight, bias, stride, padding, dilation, groups, padding_mode)
 
 
 @function
 def _convolve_transposed(net: Network, x: Any, weight: Any, bias: Any, settings: tuple[Any, ...], output_size: Any) -> Any:
     spatial, stride, padding, output_padding, groups, dilation = settings
-    given = tensor(net, x, "input")
-    _check_channels(given, spatial, f"conv_transpose{spatial}d")
+    given = image(net, x, spatial, f"conv_transpose{spatial}d")
     return transposed_convolution(net, spatial, given, weight, bias, stride, padding, output_padding, groups, dilation, output_size)
-
-
-def _check_channels(x: Tensor, spatial: int, what: str) -> None:
-    if x.ndim not in (spatial + 1, spatial + 2):
-        raise ArgumentError(f"Expected {spatial + 1}D (unbatched) or {spatial + 2}D (batched) input to {what}, but got input of size: {list(x.shape)}",
-                            hint="Give (C, spatial...) or (N, C, spatial...).")
 
 
 class _Convolution(Module):

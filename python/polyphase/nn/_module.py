@@ -13,6 +13,7 @@ from .._network import Network, Tensor, _plain_array, dtype_name
 
 _inside: contextvars.ContextVar[Any] = contextvars.ContextVar("polyphase.nn.inside", default=None)
 _constants: weakref.WeakKeyDictionary[Network, dict[int, tuple[Parameter, Any, Tensor]]] = weakref.WeakKeyDictionary()
+_names: weakref.WeakKeyDictionary[Network, set[str]] = weakref.WeakKeyDictionary()
 _changes = 0  # of any parameter: engines that were made before are stale
 
 
@@ -50,7 +51,7 @@ class Parameter:
         known = _constants.setdefault(net, {})
         found = known.get(id(self))
         if found is None or found[1] is not self._value:
-            made = net.add_constant(self._value, self.name if found is None else "")
+            made = net.add_constant(self._value, _free_name(net, self.name) if found is None else "")
             if self.dtype is not None and made.dtype != self.dtype:
                 made = net.cast(made, to=self.dtype)
             known[id(self)] = found = (self, self._value, made)
@@ -58,6 +59,16 @@ class Parameter:
 
     def __repr__(self) -> str:
         return f"Parameter({self.name!r}, {list(self.shape)})"
+
+
+def _free_name(net: Network, name: str) -> str:
+    """Modules that are called by themselves all have a 'weight': the second of a network is 'weight.2'."""
+    used = _names.setdefault(net, set())
+    own, again = name, 2
+    while own and own in used:
+        own, again = f"{name}.{again}", again + 1
+    used.add(own)
+    return own
 
 
 class Module:
@@ -196,7 +207,20 @@ def _multiplied(gain: Any, direction: Any) -> Any:
     return (v * (g / norm)).astype(np.float32)
 
 
-class Sequential(Module):
+class _Numbered(Module):
+    """Modules named 0, 1, …"""
+
+    def __iter__(self) -> Iterator[Module]:
+        return (module for _, module in self._children())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, index: int) -> Module:
+        return list(self)[index]
+
+
+class Sequential(_Numbered):
     """Modules one after the other, named 0, 1, …"""
 
     def __init__(self, *modules: Module):
@@ -207,18 +231,12 @@ class Sequential(Module):
 
     def forward(self, x: Any) -> Any:
         """The last module's result."""
-        for _, module in self._children():
+        for module in self:
             x = module(x)
         return x
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self._children())
 
-    def __getitem__(self, index: int) -> Module:
-        return [module for _, module in self._children()][index]
-
-
-class ModuleList(Module):
+class ModuleList(_Numbered):
     """Modules in a list, named 0, 1, …; the module around it calls them."""
 
     def __init__(self, modules: Sequence[Module] = ()):
@@ -230,12 +248,3 @@ class ModuleList(Module):
         if not isinstance(module, Module):
             raise ArgumentError(f"a {type(module).__name__} is no module.", hint="Give modules of polyphase.nn.")
         setattr(self, str(len(self)), module)
-
-    def __iter__(self) -> Iterator[Module]:
-        return (module for _, module in self._children())
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self._children())
-
-    def __getitem__(self, index: int) -> Module:
-        return list(self)[index]

@@ -43,15 +43,16 @@ def view(net: Network, input: Any, shape: Any, zero_is_placeholder: bool = True)
     x = tensor(net, input, "input")
     if isinstance(shape, Tensor):
         return net.reshape(x, shape=_sizes_of_tensor(net, shape))
-    sizes = list(shape) if isinstance(shape, (list, tuple)) else [shape]
-    for axis, size in enumerate(sizes):
+    given = list(shape) if isinstance(shape, (list, tuple)) else [shape]
+    sizes = list(given)
+    for axis, size in enumerate(given):
         if size == 0 and zero_is_placeholder and isinstance(size, int):
             if axis >= x.ndim:
-                raise ArgumentError(f"the shape {sizes!r:.60} copies the size of axis {axis}, but tensor '{x.name}' has rank {x.ndim}.",
+                raise ArgumentError(f"the shape {given!r:.60} copies the size of axis {axis}, but tensor '{x.name}' has rank {x.ndim}.",
                                     hint="Give the size, or zero_is_placeholder=False for a size of 0.")
             sizes[axis] = x.shape[axis]
         elif isinstance(size, int) and size < -1:
-            raise ArgumentError(f"the shape {sizes!r:.60} has a negative size.", hint="Sizes are 0 or more, or -1 once.")
+            raise ArgumentError(f"the shape {given!r:.60} has a negative size.", hint="Sizes are 0 or more, or -1 once.")
     return net.view(x, sizes)
 
 

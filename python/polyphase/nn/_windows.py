@@ -13,18 +13,13 @@ from ._function import function, per_axis, tensor
 PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-def batched(net: Network, x: Tensor, spatial: int, what: str) -> tuple[Tensor, bool]:
-    """With a batch axis, and whether it had none."""
-    if x.ndim == spatial + 2:
-        return x, False
-    if x.ndim != spatial + 1:
+def image(net: Network, given: Any, spatial: int, what: str) -> Tensor:
+    """What a window moves over, with or without a batch axis."""
+    x = tensor(net, given, "input")
+    if x.ndim not in (spatial + 1, spatial + 2):
         raise ArgumentError(f"Expected {spatial + 1}D (unbatched) or {spatial + 2}D (batched) input to {what}, but got input of size: {list(x.shape)}",
                             hint="Give (C, spatial...) or (N, C, spatial...).")
-    return net.reshape(x, shape=[1, *x.shape]), True
-
-
-def unbatched(net: Network, x: Tensor, was: bool) -> Tensor:
-    return net.reshape(x, shape=list(x.shape[1:])) if was else x
+    return x
 
 
 def convolution(net: Network, spatial: int, x: Tensor, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int,
@@ -44,19 +39,12 @@ def transposed_convolution(net: Network, spatial: int, x: Tensor, weight: Any, b
                                     groups=groups, pre_padding=per_axis(padding, spatial, "padding"), **settings)
 
 
-def _checked(net: Network, input: Any, spatial: int, what: str) -> Tensor:
-    x = tensor(net, input, "input")
-    if x.ndim not in (spatial + 1, spatial + 2):
-        batched(net, x, spatial, what)
-    return x
-
-
 def _conv(spatial: int) -> Callable[..., Any]:
     one = (1,) * spatial
     zero = (0,) * spatial
 
     def write(net: Network, input: Any, weight: Any, bias: Any = None, stride: Any = one, padding: Any = zero, dilation: Any = one, groups: int = 1) -> Any:
-        x = _checked(net, input, spatial, f"conv{spatial}d")
+        x = image(net, input, spatial, f"conv{spatial}d")
         return convolution(net, spatial, x, weight, bias, stride, padding, dilation, groups)
 
     write.__name__ = f"conv{spatial}d"
@@ -73,7 +61,7 @@ def _conv_transpose(spatial: int) -> Callable[..., Any]:
 
     def write(net: Network, input: Any, weight: Any, bias: Any = None, stride: Any = one, padding: Any = zero, output_padding: Any = zero, dilation: Any = one,
               groups: int = 1) -> Any:
-        x = _checked(net, input, spatial, f"conv_transpose{spatial}d")
+        x = image(net, input, spatial, f"conv_transpose{spatial}d")
         return transposed_convolution(net, spatial, x, weight, bias, stride, padding, output_padding, groups, dilation)
 
     write.__name__ = f"conv_transpose{spatial}d"
@@ -96,13 +84,14 @@ def avg_pool2d(net: Network, input: Any, kernel_size: Any, stride: Any = None, p
     ceil_mode: windows that begin inside of the image or its padding before it count, even where they end beyond.
     count_include_pad: zeros of the padding count in the mean.
     """
-    x, was = batched(net, tensor(net, input, "input"), 2, "avg_pool2d")
+    x = image(net, input, 2, "avg_pool2d")
     kernel, pads = per_axis(kernel_size, 2, "kernel_size"), per_axis(padding, 2, "padding")
     if any(2 * pad > size for pad, size in zip(pads, kernel)) or any(pad < 0 for pad in pads):
         raise ArgumentError("pad should be at most half of effective kernel size", hint=f"padding is {pads}, kernel_size is {kernel}.")
-    y = net.avg_pool(x, kernel=kernel, stride=kernel if stride is None else per_axis(stride, 2, "stride"), dilation=[1, 1], pre=pads, post=pads,
+    batched = x if x.ndim == 4 else net.reshape(x, shape=[1, *x.shape])
+    y = net.avg_pool(batched, kernel=kernel, stride=kernel if stride is None else per_axis(stride, 2, "stride"), dilation=[1, 1], pre=pads, post=pads,
                      ceil=bool(ceil_mode), include_pad=bool(count_include_pad))
-    return unbatched(net, y, was)
+    return y if x.ndim == 4 else net.reshape(y, shape=list(y.shape[1:]))
 
 
 _RESAMPLING = {"nearest": ("nearest", None), "nearest-exact": ("nearest", None), "linear": ("linear", 1), "bilinear": ("linear", 2), "bicubic": ("cubic", 2), "trilinear": ("linear", 3)}

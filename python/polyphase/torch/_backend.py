@@ -36,12 +36,13 @@ def backend(graph: GraphModule, example_inputs: Sequence[Any], *, options: Mappi
 
     options:
         require_full: True makes any operator that is left to PyTorch an error.
-        min_block_size: the fewest operators that are worth an engine; unset: 3, or one convolution.
+        min_block_size: the fewest operators that are worth an engine; unset: 3, or one convolution or operator of a plugin.
         torch_executed_ops: overloads that PyTorch shall run, such as ["aten.relu.default"].
         cache: False keeps compiled engines off the disk ($POLYPHASE_CACHE_DIR, else ~/.cache/polyphase).
         precision: in what type convolutions may multiply, 'model', 'fp32' or 'auto', as for polyphase.compile.
         tune: True chooses kernels by what they take on this CPU with PyTorch's number of threads, as polyphase.compile does.
         timing_cache: the file that keeps what was measured; unset: timings.txt in the folder of the engines.
+        plugins: paths of shared libraries with operators; overloads that they claim run in engines (docs/guides/plugins.md).
 
     Raises Error: invalid_argument (an option), unsupported (require_full).
     """
@@ -86,10 +87,10 @@ class Captured:
             self.run_in_pytorch(self.graph, "its call needs gradients",
                                 "Call it under torch.no_grad() or torch.inference_mode(), or call net.requires_grad_(False).")
             return self.graph.forward
-        lower = aot_autograd(fw_compiler=self._take, inference_compiler=self._take, decompositions=_converters.decompositions(),
+        lower = aot_autograd(fw_compiler=self._take, inference_compiler=self._take, decompositions=_converters.decompositions(self.settings.plugins.claimed),
                              keep_inference_input_mutations=False)
         try:
-            with _converters.keep_composites():
+            with _converters.keep_composites(self.settings.plugins.claimed):
                 function = lower(self.graph, example_inputs)
         except Exception as error:  # noqa: BLE001: of what AOTAutograd cannot take it says so in many ways
             if self._took:

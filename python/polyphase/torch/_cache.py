@@ -37,10 +37,10 @@ def key_of(parts: Iterable[bytes | memoryview]) -> str:
     return digest.hexdigest()
 
 
-def find(key: str) -> _native.Engine | None:
+def find(key: str, plugins: list[bytes]) -> _native.Engine | None:
     path = folder() / f"{key}.ppe"
     try:
-        engine = _native.load(os.fsencode(path))
+        engine = _native.load(os.fsencode(path), plugins)
         os.utime(path)
         return engine
     except Error as error:

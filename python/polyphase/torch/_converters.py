@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, TypeVar
 
 import torch
@@ -89,21 +89,34 @@ def _composites() -> tuple[Any, ...]:
                  if str(overload) in taken() and all("Tensor" in str(result.type) for result in overload._schema.returns))
 
 
-def keep_composites() -> contextlib.AbstractContextManager[Any]:
-    """While it lasts, operators that we take stay whole, as torch.export leaves them; none where this PyTorch cannot."""
+def keep_composites(claimed: Set[str] = frozenset()) -> contextlib.AbstractContextManager[Any]:
+    """While it lasts, operators that we or plugins take stay whole, as torch.export leaves them; none where this PyTorch cannot."""
     try:
         from torch.export.exported_program import _override_composite_implicit_decomp
 
-        kept = {overload: _not_taken_apart for overload in _composites() if overload not in _own}
+        kept = {overload: _not_taken_apart for overload in (*_composites(), *_composites_among(claimed)) if overload not in _own or str(overload) in claimed}
     except ImportError:
         return contextlib.nullcontext()
     return _override_composite_implicit_decomp(kept)
+
+
+def _composites_among(names: Set[str]) -> list[Any]:
+    """Overloads of other libraries that PyTorch would take apart, of those that it knows by these names."""
+    found = []
+    for name in names:
+        library, operator, overload = name.split(".", 2)
+        with contextlib.suppress(AttributeError, RuntimeError):
+            known = getattr(getattr(getattr(torch.ops, library), operator), overload)
+            if known._can_decompose():
+                found.append(known)
+    return found
 
 
 def _not_taken_apart(*_: Any, **__: Any) -> Any:
     return NotImplemented
 
 
-def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Overload → function that computes it by others: the user's own first."""
-    return {**_of_pytorch(), **{overload: own.function for overload, own in _own.items()}}
+def decompositions(claimed: Set[str] = frozenset()) -> dict[Any, Callable[..., Any]]:
+    """Overload → function that computes it by others: the user's own first. What a plugin of this compilation claims stays whole."""
+    table = {**_of_pytorch(), **{overload: own.function for overload, own in _own.items()}}
+    return {overload: function for overload, function in table.items() if str(overload) not in claimed}

@@ -68,7 +68,7 @@ class _Explained(Captured):
         slow: dict[str, list[Any]] = {}
 
         def check(program: Program) -> None:
-            options = plain_options(target="native", shapes=None, dims=None, tune_for=program.tune_for, without=())
+            options = plain_options(target="native", shapes=None, dims=None, tune_for=program.tune_for, without=(), plugins=plan.settings.plugins.paths)
             text = program.json()
             report = _native.check_bytes(archive(text, plan.weights_of(program, arguments)), options)
             if not report["ok"]:

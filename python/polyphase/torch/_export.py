@@ -12,7 +12,7 @@ import re
 import traceback
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import torch
@@ -45,7 +45,7 @@ def load_script(path: Any) -> torch.jit.ScriptModule:
         raise ModelError(f"PyTorch cannot load the TorchScript archive: {reason}", "invalid_model", hint="Save it again with torch.jit.save.") from error
 
 
-def programs(model: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any) -> Iterator[bytes]:
+def programs(model: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any, claimed: Set[str]) -> Iterator[bytes]:
     """The program as it is exported, then as it is without writes in place: the second is for a reader that refuses the first."""
     if isinstance(model, ExportedProgram):
         if args is not None or kwargs is not None or dynamic_shapes is not None:
@@ -54,10 +54,10 @@ def programs(model: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] |
     else:
         program = exported(model, args, kwargs, dynamic_shapes)
     targets = _targets(program)
-    own = _converters.own_overloads()
-    if all(str(target) in _converters.taken() or target.namespace in ("_", "prim") for target in targets) and not targets & own:
+    own = {overload for overload in _converters.own_overloads() if str(overload) not in claimed}
+    if all(str(target) in _converters.taken() or str(target) in claimed or target.namespace in ("_", "prim") for target in targets) and not targets & own:
         yield _saved(program)
-    yield _saved(_decomposed(program))
+    yield _saved(_decomposed(program, claimed))
 
 
 def _targets(program: ExportedProgram) -> set[torch._ops.OpOverload]:
@@ -127,10 +127,10 @@ def _of_script(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynami
     raise _export_error(first) from first
 
 
-def _decomposed(program: ExportedProgram) -> ExportedProgram:
+def _decomposed(program: ExportedProgram, claimed: Set[str]) -> ExportedProgram:
     try:
         with _quiet(), torch.no_grad():
-            decomposed: ExportedProgram = program.run_decompositions(_converters.decompositions())
+            decomposed: ExportedProgram = program.run_decompositions(_converters.decompositions(claimed))
             return decomposed
     except Exception as error:
         raise _export_error(error) from error

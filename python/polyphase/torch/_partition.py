@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 import torch
 from torch.fx import Graph, Node
@@ -69,17 +69,18 @@ class Island:
     def operators(self) -> int:
         return sum(_family(node) not in _VIEWS for node in self.nodes)
 
-    def is_worthwhile(self, min_block_size: int | None) -> bool:
+    def is_worthwhile(self, min_block_size: int | None, claimed: Set[str]) -> bool:
         if self.operators >= (min_block_size or DEFAULT_BLOCK):
             return True
-        return min_block_size is None and any(_family(node) in _CONVOLUTIONS for node in self.nodes)
+        return min_block_size is None and any(_family(node) in _CONVOLUTIONS or operator_name(node) in claimed for node in self.nodes)
 
 
 class Partition:
     """Islands of the nodes that `takes` (with their reason against it where not), and what runs when."""
 
-    def __init__(self, graph: Graph, is_weight: Callable[[Node], bool], refused: dict[Node, tuple[str, str]]) -> None:
+    def __init__(self, graph: Graph, is_weight: Callable[[Node], bool], refused: dict[Node, tuple[str, str]], claimed: Set[str] = frozenset()) -> None:
         self.graph = graph
+        self._claimed = claimed  # by plugins: worth an engine each
         self.refused = refused
         self._is_weight = is_weight
         self._calls = [node for node in graph.nodes if node.op == "call_function" and not is_getitem(node)]
@@ -114,7 +115,7 @@ class Partition:
                     self.refused[node] = ("a complex tensor would have to pass between it and PyTorch.",
                                           "Keep complex numbers between operators that Polyphase takes.")
                 continue
-            small = [piece for nodes in members.values() for piece in self._pieces(nodes) if not Island(piece, 0).is_worthwhile(min_block_size)]
+            small = [piece for nodes in members.values() for piece in self._pieces(nodes) if not Island(piece, 0).is_worthwhile(min_block_size, self._claimed)]
             if not small:
                 return
             for piece in small:

@@ -27,9 +27,10 @@ def refusal_of(node: Node, settings: Settings) -> tuple[str, str] | None:
         return f"{name} is no operator of ATen.", "Write that part without it, or let PyTorch run it."
     if name in settings.torch_executed_ops:
         return f"torch_executed_ops leaves {name} to PyTorch.", "Take it out of torch_executed_ops."
-    if name not in _converters.taken() and torch.Tag.nondeterministic_seeded in node.target.tags:
+    taken = name in _converters.taken() or name in settings.plugins.claimed
+    if not taken and torch.Tag.nondeterministic_seeded in node.target.tags:
         return "it draws random numbers of PyTorch's generator.", "Draw them outside of the network, and pass them in."
-    if name not in _converters.taken():
+    if not taken:
         return (f"Polyphase has no converter for {name}.",
                 f"Register one that writes it in operators of PyTorch: @polyphase.torch.converter(torch.ops.{name}).")
     for given in [*operands(node), node]:
@@ -78,7 +79,7 @@ class Plan:
         return node.op == "get_attr" or self.places.get(node, -1) in self.weights
 
     def _divide(self) -> Partition:
-        partition = Partition(self.module.graph, self.is_weight, self.refused)
+        partition = Partition(self.module.graph, self.is_weight, self.refused, self.settings.plugins.claimed)
         partition.divide(1 if self.settings.require_full and not self.settings.min_block_size else self.settings.min_block_size)
         self._free |= partition.free
         return partition
@@ -145,12 +146,13 @@ class Plan:
         text = program.json()
         options = plain_options(target="native", shapes=None, dims=None, tune_for=program.tune_for, without=(), refittable=refittable,
                                 tune=self.settings.tune, tune_threads=torch.get_num_threads() if self.settings.tune else 0,
-                                timing_cache=self.settings.timing_cache, precision=self.settings.precision)
+                                timing_cache=self.settings.timing_cache, precision=self.settings.precision, plugins=self.settings.plugins.paths)
         key = ""
         if self.settings.cache and not refittable:
             tuned = repr((options["tune_threads"], options["timing_cache"])).encode() if self.settings.tune else b""
-            key = _cache.key_of([text.encode(), repr(sorted(program.tune_for.items())).encode(), tuned, self.settings.precision.encode(), *map(raw_bytes, weights.values())])
-            if (found := _cache.find(key)) is not None:
+            key = _cache.key_of([text.encode(), repr(sorted(program.tune_for.items())).encode(), tuned, self.settings.precision.encode(), self.settings.plugins.digest,
+                                  *map(raw_bytes, weights.values())])
+            if (found := _cache.find(key, options["plugins"])) is not None:
                 return found
         engine = _native.compile_bytes(archive(text, weights), options, None)
         if key:

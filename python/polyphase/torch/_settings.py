@@ -3,12 +3,41 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+from .. import _native
 from .._errors import ArgumentError
-from .._options import path_bytes
+from .._options import path_bytes, plugin_paths
+from . import _converters
+
+
+@dataclasses.dataclass(frozen=True)
+class Plugins:
+    """Libraries of operators, and what they claim of PyTorch's."""
+
+    paths: tuple[str, ...] = ()
+    claimed: frozenset[str] = frozenset()  # "stylegan.upfirdn2d.default"
+    digest: bytes = b""  # of the files
+
+    @staticmethod
+    def of(given: Any) -> Plugins:
+        paths = plugin_paths(given)
+        if not paths:
+            return Plugins()
+        claims = _native.torch_claims(paths)
+        digest = hashlib.sha256()
+        for path in paths:
+            digest.update(hashlib.sha256(pathlib.Path(os.fsdecode(path)).read_bytes()).digest())
+        for claim in claims:
+            if claim in _converters.taken():
+                raise ArgumentError(f"a plugin claims {claim}, which Polyphase converts itself.", hint="Give the operator a library of its own, in the plugin and in the model.")
+            if claims.count(claim) > 1:
+                raise ArgumentError(f"{claim} is claimed twice by the plugins.", hint="Give one of them.")
+        return Plugins(tuple(map(os.fsdecode, paths)), frozenset(claims), digest.digest())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +49,7 @@ class Settings:
     precision: str = "model"
     tune: bool = False
     timing_cache: str | None = None
+    plugins: Plugins = Plugins()
 
     @staticmethod
     def of(options: Mapping[str, Any] | None, others: Mapping[str, Any]) -> Settings:
@@ -30,7 +60,7 @@ class Settings:
         known = [field.name for field in dataclasses.fields(Settings)]
         for name in given:
             if name not in known:
-                raise ArgumentError(f"there is no option '{name}'.", hint="Options are require_full, min_block_size, torch_executed_ops, cache, precision, tune and timing_cache.")
+                raise ArgumentError(f"there is no option '{name}'.", hint="Options are require_full, min_block_size, torch_executed_ops, cache, precision, tune, timing_cache and plugins.")
         for name in ("require_full", "cache", "tune"):
             if not isinstance(given.get(name, False), bool):
                 value = given[name]
@@ -47,4 +77,5 @@ class Settings:
             if not given.get("tune", False):
                 raise ArgumentError("the option timing_cache is given without tune.", hint='Give options={"tune": True, "timing_cache": …}.')
             given["timing_cache"] = os.fsdecode(path_bytes(timings))
+        given["plugins"] = Plugins.of(given.get("plugins", ()))
         return Settings(**{**given, "torch_executed_ops": frozenset(map(str, left))})

@@ -35,6 +35,15 @@ using TensorNumbers = std::vector<int>;
 
 enum class PaddingMode : std::uint8_t { explicit_padding, valid, same_upper, same_lower };
 
+// How a convolution's tensors lie, by the letters of their axes (base/layout_name.h); empty: channels-first, the weight
+// as the operator has it. data: N, C and spatial axes, perhaps in blocks of C. kernel: O, I and spatial axes. result:
+// empty: as data.
+struct GivenLayouts {
+  std::string data = {};
+  std::string kernel = {};
+  std::string result = {};
+};
+
 // Lists of one entry count for every axis. kernel: empty, or what the weight must have.
 struct GivenConvolution {
   std::vector<std::int64_t> kernel = {};
@@ -44,6 +53,7 @@ struct GivenConvolution {
   std::vector<Dim> pre_padding = {Dim(0)};
   std::vector<Dim> post_padding = {};  // empty: pre_padding
   PaddingMode mode = PaddingMode::explicit_padding;
+  GivenLayouts layouts = {};
 };
 struct GivenDeconvolution : GivenConvolution {
   std::vector<Dim> output_padding = {};  // empty: 0
@@ -156,7 +166,14 @@ class NetworkBuilder {
   Result<std::vector<Value*>> window_operands(std::string_view op, const GivenOperands& given,
                                               const std::string& layer);
   Result<int> finish_window(std::string_view op, Attributes attributes, std::vector<Value*> operands, bool unbatched,
+                            const GivenLayouts& layouts, const std::string& layer);
+
+  // layouts.cpp
+  // The data and the weight as the operator has them.
+  Result<void> undo_layouts(std::string_view op, const GivenConvolution& given, std::vector<Value*>& values,
                             const std::string& layer);
+  Result<Value*> change_layout(Value* value, const std::string& from, const std::string& to, Dim channels,
+                               const std::string& layer);
 
   // regions.cpp
   Result<void> run_body(const std::string& layer, const std::string& graph_name, const std::vector<Value*>& captured,

@@ -3,6 +3,7 @@
 // ops/onnx_window.h.
 #include <algorithm>
 
+#include "base/layout_name.h"
 #include "import/network/attempt.h"
 #include "import/network/builder.h"
 #include "import/network/refuse.h"
@@ -163,10 +164,23 @@ Result<ConvTransposeForm> automatic_form(const GivenDeconvolution& given, const 
   return onnx_conv_transpose(onnx, checks);
 }
 
+// A whole shape is in the result's layout.
+std::vector<Dim> spatial_sizes(const GivenDeconvolution& given) {
+  const auto layout = LayoutName::parse(given.layouts.result.empty() ? given.layouts.data : given.layouts.result);
+  if (!layout.ok() || given.output_size.size() != static_cast<std::size_t>(layout->rank())) return given.output_size;
+  std::vector<Dim> out;
+  for (const char axis : std::string("DHW")) {
+    const std::size_t place = layout->place_of(axis);
+    if (place < layout->axes().size()) out.push_back(given.output_size[place]);
+  }
+  return out;
+}
+
 Result<Attributes> deconvolution_attributes(GivenDeconvolution given, const WindowTypes& types,
                                             const std::optional<Type>& bias, std::vector<DimCheck>& checks) {
   TRY_VOID(check_kernel(given.kernel, types));
   TRY_VOID(check_mode(given));
+  given.output_size = spatial_sizes(given);
   if (!given.output_size.empty() && !all_zero(given.output_padding)) {
     return refused_call("output_padding and output_size are both given.", "Give one of them: each tells the other.");
   }
@@ -201,7 +215,7 @@ Result<std::vector<Value*>> NetworkBuilder::window_operands(std::string_view op,
 
 // The batch axis that was not there is put before the operand and taken from the result.
 Result<int> NetworkBuilder::finish_window(std::string_view op, Attributes attributes, std::vector<Value*> operands,
-                                          bool unbatched, const std::string& layer) {
+                                          bool unbatched, const GivenLayouts& layouts, const std::string& layer) {
   if (unbatched) {
     std::vector<Dim> shape = operands[0]->type.shape.dims();
     shape.insert(shape.begin(), Dim(1));
@@ -214,7 +228,12 @@ Result<int> NetworkBuilder::finish_window(std::string_view op, Attributes attrib
     shape.erase(shape.begin());
     TRY(node, emit("reshape", Attributes({{"shape", std::move(shape)}}), {node->output()}, layer + "/unbatch"));
   }
-  return enter(node->output(), layer, "layer '" + layer + "'");
+  Value* result = node->output();
+  if (const std::string& wanted = layouts.result.empty() ? layouts.data : layouts.result; !wanted.empty()) {
+    const std::string plain = LayoutName::channels_first(result->type.shape.rank() - 2);
+    TRY(result, change_layout(result, plain, wanted, 0, layer + "/out_layout"));
+  }
+  return enter(result, layer, "layer '" + layer + "'");
 }
 
 Result<int> NetworkBuilder::add_convolution(const GivenOperands& x_weight_bias, const GivenConvolution& given,
@@ -222,11 +241,13 @@ Result<int> NetworkBuilder::add_convolution(const GivenOperands& x_weight_bias, 
   TRY(const std::string layer, layer_name(name, "conv"));
   Attempt attempt(*this, layer);
   TRY(std::vector<Value*> values, window_operands("conv", x_weight_bias, layer));
+  TRY_VOID(undo_layouts("conv", given, values, layer));
   auto types = window_types(values);
   if (!types.ok()) return with_advice(std::move(types).error(), "conv", layer);
   auto attributes = convolution_attributes(given, *types, here().checks());
   if (!attributes.ok()) return with_advice(std::move(attributes).error(), "conv", layer);
-  TRY(const int made, finish_window("conv", std::move(*attributes), std::move(values), types->unbatched, layer));
+  TRY(const int made,
+      finish_window("conv", std::move(*attributes), std::move(values), types->unbatched, given.layouts, layer));
   attempt.succeed();
   return made;
 }
@@ -236,14 +257,15 @@ Result<int> NetworkBuilder::add_deconvolution(const GivenOperands& x_weight_bias
   TRY(const std::string layer, layer_name(name, "conv_transpose"));
   Attempt attempt(*this, layer);
   TRY(std::vector<Value*> values, window_operands("conv_transpose", x_weight_bias, layer));
+  TRY_VOID(undo_layouts("conv_transpose", given, values, layer));
   auto types = window_types(values);
   if (!types.ok()) return with_advice(std::move(types).error(), "conv_transpose", layer);
   std::optional<Type> bias;
   if (values[2] != nullptr) bias = values[2]->type;
   auto attributes = deconvolution_attributes(given, *types, bias, here().checks());
   if (!attributes.ok()) return with_advice(std::move(attributes).error(), "conv_transpose", layer);
-  TRY(const int made,
-      finish_window("conv_transpose", std::move(*attributes), std::move(values), types->unbatched, layer));
+  TRY(const int made, finish_window("conv_transpose", std::move(*attributes), std::move(values), types->unbatched,
+                                    given.layouts, layer));
   attempt.succeed();
   return made;
 }

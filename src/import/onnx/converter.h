@@ -61,6 +61,9 @@ std::vector<Converter> slice_converters();
 std::vector<Converter> softmax_converters();
 
 // All converters by (domain, operator).
+// The nodes that a plugin claims, whatever their versions: converted by the plugin's operator.
+Converter claimed_converter(std::string_view domain, std::string_view op_type);
+
 class ConverterTable {
  public:
   using Key = std::pair<std::string_view, std::string_view>;  // domain, operator; the text is the converter's

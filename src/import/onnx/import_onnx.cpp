@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "import/onnx/importer.h"
+#include "import/onnx/sequence.h"
+#include "ops/custom.h"
 
 namespace polyphase {
 
@@ -32,6 +34,17 @@ Result<ImportedModel> import_onnx(const std::filesystem::path& path, const Regis
   auto imported = import_onnx(std::move(model).value(), registry, options, path.parent_path());
   if (!imported.ok()) return std::move(imported).error().within(step);
   return imported;
+}
+
+bool converts_onnx(std::string_view claim) {
+  const ConverterTable table;
+  for (const auto& [key, converter] : table.all()) {
+    if (claim == onnx_claim(key.first, key.second)) return true;
+  }
+  const std::string own = onnx_claim("", "");
+  if (claim.substr(0, own.size()) != own) return false;
+  const std::string_view op_type = claim.substr(own.size());
+  return is_structural(op_type) || sequence_converter(op_type) != nullptr;
 }
 
 }  // namespace polyphase

@@ -30,4 +30,7 @@ Result<ImportedModel> import_onnx(std::span<const std::byte> bytes, const Regist
 Result<ImportedModel> import_onnx(wire::ModelApart model, const Registry& registry, const ImportOptions& options = {},
                                   const std::optional<std::filesystem::path>& folder = std::nullopt);
 
+// Whether the nodes of this claim (ops/custom.h) are converted without a plugin.
+bool converts_onnx(std::string_view claim);
+
 }  // namespace polyphase

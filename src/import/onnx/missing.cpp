@@ -25,7 +25,8 @@ std::string nearest_alternative(std::string_view domain, std::string_view op_typ
                                   [&](const Alternative& a) { return a.op_type == op_type; });
   if (domain.empty() && found != alternatives.end()) return std::string(found->advice);
   if (domain == "com.microsoft") return "export without ONNX Runtime's optimiser, so that the standard operators stay";
-  if (!domain.empty()) return "give the operator as a model-local function made of standard operators";
+  if (!domain.empty())
+    return "give the operator as a model-local function made of standard operators, or a plugin that claims it";
   return "write it with the operators listed in docs/operators.md";
 }
 

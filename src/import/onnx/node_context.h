@@ -33,6 +33,8 @@ class NodeContext : public Emitter {
 
   int version() const { return version_; }
   std::string_view op_type() const { return converter_.op_type; }
+  // The plugin's operator that this node is; null: one of the table's.
+  const OpDef* claimed_by();
 
   // Operands. The table's min_inputs are there; others may be absent (null).
   std::size_t input_count() const { return inputs_.size(); }

@@ -9,6 +9,7 @@
 #include "import/onnx/importer.h"
 #include "import/onnx/node_context.h"
 #include "import/onnx/sequence.h"
+#include "ops/custom.h"
 #include "wire/printable.h"
 
 namespace polyphase {
@@ -52,7 +53,8 @@ void Importer::note_missing_below(const onnx::GraphProto& root, const Body& body
       const std::string domain(domain_of(node.domain()));
       const auto opset = body.opsets->find(domain);
       const bool is_known =
-          functions_.find(node) != nullptr || table_.find(domain, node.op_type()) != nullptr ||
+          functions_.find(node) != nullptr || registry_.find_claim(onnx_claim(domain, node.op_type())) != nullptr ||
+          table_.find(domain, node.op_type()) != nullptr ||
           (domain.empty() && (is_structural(node.op_type()) || sequence_converter(node.op_type()) != nullptr));
       if (!is_known)
         missing_.add(domain, node.op_type(), opset == body.opsets->end() ? 1 : opset->second,

@@ -6,6 +6,7 @@
 #include "import/onnx/opsets.h"
 #include "import/onnx/sequence.h"
 #include "onnx/onnx.pb.h"
+#include "ops/custom.h"
 #include "wire/printable.h"
 
 namespace polyphase {
@@ -149,6 +150,12 @@ Result<void> Importer::translate_node(onnx::NodeProto& node, Scope& scope, std::
   const std::int64_t domain_version = opset == scope.body->opsets->end() ? 1 : opset->second;
   OperatorSurvey* survey = options_.survey;
   if (survey != nullptr) survey->meet(domain, node.op_type(), domain_version, name);
+  if (registry_.find_claim(onnx_claim(domain, node.op_type())) != nullptr) {
+    if (survey != nullptr) survey->use(domain, node.op_type()).version = static_cast<int>(domain_version);
+    auto done = convert(node, claimed_converter(domain, node.op_type()), 1, name, scope);
+    if (!done.ok()) return refuse(node, located(std::move(done).error(), 0), scope);
+    return {};
+  }
   if (onnx::FunctionProto* function = functions_.find(node); function != nullptr) {
     if (survey != nullptr) survey->use(domain, node.op_type()).is_function = true;
     auto done = call(node, *function, name, scope);

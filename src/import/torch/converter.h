@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "import/compose/emitter.h"
 #include "import/torch/schema.h"
+#include "ops/op.h"
 
 namespace polyphase {
 
@@ -75,6 +76,9 @@ std::vector<AtenEntry> torchvision_entries();
 std::vector<AtenAlias> aten_aliases();
 std::vector<AtenComplexEntry> aten_complex_arithmetic();
 std::vector<AtenComplexEntry> aten_complex_shapes();
+
+// How the nodes of an overload that a plugin claims become its operator `op`; `claim` must stay.
+AtenConverter claimed_converter(const OpDef& op, std::string_view claim);
 
 class AtenTable {
  public:

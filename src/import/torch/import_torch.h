@@ -18,4 +18,7 @@ Result<ImportedModel> import_torch(wire::ZipArchive archive, const Registry& reg
 // import_torch refuses with advice.
 bool is_of_torch(const wire::ZipArchive& archive);
 
+// Whether the nodes of this claim (ops/custom.h) are converted without a plugin.
+bool converts_torch(std::string_view claim);
+
 }  // namespace polyphase

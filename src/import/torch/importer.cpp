@@ -1,12 +1,13 @@
 // The program around the nodes: inputs and their sizes, weights, outputs.
 #include "import/torch/importer.h"
-#include "import/torch/node_words.h"
 
 #include <algorithm>
 
 #include "import/compose/symbol_name.h"
 #include "import/torch/guards.h"
 #include "import/torch/import_torch.h"
+#include "import/torch/node_words.h"
+#include "ops/custom.h"
 #include "wire/printable.h"
 
 namespace polyphase {
@@ -345,6 +346,14 @@ Result<ImportedModel> import_torch(wire::ZipArchive archive, const Registry& reg
   TRY(ProgramArchive parts, ProgramArchive::open(std::move(archive)));
   TRY(const TorchProgram program, parts.program());
   return ProgramImporter(parts, program, registry, options).run();
+}
+
+bool converts_torch(std::string_view claim) {
+  const AtenTable table;
+  for (const auto& [overload, converter] : table.all()) {
+    if (claim == torch_claim(overload)) return true;
+  }
+  return false;
 }
 
 }  // namespace polyphase

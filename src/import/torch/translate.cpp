@@ -4,6 +4,7 @@
 #include "import/torch/importer.h"
 #include "import/torch/node_words.h"
 #include "import/torch/sym_expr.h"
+#include "ops/custom.h"
 #include "wire/printable.h"
 
 namespace polyphase {
@@ -198,6 +199,12 @@ Result<void> ProgramImporter::translate_node(const ProgramGraph& graph, const Pr
   auto higher = translate_higher_order(graph, node, name);
   if (!higher.ok()) return refuse(node, located(std::move(higher).error()));
   if (*higher) return {};
+  const auto claimed = registry_.claims().find(torch_claim(short_target(node.target)));
+  if (claimed != registry_.claims().end()) {
+    auto done = convert(graph, node, claimed_converter(*claimed->second, claimed->first), name);
+    if (!done.ok()) return refuse(node, located(std::move(done).error()));
+    return {};
+  }
   if (converter == nullptr) {
     MissingOperator& use = missing_[short_target(node.target)];
     if (use.nodes++ == 0) use.first_node = name;

@@ -5,7 +5,8 @@ import random
 
 import numpy as np
 from drawn_models import Case, build, draw
-from onnx import TensorProto, numpy_helper
+import torch
+from onnx import TensorProto, helper, numpy_helper
 
 
 def case(attributes: dict, *, size=(4,), kernel=(3,), stride=(2,), dilation=(1,), pre=(0,), post=(0,), spelling="pads", groups=1, seed=3, channels=(4, 6), bias=1,
@@ -85,6 +86,18 @@ def element_type() -> Case:
     return drawn
 
 
+def pad_in_front() -> Case:
+    """A zero behind each axis of the input, written as a Pad: 6 places, (6 - 1) * 2 + 3 = 13 of them without crop, 1 away on both sides."""
+    x = np.random.default_rng(4).integers(-3, 4, (1, 4, 5, 5)).astype(np.float32)
+    w = np.random.default_rng(5).integers(-3, 4, (4, 2, 3, 3)).astype(np.float32)
+    nodes = [helper.make_node("Pad", ["x", "amounts"], ["padded"], "pad"), helper.make_node("ConvTranspose", ["padded", "w"], ["y"], "up", strides=[2, 2], pads=[1, 1, 1, 1])]
+    weights = [numpy_helper.from_array(w, "w"), numpy_helper.from_array(np.array([0, 0, 0, 0, 0, 0, 1, 1], np.int64), "amounts")]
+    graph = helper.make_graph(nodes, "case", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * 4)], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    right = torch.nn.functional.conv_transpose2d(torch.nn.functional.pad(torch.from_numpy(x), (0, 1, 0, 1)), torch.from_numpy(w), stride=2, padding=1)
+    return Case(model, {"x": x}, right.numpy(), "a Pad in front")
+
+
 # Of a drawn case whose sizes are open.
 OPEN_SEED = next(seed for seed in range(100) if " open " in case({}, seed=seed).label)
 
@@ -95,6 +108,7 @@ CASES = {
     ("onnxruntime", "output-shape-beyond-stride"): output_shape_beyond_stride,
     ("openvino", "computed-pads"): computed_pads,
     ("openvino", "output-shape"): grouped_output_shape,
+    ("openvino", "pad-in-front"): pad_in_front,
     ("openvino", "output-padding-from-stride-on"): lambda: draw(1_000_058),
     ("openvino", "same-padding"): same_padding_of_open_sizes,
     ("onnxruntime", "output-padding-from-stride-on"): output_padding_from_stride_on,

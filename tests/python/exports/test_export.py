@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import onnx
-import onnx.inliner
 import pytest
 import torch
 from engines import onnxruntime
@@ -75,21 +74,6 @@ def test_a_node_in_a_branch_is_rewritten(tmp_path):
     made, report = exported("onnxruntime", model, tmp_path)
     assert [change["node"] for change in report["changes"]] == ["up"] and report["rewritten_nodes"] == 1
     assert np.array_equal(onnxruntime(made, {**case.inputs, "flag": np.array(True)}), case.right)
-
-
-def test_a_node_in_a_function_is_refused(tmp_path):
-    case = output_padding_from_stride_on()
-    up = case.model.graph.node[0]
-    function = helper.make_function("mine", "Up", list(up.input), ["y"], [up], [helper.make_opsetid("", 17)])
-    call = helper.make_node("Up", list(up.input), ["y"], "call", domain="mine")
-    model = helper.make_model(helper.make_graph([call], "g", case.model.graph.input, case.model.graph.output, case.model.graph.initializer),
-                              opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)], ir_version=8, functions=[function])
-    with pytest.raises(package.UnsupportedError, match="onnx.inliner.inline_local_functions"):
-        exported("onnxruntime", model, tmp_path)
-    assert not (tmp_path / "after.onnx").exists()
-    inlined = onnx.inliner.inline_local_functions(model)
-    made, _ = exported("onnxruntime", inlined, tmp_path)
-    assert np.array_equal(onnxruntime(made, case.inputs), case.right)
 
 
 def test_our_importer_folds_computed_pads_back(tmp_path):

@@ -86,13 +86,11 @@ class Called(nn.Module):
         return nn.functional.conv_transpose1d(x, self.w, dilation=3, output_padding=2)
 
 
-def test_a_call_that_is_no_layer_is_refused_with_its_line():
+def test_a_call_that_is_no_layer_is_found_with_its_line():
     x = torch.zeros(1, 2, 5)
     found = polyphase.check_module(Called(), (x,), targets=["onnxruntime", "torch_tensorrt"])
     assert [(finding["target"], finding["rule"]) for finding in found] == [("onnxruntime", "output-padding"), ("torch_tensorrt", "output-padding")]
     assert "conv_transpose1d(x, self.w, dilation=3, output_padding=2)" in found[0]["where"]
-    with pytest.raises(polyphase.UnsupportedError, match="in a call that is no layer: return nn.functional.conv_transpose1d"):
-        polyphase.legalise(Called(), (x,), target="onnxruntime")
 
 
 def test_the_rest_of_the_module_stays():
@@ -131,4 +129,4 @@ def test_the_guides_programs_run(tmp_path, monkeypatch):
         if "MyNetwork" not in program:
             exec(program, {})  # noqa: S102: our own words
             ran += 1
-    assert ran == 2 and (tmp_path / "out.onnx").exists()
+    assert ran == 3 and (tmp_path / "out.onnx").exists()

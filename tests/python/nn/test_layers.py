@@ -226,6 +226,17 @@ def test_constructors_refuse_in_pytorchs_words(make, message):
     assert message in str(theirs.value) and str(theirs.value).split("(")[0] in str(ours.value)
 
 
+def test_layers_by_themselves_in_one_network():
+    net = polyphase.Network()
+    x = net.add_input("x", "float32", (1, 3, 5))
+    for i in range(3):
+        layer = nn.Conv1d(3, 3, 1)
+        layer.load_state_dict(torch.nn.Conv1d(3, 3, 1).state_dict())
+        x = layer(layer(x))
+    net.mark_output(x, "y")
+    assert {name for weight in net.compile(refittable=True).info()["weights"] for name in weight["names"]} == {"weight", "bias", "weight.2", "bias.2", "weight.3", "bias.3"}
+
+
 def test_calls_that_cannot_be():
     layer = nn.Conv2d(3, 4, 3)
     with pytest.raises(polyphase.ArgumentError, match="parameter 'weight' of shape \\(4, 3, 3, 3\\) has no elements yet"):

@@ -6,7 +6,8 @@
 // A tile owns some input pixels, which it copies into a panel of register blocks, and some blocks of columns. The
 // columns of one line of the kernel are the phases of one output line: they are interleaved as they are stored. Outputs
 // that no tap reaches (kernel shorter than stride, padding behind the image) are the bias: those beside pixels of the
-// image come with their tile, whole lines of them have tiles of their own.
+// image come with their tile, whole lines of them have tiles of their own. Of a single input channel there is nothing
+// to add up: each input line becomes the output lines of the kernel's lines, one after the other (disjoint_lines.h).
 #pragma once
 
 #include <cstdint>
@@ -56,8 +57,16 @@ struct HeldLine {
   int64_t q0;
   int64_t q1;
   int64_t pixel;  // of the tile: q0
+  int64_t from;   // where q0 lies in the input's image
   bool begins;    // outputs in front of the image's are this tile's
   bool ends;      // and those behind
+};
+
+// A line of the kernel: its outputs are so many beyond those of z and y, in this channel of the group.
+struct KernelLine {
+  int64_t z;
+  int64_t y;
+  int64_t channel;
 };
 
 struct ConvDisjointPlan {
@@ -67,9 +76,11 @@ struct ConvDisjointPlan {
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
   bool has_bias;
-  bool past_caches;    // an output so large that the caches cannot hold it for its reader
-  bool has_gaps;       // output lines that no tap reaches
-  bool straight;       // sums can go from the registers to where they belong
+  bool past_caches;  // an output so large that the caches cannot hold it for its reader
+  bool has_gaps;     // output lines that no tap reaches
+  bool straight;     // sums can go from the registers to where they belong
+  bool by_lines;     // one input channel per group: no product, but each line scaled by the taps of the kernel's lines
+  bool direct;       // lines are written where they belong, not copied there
   bool alike_endings;  // whose operands are the same for all pixels of a channel
   int64_t crop[3];     // in front: output o of an axis is o + crop = stride * q + tap
   int64_t phases;      // of the last axis

@@ -104,10 +104,12 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   const int64_t slices = ceil_div(std::max<int64_t>(1, shape.in_channels), most_depth);
   plan.depth = ceil_div(std::max<int64_t>(1, shape.in_channels), slices);
   plan.straight = out.axis[2] == 1 && endings.count == 0 && !plan.past_caches && f.interleaved == plan.phases;
+  plan.by_lines = shape.in_channels == 1 && f.interleaved == plan.phases && plan.phases > 1 && in.axis[2] == 1;
+  plan.direct = out.axis[2] == 1 && !plan.past_caches;
   plan.most_held = plan.tile_pixels / width + ceil_div(plan.tile_pixels, std::max<int64_t>(1, shape.in[2])) + 2;
   plan.scratch_bytes = scratch_piece_bytes<HeldLine>(plan.most_held) +
                        scratch_piece_bytes<ProductTarget>(plan.tile_pixels / width) +
-                       2 * scratch_piece_bytes<int64_t>(columns) +
+                       2 * scratch_piece_bytes<int64_t>(columns) + scratch_piece_bytes<KernelLine>(f.lines_per_block) +
                        scratch_piece_bytes<float>(std::max<int64_t>(1, shape.in_channels) * plan.tile_pixels) +
                        2 * scratch_piece_bytes<float>(columns * plan.tile_pixels) +
                        scratch_piece_bytes<float>(plan.tile_pixels * plan.phases) +

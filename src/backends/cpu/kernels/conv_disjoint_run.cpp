@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/apply_endings.h"
+#include "backends/cpu/kernels/disjoint_lines.h"
 #include "backends/cpu/kernels/planar_input.h"
 #include "backends/cpu/kernels/product_tile.h"
 #include "backends/cpu/kernels/scratch_pieces.h"
@@ -22,6 +23,7 @@ class Tile {
     targets_ = pieces.next<ProductTarget>(plan.tile_pixels / vec_width);
     line_out_ = pieces.next<int64_t>(f_.columns());
     line_sums_ = pieces.next<int64_t>(f_.columns());
+    kernel_lines_ = pieces.next<KernelLine>(f_.lines_per_block);
     panel_ = pieces.next<float>(std::max<int64_t>(1, s_.in_channels) * plan.tile_pixels);
     sums_ = pieces.next<float>(f_.columns() * plan.tile_pixels);
     partial_ = pieces.next<float>(f_.columns() * plan.tile_pixels);
@@ -42,11 +44,15 @@ class Tile {
     place_.batch = tile / plan_.group_tiles;
     const int64_t block0 = block_tile * plan_.blocks_per_tile;
     const int64_t block1 = std::min(f_.blocks, block0 + plan_.blocks_per_tile);
-    find_targets();
+    if (!plan_.by_lines) find_targets();
     find_lines();
     for (group_ = group0; group_ < std::min(s_.groups, group0 + plan_.groups_per_tile); ++group_) {
-      fill_panel();
+      if (!plan_.by_lines) fill_panel();
       for (block_ = block0; block_ < block1; ++block_) {
+        if (plan_.by_lines) {
+          write_by_lines();
+          continue;
+        }
         compute();
         if (lines_ != lines_end_) write();
       }
@@ -135,27 +141,32 @@ class Tile {
   // The tile's pixels by lines, but for those whose outputs have gone where they belong.
   void find_lines() {
     lines_end_ = lines_;
+    const auto is_straight = [&](int64_t point) {
+      return !plan_.by_lines && targets_[(point - first_) / vec_width].lines == line_out_;
+    };
     const bool has_margins = plan_.crop[2] < 0 || s_.out[2] + plan_.crop[2] > s_.in[2] * step(2);
     for (int64_t point = first_; point < last_;) {
       const int64_t line = point / s_.in[2];
       const int64_t line_end = std::min(last_, (line + 1) * s_.in[2]);
       int64_t end = point;
-      while (end < line_end && targets_[(end - first_) / vec_width].lines != line_out_)
+      while (end < line_end && !is_straight(end))
         end = std::min(line_end, first_ + ((end - first_) / vec_width + 1) * vec_width);
       const int64_t q0 = point - line * s_.in[2];
       int64_t next = end;
-      while (next < line_end && targets_[(next - first_) / vec_width].lines == line_out_) next += vec_width;
+      while (next < line_end && is_straight(next)) next += vec_width;
       const int64_t q1 = next - line * s_.in[2];
       const bool begins = has_margins && q0 == 0;
       const bool ends = has_margins && q1 == s_.in[2];
       if (end > point || begins || ends) {
-        *lines_end_++ = {line / s_.in[1] * step(0),
-                         line % s_.in[1] * step(1),
-                         q0,
-                         end - line * s_.in[2],
-                         point - first_,
-                         begins,
-                         ends};
+        *lines_end_++ = {
+            line / s_.in[1] * step(0),
+            line % s_.in[1] * step(1),
+            q0,
+            end - line * s_.in[2],
+            point - first_,
+            line / s_.in[1] * plan_.in.axis[0] + line % s_.in[1] * plan_.in.axis[1] + q0 * plan_.in.axis[2],
+            begins,
+            ends};
       }
       point = next;
     }
@@ -223,6 +234,43 @@ class Tile {
     }
   }
 
+  // One input channel: its lines become output lines one by one, straight from one image to the other where they can.
+  void write_by_lines() {
+    const float* image = p_.in + place_.batch * plan_.in.batch + group_ * plan_.in.channel;
+    const float* weights = p_.weights + (group_ * f_.blocks + block_) * f_.block_floats;
+    for (int64_t i = 0; i < lines_of_block(); ++i) {
+      const int64_t line = block_ * f_.lines_per_block + i;
+      kernel_lines_[i] = {line / s_.kernel[1] % s_.kernel[0] - plan_.crop[0], line % s_.kernel[1] - plan_.crop[1],
+                          group_ * s_.out_channels + line / (s_.kernel[0] * s_.kernel[1])};
+    }
+    for (const HeldLine* q = lines_; q != lines_end_; ++q) {
+      for (int64_t i = 0; i < lines_of_block(); ++i) {
+        const KernelLine& line = kernel_lines_[i];
+        const int64_t z = q->z + line.z;
+        const int64_t y = q->y + line.y;
+        if (z < 0 || z >= s_.out[0] || y < 0 || y >= s_.out[1]) continue;
+        begin_channel(line.channel);
+        begin_line(z, y);
+        scale_line(*q, image + q->from, weights + i * s_.kernel[2]);
+      }
+    }
+  }
+
+  void scale_line(const HeldLine& q, const float* from, const float* weights) {
+    const int64_t x = q.q0 * plan_.phases - plan_.crop[2];
+    const int64_t count = (q.q1 - q.q0) * plan_.phases;
+    const bool straight = plan_.direct && x >= 0 && x + count <= s_.out[2];
+    float* const values = straight ? out_ + x : line_;
+    scale_to_phases(plan_.phases, from, weights, value_, values, q.q1 - q.q0);
+    if (straight) {
+      end(values, x, count);
+      write_margins(q);
+      return;
+    }
+    if (plan_.alike_endings) end(values, 0, count);
+    write_line(q, values);
+  }
+
   void begin_channel(int64_t channel) {
     place_.channel = channel;
     value_ = plan_.has_bias ? p_.bias[channel] : 0.0F;
@@ -246,6 +294,10 @@ class Tile {
       if (!plan_.alike_endings) end(values + lo, x + lo, hi - lo);
       store_run(x + lo, values + lo, hi - lo);
     }
+    write_margins(q);
+  }
+
+  void write_margins(const HeldLine& q) {
     if (q.begins) fill(0, std::min(-plan_.crop[2], s_.out[2]));
     if (q.ends) fill(std::max<int64_t>(0, s_.in[2] * plan_.phases - plan_.crop[2]), s_.out[2]);
   }
@@ -276,12 +328,11 @@ class Tile {
   }
 
   void store_run(int64_t x, const float* values, int64_t count) const {
-    constexpr int64_t cache_line = 64;
+    constexpr int64_t worth = 64;  // floats: of shorter runs too much lies in lines of the caches that they share
     float* to = out_ + x * plan_.out.axis[2];
     if (plan_.out.axis[2] != 1) {
       for (int64_t i = 0; i < count; ++i) to[i * plan_.out.axis[2]] = values[i];
-    } else if (plan_.past_caches && reinterpret_cast<uintptr_t>(to) % cache_line == 0 &&
-               count * int64_t{sizeof(float)} % cache_line == 0) {
+    } else if (plan_.past_caches && count >= worth) {
       stream_row(values, to, count);
     } else {
       copy_row(values, to, count);
@@ -297,11 +348,12 @@ class Tile {
   float* partial_;
   float* line_;
   float* gathered_;
-  float* untouched_;        // what outputs are that no tap reaches
-  float* bias_;             // of the columns of a block
-  ProductTarget* targets_;  // of each vector of pixels
-  int64_t* line_out_;       // of the block's lines in the output
-  int64_t* line_sums_;      // and in sums_
+  float* untouched_;          // what outputs are that no tap reaches
+  float* bias_;               // of the columns of a block
+  ProductTarget* targets_;    // of each vector of pixels
+  int64_t* line_out_;         // of the block's lines in the output
+  int64_t* line_sums_;        // and in sums_
+  KernelLine* kernel_lines_;  // of the block
   HeldLine* lines_;
   HeldLine* lines_end_ = nullptr;
   float* out_ = nullptr;

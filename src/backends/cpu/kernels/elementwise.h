@@ -14,9 +14,11 @@ namespace polyphase::cpu {
 struct ElementwisePlan {
   static constexpr int max_operands = 8;
   static constexpr int max_steps = EndingProgram::most_endings + 1;
-  int32_t rank;           // at least 1; axes that continue each other in every operand are merged
-  int32_t step_count;     // 0: the chain only converts
-  int32_t first_operand;  // the tensor that enters the chain
+  static constexpr int most_crossed = 3;   // of more the kernel would leave the innermost cache
+  static constexpr int crossed_rows = 64;  // four cache lines of floats from each column
+  int32_t rank;                            // at least 1; axes that continue each other in every operand are merged
+  int32_t step_count;                      // 0: the chain only converts
+  int32_t first_operand;                   // the tensor that enters the chain
   int32_t operand_count;
   DType to_dtype;
   DType from_dtypes[max_operands];
@@ -24,6 +26,10 @@ struct ElementwisePlan {
   int64_t to_strides[max_rank];                  // elements
   int64_t from_strides[max_operands][max_rank];  // 0: broadcast
   EndingStep steps[max_steps];
+  // Operands that lie across: their elements are neighbours along the axis before the last. They are turned, a block of
+  // rows at a time, before the rows are walked.
+  int32_t crossed_count;
+  int32_t crossed[most_crossed];
   int64_t chunk;  // elements of the last axis that one tile walks in each of its rows
   int64_t chunks;
   int64_t rows_per_tile;

@@ -9,20 +9,23 @@
 #include "backends/cpu/kernels/convert.h"
 #include "backends/cpu/kernels/elementwise.h"
 #include "backends/cpu/kernels/numbers.h"
+#include "backends/cpu/kernels/strided_copy_run.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
 constexpr int64_t elementwise_block = 512;
 
+// A run of the last axis.
 struct ElementwiseRow {
   const std::byte* from[ElementwisePlan::max_operands];
+  int64_t strides[ElementwisePlan::max_operands];  // elements, of the operands along the run
   std::byte* to;
 };
 
 // Elements of operand k from `first` on as a run of floats, converted into `block` where they are not.
 inline EndingRun operand_run(const ElementwisePlan& p, const ElementwiseRow& row, int k, int64_t first, int64_t count,
                              float* block) {
-  const int64_t stride = p.from_strides[k][p.rank - 1];
+  const int64_t stride = row.strides[k];
   const std::byte* from = row.from[k] + first * stride * bytes_of(p.from_dtypes[k]);
   if (p.from_dtypes[k] == DType::f32) return {reinterpret_cast<const float*>(from), stride};
   load_elements(p.from_dtypes[k], from, stride, block, stride == 0 ? 1 : count);
@@ -30,9 +33,8 @@ inline EndingRun operand_run(const ElementwisePlan& p, const ElementwiseRow& row
 }
 
 inline void run_elementwise_row(const ElementwisePlan& p, const ElementwiseRow& row, int64_t n) {
-  const int last = p.rank - 1;
-  const int64_t to_stride = p.to_strides[last];
-  const int64_t x_stride = p.from_strides[p.first_operand][last];
+  const int64_t to_stride = p.to_strides[p.rank - 1];
+  const int64_t x_stride = row.strides[p.first_operand];
   const DType x_dtype = p.from_dtypes[p.first_operand];
   const bool direct_in = x_stride == 1 && x_dtype == DType::f32;
   const bool direct_out = to_stride == 1 && p.to_dtype == DType::f32;
@@ -62,32 +64,81 @@ inline void run_elementwise_row(const ElementwisePlan& p, const ElementwiseRow& 
   }
 }
 
-// f(row, elements) for the rows of a tile.
+// The row `r` of the plan's rows from element `first` on.
+POLYPHASE_INLINE ElementwiseRow elementwise_row(const ElementwisePlan& p, const std::byte* const* inputs,
+                                                std::byte* output, int64_t r, int64_t first) {
+  const int last = p.rank - 1;
+  ElementwiseRow row{};
+  int64_t to = first * p.to_strides[last];
+  int64_t from[ElementwisePlan::max_operands];
+  for (int k = 0; k < p.operand_count; ++k) from[k] = first * p.from_strides[k][last];
+  for (int axis = last - 1; axis >= 0; --axis) {
+    const int64_t i = r % p.sizes[axis];
+    r /= p.sizes[axis];
+    to += i * p.to_strides[axis];
+    for (int k = 0; k < p.operand_count; ++k) from[k] += i * p.from_strides[k][axis];
+  }
+  for (int k = 0; k < p.operand_count; ++k) {
+    row.from[k] = inputs[k] + from[k] * bytes_of(p.from_dtypes[k]);
+    row.strides[k] = p.from_strides[k][last];
+  }
+  row.to = output + to * bytes_of(p.to_dtype);
+  return row;
+}
+
+// Blocks of the operands that lie across, turned.
+struct TurnedBlocks {
+  static constexpr int64_t columns = 64;
+  alignas(64) std::byte blocks[ElementwisePlan::most_crossed][ElementwisePlan::crossed_rows * columns * 8];
+};
+
+// Turns `count` elements of `rows` rows of the crossed operands; the row reads them from there then. steps: the bytes
+// from row to row, of each operand.
+inline void turn_crossed(const ElementwisePlan& p, int64_t rows, int64_t count, TurnedBlocks& turned,
+                         ElementwiseRow& row, int64_t* steps) {
+  for (int i = 0; i < p.crossed_count; ++i) {
+    const int k = p.crossed[i];
+    const int64_t bytes = bytes_of(p.from_dtypes[k]);
+    steps[k] = TurnedBlocks::columns * bytes;
+    copy_plane({rows, count, bytes, row.strides[k] * bytes, steps[k], bytes}, static_cast<int>(bytes), row.from[k],
+               turned.blocks[i]);
+    row.from[k] = turned.blocks[i];
+    row.strides[k] = 1;
+  }
+}
+
+// f(row, elements) for the rows of a tile, or pieces of them. f is called in one place: it is large.
 template <class F>
 POLYPHASE_INLINE void for_each_elementwise_row(const ElementwisePlan& p, const std::byte* const* inputs,
                                                std::byte* output, int64_t tile, F&& f) {
   const int last = p.rank - 1;
   const int64_t first = tile % p.chunks * p.chunk;
   const int64_t n = std::min(p.chunk, p.sizes[last] - first);
-  int64_t rows = 1;
-  for (int axis = 0; axis < last; ++axis) rows *= p.sizes[axis];
-  const int64_t begin = tile / p.chunks * p.rows_per_tile;
-  const int64_t end = std::min(rows, begin + p.rows_per_tile);
-  for (int64_t r = begin; r < end; ++r) {
-    ElementwiseRow row{};
-    int64_t to = first * p.to_strides[last];
-    int64_t from[ElementwisePlan::max_operands];
-    for (int k = 0; k < p.operand_count; ++k) from[k] = first * p.from_strides[k][last];
-    int64_t rest = r;
-    for (int axis = last - 1; axis >= 0; --axis) {
-      const int64_t i = rest % p.sizes[axis];
-      rest /= p.sizes[axis];
-      to += i * p.to_strides[axis];
-      for (int k = 0; k < p.operand_count; ++k) from[k] += i * p.from_strides[k][axis];
+  int64_t all_rows = 1;
+  for (int axis = 0; axis < last; ++axis) all_rows *= p.sizes[axis];
+  const int64_t end = std::min(all_rows, (tile / p.chunks + 1) * p.rows_per_tile);
+  const bool crossed = p.crossed_count > 0;
+  const int64_t neighbours = last > 0 ? p.sizes[last - 1] : 1;
+  const int64_t piece = crossed ? TurnedBlocks::columns : n;
+  TurnedBlocks turned;
+  for (int64_t r = tile / p.chunks * p.rows_per_tile, rows = 1; r < end; r += rows) {
+    if (crossed) rows = std::min({int64_t{ElementwisePlan::crossed_rows}, end - r, neighbours - r % neighbours});
+    for (int64_t at = 0; at < n; at += piece) {
+      const int64_t count = std::min(piece, n - at);
+      ElementwiseRow row = elementwise_row(p, inputs, output, r, first + at);
+      int64_t steps[ElementwisePlan::max_operands];
+      if (crossed) {
+        for (int k = 0; k < p.operand_count; ++k) steps[k] = p.from_strides[k][last - 1] * bytes_of(p.from_dtypes[k]);
+        turn_crossed(p, rows, count, turned, row, steps);
+      }
+      for (int64_t i = 0; i < rows; ++i) {
+        if (i > 0) {
+          for (int k = 0; k < p.operand_count; ++k) row.from[k] += steps[k];
+          row.to += p.to_strides[last - 1] * bytes_of(p.to_dtype);
+        }
+        f(row, count);
+      }
     }
-    for (int k = 0; k < p.operand_count; ++k) row.from[k] = inputs[k] + from[k] * bytes_of(p.from_dtypes[k]);
-    row.to = output + to * bytes_of(p.to_dtype);
-    f(row, n);
   }
 }
 

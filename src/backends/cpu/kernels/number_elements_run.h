@@ -17,13 +17,13 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 // Operand k's elements from `first` of a row on, in bytes.
 POLYPHASE_INLINE const std::byte* operand_at(const ElementwisePlan& p, const ElementwiseRow& row, int k,
                                              int64_t first) {
-  return row.from[k] + first * p.from_strides[k][p.rank - 1] * bytes_of(p.from_dtypes[k]);
+  return row.from[k] + first * row.strides[k] * bytes_of(p.from_dtypes[k]);
 }
 
 template <class Number>
 POLYPHASE_INLINE void load_operand(const ElementwisePlan& p, const ElementwiseRow& row, int k, int64_t first,
                                    int64_t count, Number* block) {
-  const int64_t stride = p.from_strides[k][p.rank - 1];
+  const int64_t stride = row.strides[k];
   load_numbers(p.from_dtypes[k], operand_at(p, row, k, first), stride, stride == 0 ? 1 : count, block);
   if (stride == 0) std::fill(block + 1, block + count, block[0]);
 }
@@ -225,7 +225,7 @@ inline void cast_row(const NumberElementsPlan& plan, const ElementwiseRow& row, 
 template <class Bits>
 inline void choose_row(const NumberElementsPlan& plan, const ElementwiseRow& row, int64_t n) {
   const ElementwisePlan& p = plan.walk;
-  const auto stride = [&](int i) { return p.from_strides[plan.operands[i]][p.rank - 1]; };
+  const auto stride = [&](int i) { return row.strides[plan.operands[i]]; };
   const auto* test = reinterpret_cast<const uint8_t*>(row.from[plan.operands[0]]);
   const auto* yes = reinterpret_cast<const Bits*>(row.from[plan.operands[1]]);
   const auto* no = reinterpret_cast<const Bits*>(row.from[plan.operands[2]]);

@@ -117,7 +117,8 @@ struct DisjointFactors {
   double result;       // vectors of them, from the registers to where they belong
   double result_held;  // by way of the sums
   double result_scattered;
-  double line;  // of the output that is held
+  double result_by_lines;  // of one input channel
+  double line;             // of the output that is held, or comes from one channel
   double block;
   double copied;
   double byte_beyond;
@@ -127,6 +128,7 @@ constexpr DisjointFactors disjoint_avx2 = {.product = 0.172,
                                            .result = 2.5,
                                            .result_held = 2.1,
                                            .result_scattered = 3.6,
+                                           .result_by_lines = 1.2,
                                            .line = 9.5,
                                            .block = 13,
                                            .copied = 0.2,
@@ -137,6 +139,7 @@ constexpr DisjointFactors disjoint_avx512 = {.product = 0.134,
                                              .result = 2.7,
                                              .result_held = 2.0,
                                              .result_scattered = 4,
+                                             .result_by_lines = 1.2,
                                              .line = 10.3,
                                              .block = 26,
                                              .copied = 0.11,
@@ -344,6 +347,11 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
   const ConvDisjointPlan plan = plan_conv_disjoint(s, {0, 0, {0, 0, 1}}, {0, 0, {0, 0, 1}}, {}, false, width);
   const ConvDisjointFormat& f = plan.format;
   const double groups = product_of_factors(s.batch, s.groups);
+  if (plan.by_lines) {
+    const double lines = groups * product_of_factors(f.lines, s.in[0], s.in[1]);
+    const double results = lines * product_of_factors(ceil_div(s.in[2], width), plan.phases);
+    return (by.result_by_lines * results + by.line * lines + by.byte_beyond * bytes_beyond_caches(s) + by.call) * ns;
+  }
   const int64_t vectors_of_block = plan.pixels / width;
   const double vectors = product_of_factors(ceil_div(s.in_points(), plan.pixels), vectors_of_block);
   const int64_t last_columns = (f.lines - (f.blocks - 1) * f.lines_per_block) * s.kernel[2];

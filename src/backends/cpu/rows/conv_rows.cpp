@@ -148,11 +148,28 @@ const ConvPlanHead<K>& conv_head(const Plan& plan) {
   return *reinterpret_cast<const ConvPlanHead<K>*>(plan.bytes());
 }
 
+// The shape that costs are estimated for. An engine file may expect sizes that no memory holds: then the first 2^40
+// pixels tell as much, and their number does not overflow.
+ConvShape estimated_shape(const StepDesc& desc) {
+  ConvShape s = conv_shape_of(desc);
+  int64_t in_left = int64_t{1} << 40;
+  int64_t out_left = in_left;
+  for (int a = 0; a < 3; ++a) {
+    s.in[a] = std::min(s.in[a], in_left);
+    s.out[a] = std::min(s.out[a], out_left);
+    in_left = std::max<int64_t>(1, in_left / std::max<int64_t>(1, s.in[a]));
+    out_left = std::max<int64_t>(1, out_left / std::max<int64_t>(1, s.out[a]));
+  }
+  return s;
+}
+
 template <class K>
 struct ConvRow {
+  static constexpr bool is_narrow = std::is_same_v<K, Pairs>;  // multiplies in bf16
+
   static std::string accepts(const StepDesc& desc, const Target&) {
-    std::string reason = refuse_conv(desc, std::is_same_v<K, Pairs>);
-    if (reason.empty() && std::is_same_v<K, Pairs> && desc.attributes().get<DType>("products") != DType::bf16) {
+    std::string reason = refuse_conv(desc, is_narrow);
+    if (reason.empty() && is_narrow && desc.attributes().get<DType>("products") != DType::bf16) {
       reason = "must multiply in f32";
     }
     if (reason.empty() && std::is_same_v<K, PointwiseGemm> && !is_one_pixel(desc.data())) {
@@ -170,17 +187,13 @@ struct ConvRow {
   }
 
   static double cost(const StepDesc& desc, const Target& target) {
-    if constexpr (std::is_same_v<K, Pairs>) {
-      return conv_pairs_seconds(conv_shape_of(desc), target.cluster, is_planar(desc.data()),
+    if constexpr (is_narrow) {
+      return conv_pairs_seconds(estimated_shape(desc), target.cluster, is_planar(desc.data()),
                                 is_planar(desc.outputs[0]));
     } else {
-      return seconds(desc, target);
+      return K::seconds(estimated_shape(desc), vector_width(target.cluster), is_planar(desc.data()),
+                        is_planar(desc.outputs[0]));
     }
-  }
-
-  static double seconds(const StepDesc& desc, const Target& target) {
-    return K::seconds(conv_shape_of(desc), vector_width(target.cluster), is_planar(desc.data()),
-                      is_planar(desc.outputs[0]));
   }
 
   static std::vector<int> packed_inputs(const StepDesc& desc) { return {conv_operands_of(desc).weight}; }
@@ -202,7 +215,7 @@ struct ConvRow {
     const TranslatedEndings endings = translate_endings(request);
     const ImageStrides in = image_strides_of(request.inputs[static_cast<std::size_t>(at.data)]);
     ConvPlanHead<K> head = {};
-    if constexpr (std::is_same_v<K, Pairs>) {
+    if constexpr (is_narrow) {
       head.plan =
           plan_conv_pairs(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
                           desc.data().type.dtype, desc.outputs[0].type.dtype, kernels_of(target.cluster).pair_unit);
@@ -251,7 +264,7 @@ struct ConvRow {
             .doc = doc,
             .exactness = exactness,
             .takes = Density::pitched,
-            .narrow_products = std::is_same_v<K, Pairs>,
+            .narrow_products = is_narrow,
             .keeps_parts = true,
             .accepts = accepts,
             .cost = cost,

@@ -137,6 +137,17 @@ std::vector<ChainAxis> merged_chain_axes(const PlanRequest& request) {
   return out;
 }
 
+// Operands whose elements are neighbours along the axis before the last: every element of a row is in another cache
+// line, and the lines are read again for each of the rows that share them, unless a block of rows is turned at once.
+void find_crossed(ElementwisePlan& plan) {
+  constexpr int64_t fewest = 4;  // rows or columns that pay for turning
+  const int32_t last = plan.rank - 1;
+  if (last == 0 || plan.sizes[last - 1] < fewest || plan.sizes[last] < fewest) return;
+  for (int32_t k = 0; k < plan.operand_count && plan.crossed_count < ElementwisePlan::most_crossed; ++k) {
+    if (plan.from_strides[k][last] > 1 && plan.from_strides[k][last - 1] == 1) plan.crossed[plan.crossed_count++] = k;
+  }
+}
+
 }  // namespace
 
 void set_elementwise_axes(const PlanRequest& request, ElementwisePlan& plan) {
@@ -152,11 +163,13 @@ void set_elementwise_axes(const PlanRequest& request, ElementwisePlan& plan) {
     for (std::size_t k = 0; k < request.inputs.size(); ++k) plan.from_strides[k][i] = axes[i].from[k];
     if (i + 1 < axes.size()) rows *= axes[i].size;
   }
+  find_crossed(plan);
   constexpr int64_t tile_elements = 16 * 1024;
   const int64_t last = axes.back().size;
-  plan.chunk = std::min(last, tile_elements);
+  const int64_t fewest_rows = plan.crossed_count > 0 ? ElementwisePlan::crossed_rows : 1;
+  plan.chunk = std::min(last, tile_elements / fewest_rows);
   plan.chunks = last == 0 ? 0 : ceil_div(last, plan.chunk);
-  plan.rows_per_tile = std::max<int64_t>(1, tile_elements / std::max<int64_t>(1, last));
+  plan.rows_per_tile = tile_elements / std::max<int64_t>(1, plan.chunk) / fewest_rows * fewest_rows;
   plan.tiles = request.outputs[0].empty() ? 0 : plan.chunks * ceil_div(rows, plan.rows_per_tile);
 }
 
