@@ -4,6 +4,7 @@
 #include "api/machine.h"
 #include "api/state.h"
 #include "backends/cpu/catalogue.h"
+#include "base/lasting.h"
 #include "engine/file.h"
 #include "engine/program.h"
 #include "ops/custom.h"
@@ -35,7 +36,7 @@ Target Workshop::target(Cluster cluster, bool portable) const {
 Target Workshop::native_target() const { return target(cpu::native_cluster(), false); }
 
 std::shared_ptr<const Workshop> built_in_workshop() {
-  static const auto workshop = std::make_shared<const Workshop>(Registry::built_in());
+  static const auto& workshop = lasting(std::make_shared<const Workshop>(Registry::built_in()));
   return workshop;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <numeric>
 
+#include "base/lasting.h"
 #include "export/opset_step.h"
 #include "export/replacement.h"
 
@@ -217,7 +218,7 @@ constexpr std::string_view indices_below_zero = "axes and indices below zero cou
 }  // namespace
 
 std::span<const OpsetStep> axis_steps() {
-  static const std::vector<OpsetStep> steps = [] {
+  static const std::vector<OpsetStep>& steps = lasting([] {
     std::vector<OpsetStep> out;
     for (const std::string_view name :
          {"ArgMax",     "ArgMin",    "Compress",        "Concat",          "Flatten",   "Hardmax",    "LogSoftmax",
@@ -242,7 +243,7 @@ std::span<const OpsetStep> axis_steps() {
     out.push_back({"Split", 18, "num_outputs says how many parts there are, of which the last may be smaller",
                    split_count_up, split_count_down});
     return out;
-  }();
+  }());
   return steps;
 }
 

@@ -1,6 +1,7 @@
 // Operators that an older opset does not have, in terms of those that it has.
 #include <cmath>
 
+#include "base/lasting.h"
 #include "export/opset_step.h"
 #include "export/replacement.h"
 #include "wire/dtype_map.h"
@@ -237,19 +238,19 @@ Result<void> group_norm_down(const onnx::NodeProto& node, Replacement& out) {
 
 std::span<const OpsetStep> composite_steps() {
   constexpr std::string_view born = "the operator exists";
-  static const std::vector<OpsetStep> steps = {
-      {"GreaterOrEqual", 12, born, nullptr, greater_or_equal_down},
-      {"LessOrEqual", 12, born, nullptr, less_or_equal_down},
-      {"HardSwish", 14, born, nullptr, hard_swish_down, rounding},
-      {"CastLike", 15, born, nullptr, cast_like_down},
-      {"LayerNormalization", 17, born, nullptr, layer_norm_down, rounding},
-      {"Mish", 18, born, nullptr, mish_down, rounding},
-      {"Gelu", 20, born, nullptr, gelu_down, rounding},
-      {"GroupNormalization", 18, born, nullptr, group_norm_of_groups_down, rounding},
-      {"GroupNormalization", 21, "scale and bias have a number per channel; before, per group", group_norm_up,
-       group_norm_down, rounding},
-      {"RMSNormalization", 23, born, nullptr, rms_norm_down, rounding},
-      {"Swish", 24, born, nullptr, swish_down, rounding}};
+  static const std::vector<OpsetStep>& steps = lasting<std::vector<OpsetStep>>(
+      {{"GreaterOrEqual", 12, born, nullptr, greater_or_equal_down},
+       {"LessOrEqual", 12, born, nullptr, less_or_equal_down},
+       {"HardSwish", 14, born, nullptr, hard_swish_down, rounding},
+       {"CastLike", 15, born, nullptr, cast_like_down},
+       {"LayerNormalization", 17, born, nullptr, layer_norm_down, rounding},
+       {"Mish", 18, born, nullptr, mish_down, rounding},
+       {"Gelu", 20, born, nullptr, gelu_down, rounding},
+       {"GroupNormalization", 18, born, nullptr, group_norm_of_groups_down, rounding},
+       {"GroupNormalization", 21, "scale and bias have a number per channel; before, per group", group_norm_up,
+        group_norm_down, rounding},
+       {"RMSNormalization", 23, born, nullptr, rms_norm_down, rounding},
+       {"Swish", 24, born, nullptr, swish_down, rounding}});
   return steps;
 }
 

@@ -1,6 +1,7 @@
 // Layers whose meaning or form a version changed: transposed convolutions, pools, normalisations, samplers.
 #include <array>
 
+#include "base/lasting.h"
 #include "export/conv_transpose.h"
 #include "export/opset_step.h"
 #include "export/replacement.h"
@@ -167,25 +168,25 @@ Result<void> scatter_reduction_down(const onnx::NodeProto& node, Replacement&) {
 
 std::span<const OpsetStep> layer_steps() {
   constexpr std::string_view windows = "with ceil_mode, windows that begin behind the input do not count";
-  static const std::vector<OpsetStep> steps = {
-      {"ConvTranspose", 11, "the side from which auto_pad and output_shape take an odd place is defined", odd_crop,
-       odd_crop},
-      {"AveragePool", 22, windows, late_windows, late_windows},
-      {"MaxPool", 22, windows, late_windows, late_windows},
-      {"BatchNormalization", 9, "spatial does not exist", batch_norm_spatial_up},
-      {"BatchNormalization", 14, "training_mode says whether it is in training; before, the number of results",
-       batch_norm_no_training, batch_norm_training_down},
-      {"BatchNormalization", 15, "scale and bias may be of another type", nullptr, batch_norm_scale_down},
-      {"GridSample", 20, "the modes are called linear and cubic, and volumes are sampled", grid_sample_up,
-       grid_sample_down},
-      {"RoiAlign", 16, "coordinate_transformation_mode exists, and half_pixel is its default", roi_align_up,
-       roi_align_down},
-      {"QuantizeLinear", 13, "axis lets each channel have its scale", nullptr, quantised_axis_down},
-      {"DequantizeLinear", 13, "axis lets each channel have its scale", nullptr, quantised_axis_down},
-      {"Gemm", 11, "C may be absent", nullptr, gemm_down},
-      {"DepthToSpace", 11, "mode CRD exists", nullptr, depth_to_space_down},
-      {"ScatterElements", 18, "reductions max and min exist", nullptr, scatter_reduction_down},
-      {"ScatterND", 18, "reductions max and min exist", nullptr, scatter_reduction_down}};
+  static const std::vector<OpsetStep>& steps = lasting<std::vector<OpsetStep>>(
+      {{"ConvTranspose", 11, "the side from which auto_pad and output_shape take an odd place is defined", odd_crop,
+        odd_crop},
+       {"AveragePool", 22, windows, late_windows, late_windows},
+       {"MaxPool", 22, windows, late_windows, late_windows},
+       {"BatchNormalization", 9, "spatial does not exist", batch_norm_spatial_up},
+       {"BatchNormalization", 14, "training_mode says whether it is in training; before, the number of results",
+        batch_norm_no_training, batch_norm_training_down},
+       {"BatchNormalization", 15, "scale and bias may be of another type", nullptr, batch_norm_scale_down},
+       {"GridSample", 20, "the modes are called linear and cubic, and volumes are sampled", grid_sample_up,
+        grid_sample_down},
+       {"RoiAlign", 16, "coordinate_transformation_mode exists, and half_pixel is its default", roi_align_up,
+        roi_align_down},
+       {"QuantizeLinear", 13, "axis lets each channel have its scale", nullptr, quantised_axis_down},
+       {"DequantizeLinear", 13, "axis lets each channel have its scale", nullptr, quantised_axis_down},
+       {"Gemm", 11, "C may be absent", nullptr, gemm_down},
+       {"DepthToSpace", 11, "mode CRD exists", nullptr, depth_to_space_down},
+       {"ScatterElements", 18, "reductions max and min exist", nullptr, scatter_reduction_down},
+       {"ScatterND", 18, "reductions max and min exist", nullptr, scatter_reduction_down}});
   return steps;
 }
 

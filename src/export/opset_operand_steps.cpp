@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 
+#include "base/lasting.h"
 #include "export/opset_step.h"
 #include "export/replacement.h"
 
@@ -299,27 +300,27 @@ Result<void> broadcast_down(const onnx::NodeProto& node, Replacement& out) {
 
 std::span<const OpsetStep> operand_steps() {
   constexpr std::string_view broadcast = "operands of several shapes are broadcast";
-  static const std::vector<OpsetStep> steps = {
-      {"Max", 8, broadcast, nullptr, broadcast_down},
-      {"Mean", 8, broadcast, nullptr, broadcast_down},
-      {"Min", 8, broadcast, nullptr, broadcast_down},
-      {"Sum", 8, broadcast, nullptr, broadcast_down},
-      {"Slice", 10, "starts, ends, axes and steps are operands; before, attributes without steps", slice_up,
-       slice_down},
-      {"Slice", 11, "axes below zero and steps backwards are defined", nullptr, slice_clear_down},
-      {"Pad", 11, "pads and the value are operands; before, attributes", pad_up, pad_down},
-      {"Pad", 18, "axes names those that pads is of", nullptr, pad_axes_down},
-      {"Pad", 19, "the mode wrap exists", nullptr, pad_wrap_down},
-      {"TopK", 10, "k is an operand; before, an attribute", top_k_up, top_k_down},
-      {"Clip", 11, "bounds are operands; before, attributes, float32's largest numbers where absent", clip_up,
-       clip_down},
-      {"Dropout", 10, "the mask is bool", need_no_mask, need_no_mask},
-      {"Dropout", 12, "ratio and training_mode are operands; before, ratio is an attribute", dropout_up, dropout_down},
-      {"DFT", 20, "axis is an operand, -2 where absent; before, an attribute, 1 where absent", dft_up, dft_down},
-      {"Constant", 12, "numbers may be written without a tensor", nullptr, constant_down},
-      {"Reshape", 14, "allowzero lets 0 mean a size of 0", nullptr, reshape_down},
-      {"Shape", 15, "start and end choose some of the sizes", nullptr, shape_down},
-      {"Mod", 28, "floats have a remainder with the divisor's sign", nullptr, mod_down}};
+  static const std::vector<OpsetStep>& steps = lasting<std::vector<OpsetStep>>(
+      {{"Max", 8, broadcast, nullptr, broadcast_down},
+       {"Mean", 8, broadcast, nullptr, broadcast_down},
+       {"Min", 8, broadcast, nullptr, broadcast_down},
+       {"Sum", 8, broadcast, nullptr, broadcast_down},
+       {"Slice", 10, "starts, ends, axes and steps are operands; before, attributes without steps", slice_up,
+        slice_down},
+       {"Slice", 11, "axes below zero and steps backwards are defined", nullptr, slice_clear_down},
+       {"Pad", 11, "pads and the value are operands; before, attributes", pad_up, pad_down},
+       {"Pad", 18, "axes names those that pads is of", nullptr, pad_axes_down},
+       {"Pad", 19, "the mode wrap exists", nullptr, pad_wrap_down},
+       {"TopK", 10, "k is an operand; before, an attribute", top_k_up, top_k_down},
+       {"Clip", 11, "bounds are operands; before, attributes, float32's largest numbers where absent", clip_up,
+        clip_down},
+       {"Dropout", 10, "the mask is bool", need_no_mask, need_no_mask},
+       {"Dropout", 12, "ratio and training_mode are operands; before, ratio is an attribute", dropout_up, dropout_down},
+       {"DFT", 20, "axis is an operand, -2 where absent; before, an attribute, 1 where absent", dft_up, dft_down},
+       {"Constant", 12, "numbers may be written without a tensor", nullptr, constant_down},
+       {"Reshape", 14, "allowzero lets 0 mean a size of 0", nullptr, reshape_down},
+       {"Shape", 15, "start and end choose some of the sizes", nullptr, shape_down},
+       {"Mod", 28, "floats have a remainder with the divisor's sign", nullptr, mod_down}});
   return steps;
 }
 

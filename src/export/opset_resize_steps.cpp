@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/lasting.h"
 #include "export/opset_step.h"
 #include "export/replacement.h"
 
@@ -193,17 +194,17 @@ Result<void> resize_19_down(const onnx::NodeProto& node, Replacement&) {
 }  // namespace
 
 std::span<const OpsetStep> resize_steps() {
-  static const std::vector<OpsetStep> steps = {
-      {"Upsample", 9, "scales is an operand; before, an attribute", scales_to_operand, scales_to_attribute},
-      {"Upsample", 10, "it is called Resize", upsample_to_resize},
-      {"Resize", 10, "the operator exists; before, it is called Upsample and makes nothing smaller", nullptr,
-       resize_to_upsample},
-      {"Resize", 11, "attributes choose the places; before, they are asymmetric, and the nearest is the one below",
-       resize_10_up, resize_11_down},
-      {"Resize", 13, "roi and scales may be absent, and tf_half_pixel_for_nn does not exist", resize_13_up,
-       resize_13_down},
-      {"Resize", 18, "axes, antialias and keep_aspect_ratio_policy exist", nullptr, resize_18_down},
-      {"Resize", 19, "half_pixel_symmetric exists", nullptr, resize_19_down}};
+  static const std::vector<OpsetStep>& steps = lasting<std::vector<OpsetStep>>(
+      {{"Upsample", 9, "scales is an operand; before, an attribute", scales_to_operand, scales_to_attribute},
+       {"Upsample", 10, "it is called Resize", upsample_to_resize},
+       {"Resize", 10, "the operator exists; before, it is called Upsample and makes nothing smaller", nullptr,
+        resize_to_upsample},
+       {"Resize", 11, "attributes choose the places; before, they are asymmetric, and the nearest is the one below",
+        resize_10_up, resize_11_down},
+       {"Resize", 13, "roi and scales may be absent, and tf_half_pixel_for_nn does not exist", resize_13_up,
+        resize_13_down},
+       {"Resize", 18, "axes, antialias and keep_aspect_ratio_policy exist", nullptr, resize_18_down},
+       {"Resize", 19, "half_pixel_symmetric exists", nullptr, resize_19_down}});
   return steps;
 }
 

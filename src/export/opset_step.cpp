@@ -1,6 +1,7 @@
 // What the steps of all families ask of a node.
 #include "export/opset_step.h"
 
+#include "base/lasting.h"
 #include "export/replacement.h"
 
 namespace polyphase::legal {
@@ -13,7 +14,7 @@ std::vector<OpsetStep> opset_steps() {
 }
 
 const OpsetStep* find_opset_step(std::string_view op_type, int version) {
-  static const std::vector<OpsetStep> steps = opset_steps();
+  static const std::vector<OpsetStep>& steps = lasting(opset_steps());
   for (const OpsetStep& step : steps) {
     if (step.op_type == op_type && step.version == version) return &step;
   }

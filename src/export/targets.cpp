@@ -1,11 +1,12 @@
 // The list of targets.
+#include "base/lasting.h"
 #include "export/rule.h"
 
 namespace polyphase::legal {
 
 std::span<const ExportTarget> export_targets() {
-  static const std::vector<ExportTarget> targets = {onnx_target(), onnxruntime_target(), openvino_target(),
-                                                    tensorrt_target(), tvm_target()};
+  static const std::vector<ExportTarget>& targets = lasting<std::vector<ExportTarget>>(
+      {onnx_target(), onnxruntime_target(), openvino_target(), tensorrt_target(), tvm_target()});
   return targets;
 }
 

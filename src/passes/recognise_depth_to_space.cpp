@@ -6,23 +6,24 @@
 //
 // Likewise [N, r, r, C, H, W] by [0, 3, 4, 1, 5, 2], which is mode dcr, and the way back, [N, C, H, r, W, r] by
 // [0, 3, 5, 1, 2, 4], which is space_to_depth.
+#include <algorithm>
+#include <array>
+
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace polyphase {
 namespace {
 
-using Order = std::vector<std::int64_t>;
-
 struct Form {
   const char* op;
   const char* mode;  // null: the operator has none
-  Order order;
+  std::array<std::int64_t, 6> order;
   int block_axes[2];  // of the shape between, where r stands
   int image_axes[4];  // N, C, H, W there
 };
 
-const Form forms[] = {
+constexpr Form forms[] = {
     {"depth_to_space", "crd", {0, 1, 4, 2, 5, 3}, {2, 3}, {0, 1, 4, 5}},
     {"depth_to_space", "dcr", {0, 3, 4, 1, 5, 2}, {1, 2}, {0, 3, 4, 5}},
     {"space_to_depth", nullptr, {0, 3, 5, 1, 2, 4}, {3, 5}, {0, 1, 2, 4}},
@@ -36,7 +37,8 @@ bool recognise_shuffle(Graph& graph, Node* last) {
   const Shape& from = x->type.shape;
   const Shape& between = first->output()->type.shape;
   for (const Form& form : forms) {
-    if (turn->attributes().get<Order>("order") != form.order || from.rank() != 4) continue;
+    if (!std::ranges::equal(turn->attributes().get<std::vector<std::int64_t>>("order"), form.order) || from.rank() != 4)
+      continue;
     const Dim& block = between[form.block_axes[0]];
     if (!block.is_constant() || !(between[form.block_axes[1]] == block)) continue;
     const Dim area = block * block;

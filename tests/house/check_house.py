@@ -39,6 +39,7 @@ INSTRUCTION_SET = re.compile(r"\b_mm\d*_|immintrin|\b__m\d{3}")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 LEFT_OF_A_MERGE = re.compile(r"<{7} |>{7} |={7}$")
 MACHINE_PATH = re.compile(r"/(work|root|home)/\w")
+DESTROYED_AT_EXIT = re.compile(r"^\s*static (const )?(auto|std::(?!array|atomic|mutex|string_view)\w+(<.*>)?) \w+( =|\{)")
 EMPTY_NAMES = re.compile(r"^(common|misc)$|(^|_)(utils?|helpers?|manager)$")
 FIRST_LINE = {".cpp": "// ", ".h": "// ", ".cu": "// ", ".cuh": "// ", ".py": '"""', ".cmake": "# ", ".txt": "# ",
               ".apt": "# ", ".sh": "# ", ".cases": "# ", ".ir": "# ", ".fbs": "// "}
@@ -93,6 +94,8 @@ def check_cpp(path: str, lines: list[str]) -> list[str]:
                 problem = "throws; a user's fault is a Result, ours is a CHECK"
             if INSTRUCTION_SET.search(line) and not path.startswith("src/backends/cpu/simd/"):
                 problem = "names an instruction set outside backends/cpu/simd"
+            if DESTROYED_AT_EXIT.match(line):
+                problem = "is destroyed at exit while other threads may still run; see base/lasting.h"
         if problem:
             found.append(f"{path}:{number}: {problem}")
     if path.endswith((".h", ".cuh")) and "#pragma once" not in lines:

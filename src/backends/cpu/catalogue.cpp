@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "backends/cpu/rows/row_list.h"
+#include "base/lasting.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -40,7 +41,8 @@ class ClusterRows {
 }  // namespace
 
 const std::vector<const Row*>& rows_of(Cluster cluster) {
-  static const std::deque<ClusterRows> rows(std::begin(all_clusters), std::end(all_clusters));
+  using Lists = std::deque<ClusterRows>;
+  static const Lists& rows = lasting(Lists(std::begin(all_clusters), std::end(all_clusters)));
   return rows[static_cast<std::size_t>(cluster)].pointers();
 }
 

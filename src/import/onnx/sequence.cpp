@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/lasting.h"
 #include "import/compose/composer.h"
 #include "import/onnx/importer.h"
 #include "import/onnx/node_context.h"
@@ -227,7 +228,7 @@ struct SequenceOperator {
 };
 
 const std::vector<SequenceOperator>& sequence_operators() {
-  static const std::vector<SequenceOperator> all = {
+  static const std::vector<SequenceOperator>& all = lasting<std::vector<SequenceOperator>>({
       {{"ConcatFromSequence", {11}, 1, 1}, concat_from_sequence},
       {{"Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, 1, 1}, identity},
       {{"Optional", {15, 28}, 0, 1}, optional},
@@ -240,7 +241,7 @@ const std::vector<SequenceOperator>& sequence_operators() {
       {{"SequenceInsert", {11}, 2, 3}, sequence_insert},
       {{"SequenceLength", {11}, 1, 1}, sequence_length},
       {{"SplitToSequence", {11, 24}, 1, 2}, split_to_sequence},
-  };
+  });
   return all;
 }
 

@@ -2,6 +2,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/lasting.h"
 #include "import/torch/input_names.h"
 #include "import/torch/program.h"
 #include "wire/printable.h"
@@ -100,7 +101,8 @@ ProgramItem item_of(std::string_view key, const json& value, int depth) {
 }
 
 ProgramArgument argument_of(const json& value, int depth) {
-  static const std::map<std::string, std::string, std::less<>> lists = {
+  using Names = std::map<std::string, std::string, std::less<>>;
+  static const Names& lists = lasting<Names>({
       {"as_tensors", "as_tensor"},
       {"as_ints", "as_int"},
       {"as_floats", "as_float"},
@@ -110,7 +112,7 @@ ProgramArgument argument_of(const json& value, int depth) {
       {"as_sym_bools", "as_sym_bool"},
       {"as_sym_floats", "as_sym_float"},
       {"as_optional_tensors", "as_optional_tensor"},
-  };
+  });
   const auto [key, content] = union_of(value);
   const auto list = lists.find(key);
   ProgramArgument out;

@@ -241,19 +241,27 @@ DAEMON = """
 
     engine = polyphase.compile(sys.argv[1])
 
-    def forever():
+    def forever(work):
         while True:
-            engine(LARGE[:, :, :64, :64])
+            work()
 
-    for _ in range(2):
-        threading.Thread(target=forever, daemon=True).start()
-    time.sleep(0.5)
+    def run():
+        engine(LARGE[:, :, :64, :64])
+
+    def compile():
+        polyphase.compile(sys.argv[1])
+
+    for work in (run, compile) if sys.argv[2] == "both" else (run, run):
+        threading.Thread(target=forever, args=(work,), daemon=True).start()
+    time.sleep(float(sys.argv[3]))
     print("end")
 """
 
 
-def test_the_interpreter_may_end_during_runs(tmp_path):
-    done = run_program(DAEMON, slow_model(tmp_path / "slow.onnx"))
+@pytest.mark.parametrize("seconds", [0.1, 0.13, 0.17, 0.21])
+@pytest.mark.parametrize("threads", ["runs", "both"])
+def test_the_interpreter_may_end_during_runs(tmp_path, threads, seconds):
+    done = run_program(DAEMON, slow_model(tmp_path / "slow.onnx"), threads, seconds)
     assert done.stdout == "end\n"
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/rows/row_list.h"
+#include "base/lasting.h"
 #include "ops/registry.h"
 
 namespace polyphase::cpu {
@@ -130,7 +131,7 @@ const Row sizes_row = {.name = "sizes",
 
 void add_block_rows(const ClusterKernels&, RowList& rows) {
   // The names outlive the rows: they are those of the definitions, kept here.
-  static const std::vector<OpDef> operators = built_in_operators();
+  static const std::vector<OpDef>& operators = lasting(built_in_operators());
   for (const OpDef& op : operators) {
     const bool by_element = op.elementwise || op.name == "where";
     if (by_element && op.reference != nullptr && op.outputs.size() == 1) rows.push_back(blocks_row(op.name));

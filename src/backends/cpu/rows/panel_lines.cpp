@@ -7,7 +7,7 @@
 namespace polyphase::cpu {
 
 void write_panel_lines(const PanelLines& lines) {
-  static const auto write = kernels_of(native_cluster()).panel_lines;
+  static auto* const write = kernels_of(native_cluster()).panel_lines;
   write(lines);
 }
 
