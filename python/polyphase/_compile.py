@@ -10,6 +10,8 @@ from . import _native
 from ._compatibility import Compatibility
 from ._errors import ArgumentError, UnsupportedError
 from ._explanation import Explanation
+from ._export import check_for
+from ._legalise import check_module, target_names
 from ._native import Engine
 from ._options import Path, Range, Shape, checked_threads, compat_settings, is_path, model_bytes, path_bytes, plain_options, plugin_paths
 
@@ -128,9 +130,16 @@ def load(engine: Path | bytes | bytearray | memoryview, plugins: Sequence[Path] 
     return _native.from_bytes(model_bytes(engine), plugin_paths(plugins))
 
 
-def check(model: Path, *, target: str = "native", shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None,
-          tune_for: Mapping[str, Sequence[int]] | None = None, without: Sequence[str] = (), plugins: Sequence[Path] = ()) -> dict[str, Any]:
-    """Looks at a model file without compiling it; what is missing is counted instead of ending the look.
+def check(model: Path | Any, example: Sequence[Any] | None = None, *, targets: Sequence[str] | None = None, target: str = "native",
+          shapes: Mapping[str, Shape] | None = None, dims: Mapping[str, Range] | None = None, tune_for: Mapping[str, Sequence[int]] | None = None,
+          without: Sequence[str] = (), plugins: Sequence[Path] = ()) -> Any:
+    """Looks at a model without compiling it: whether Polyphase takes a file, or, with `targets`, whether other engines take a module or a file.
+
+        polyphase.check("model.onnx")                                            # by Polyphase
+        polyphase.check(net, (x,), targets=["torch_tensorrt", "onnxruntime"])    # check_module: of a torch.nn.Module, with arguments of its forward
+        polyphase.check("model.onnx", targets=["tensorrt", "tvm"])               # check_for, for each target; its name under 'target'
+
+    Of a file without targets, what is missing is counted instead of ending the look.
 
     Returns plain data: 'ok' (it would compile and run), 'operators' (each with the nodes refused and why), 'sizes' (open
     ones, with their ranges), 'slow' (steps on plain loops, with what each kernel says), 'errors', 'notes', 'inputs', 'outputs'
@@ -139,7 +148,23 @@ def check(model: Path, *, target: str = "native", shapes: Mapping[str, Shape] | 
     Raises Error: io, invalid_model, invalid_argument.
     """
     options = plain_options(target=target, shapes=shapes, dims=dims, tune_for=tune_for, without=without, plugins=plugins)
+    if targets is not None:
+        return _check_for_others(model, example, targets)
+    if not is_path(model):
+        raise ArgumentError(f"the model is a {type(model).__name__}, and no targets are given.",
+                            hint='Give the path of a file; or a torch.nn.Module, arguments of its forward, and targets=["tensorrt", …].')
+    if example is not None:
+        raise ArgumentError("example arguments are given with a file.", hint="They are for modules of PyTorch, with targets; sizes of a file are the options shapes and dims.")
     return _native.check(path_bytes(model), options)
+
+
+def _check_for_others(model: Any, example: Any, targets: Sequence[str]) -> list[dict[str, Any]]:
+    names = target_names(targets)
+    if not is_path(model):
+        return check_module(model, example, targets=names)
+    if example is not None:
+        raise ArgumentError("example arguments are given with a file.", hint="They are for modules of PyTorch.")
+    return [{"target": name, **finding} for name in names for finding in check_for(model, name)]
 
 
 def compat(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ._errors import ArgumentError
@@ -18,6 +18,30 @@ def _doors(net: Any) -> Any:
     if not isinstance(net, torch.nn.Module):
         raise ArgumentError(f"net is a {type(net).__name__}.", hint="Give a torch.nn.Module.")
     return doors
+
+
+def target_names(targets: Any) -> list[str]:
+    """The names of engines, where they are a list of them."""
+    if isinstance(targets, str):
+        raise ArgumentError("targets is a string.", hint="Give a list of names.")
+    if not isinstance(targets, Iterable):
+        raise ArgumentError(f"targets is a {type(targets).__name__}.", hint="Give a list of names.")
+    names = list(targets)
+    for name in names:
+        if not isinstance(name, str):
+            raise ArgumentError(f"a target is a {type(name).__name__}.", hint="Give the names of engines.")
+    if not names:
+        raise ArgumentError("targets is empty.", hint="Give the names of engines, such as 'tensorrt'.")
+    return names
+
+
+def _arguments(example: Any) -> tuple[Any, ...]:
+    """Those of a module's forward; a single tensor is one."""
+    if hasattr(example, "shape"):
+        return (example,)
+    if isinstance(example, Sequence) and not isinstance(example, (str, bytes)):
+        return tuple(example)
+    raise ArgumentError(f"the example is a {type(example).__name__}.", hint="Give a tuple of the arguments of the module's forward.")
 
 
 def legalise(net: Any, example: Sequence[Any] | None = None, *, target: str) -> Any:
@@ -37,11 +61,14 @@ def legalise(net: Any, example: Sequence[Any] | None = None, *, target: str) -> 
 
     Raises Error: invalid_argument, unsupported.
     """
-    return _doors(net).legalise(net, example, target)
+    if not isinstance(target, str):
+        raise ArgumentError(f"target is a {type(target).__name__}.", hint="Give the name of an engine, such as 'tensorrt'.")
+    return _doors(net).legalise(net, None if example is None else _arguments(example), target)
 
 
 def check_module(net: Any, example: Sequence[Any], *, targets: Sequence[str]) -> list[dict[str, str]]:
     """What other engines would refuse or get wrong of a module's transposed convolutions, also of those that are no layers.
+    polyphase.check(net, example, targets=...) is the same.
 
     example: arguments of its forward, for torch.export.export. targets: as for legalise.
 
@@ -50,6 +77,5 @@ def check_module(net: Any, example: Sequence[Any], *, targets: Sequence[str]) ->
 
     Raises Error: invalid_argument.
     """
-    if isinstance(targets, str):
-        raise ArgumentError("targets is a string.", hint="Give a list of names.")
-    return _doors(net).check_module(net, example, targets)
+    names = target_names(targets)
+    return _doors(net).check_module(net, _arguments(example), names)

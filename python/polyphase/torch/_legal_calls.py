@@ -152,6 +152,10 @@ def call_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call |
     return Call(axes, given["input"], given["weight"], given["bias"], given["groups"], geometry)
 
 
+def says_output_padding(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    return func in _AXES and ("output_padding" in kwargs or len(args) > _NAMES.index("output_padding"))
+
+
 def entries(value: Any, axes: int) -> list[Any]:
     values = list(value) if isinstance(value, (list, tuple)) else [value]
     return values * axes if len(values) == 1 else values
@@ -166,9 +170,16 @@ class LegalCalls(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         call = call_of(func, args, kwargs or {})
-        if call is not None and problems(call.geometry, self.limits):
+        if call is not None and problems(call.geometry, self.limits) and not _repeated_by_backward():
             return call.legal(self.limits)
         return func(*args, **(kwargs or {}))
+
+
+def _repeated_by_backward() -> bool:
+    """Whether torch.utils.checkpoint makes the backward pass call this again. It does so outside of forward, and what is saved must be the same then:
+    in training at once such calls stay as they are written. What is traced is another matter."""
+    hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    return hooks is not None and not torch.compiler.is_compiling() and not torch.jit.is_tracing() and hooks(False) is not None
 
 
 class _CalledLegally:

@@ -12,7 +12,9 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from .._errors import UnsupportedError
-from ._legal_calls import OVERLOADS, Call, Geometry, Limits, call_legally, call_of, can_be_called_legally, entries, grown_by_zeros, limits_of, problems, spread_taps, spreads
+from ._judge import quiet
+from ._legal_calls import (OVERLOADS, Call, Geometry, Limits, call_legally, call_of, can_be_called_legally, entries, grown_by_zeros, limits_of, problems, says_output_padding,
+                           spread_taps, spreads)
 
 _LAYERS = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _OVERLOADS = {str(overload).removeprefix("aten."): axes for axes, overload in OVERLOADS.items()}
@@ -87,12 +89,15 @@ class _Watch(TorchFunctionMode):
         super().__init__()
         self.limits = limits
         self.calling: set[str] = set()
+        self.may_compute: set[str] = set()  # call a function with an output_padding, which may follow from sizes
         self._compared: set[str] = set()
         self.sized: set[str] = set()
         self._running: list[str] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         call = call_of(func, args, kwargs or {})
+        if call is not None and self._running and says_output_padding(func, args, kwargs or {}):
+            self.may_compute.add(self._running[-1])
         if call is not None and self._running and problems(call.geometry, self.limits):
             self.calling.add(self._running[-1])
             form = f"{call.geometry} {call.groups} {call.x.shape} {call.weight.shape}"
@@ -136,6 +141,8 @@ def legalise(net: nn.Module, example: Sequence[Any] | None, target: str) -> nn.M
         probe = copy.deepcopy(net) if any(module.training for module in net.modules()) else net  # training changes what a module has seen
         with watch.looking(probe):
             probe(*example)
+        if any(not isinstance(net.get_submodule(name), _LAYERS) for name in watch.may_compute - watch.calling):
+            watch.calling |= _with_open_padding(probe, example)
     out = copy.deepcopy(net)
     made: dict[nn.Module, nn.Module] = {}  # a module may have several names
     for name, module in list(out.named_modules(remove_duplicate=False)):
@@ -153,6 +160,23 @@ def legalise(net: nn.Module, example: Sequence[Any] | None, target: str) -> nn.M
     if left:
         raise UnsupportedError(f"{left[0]['why']}, in a call that cannot be reached: {left[0]['where'] or left[0]['node']}.",
                                hint="Call torch.nn.functional or torch.nn.ConvTranspose1d, 2d or 3d from the forward of a class, not from a graph, a script or an instance's own forward.")
+    return out
+
+
+def _with_open_padding(net: nn.Module, example: Sequence[Any]) -> set[str]:
+    """Modules that call a transposed convolution whose output_padding follows from sizes, though it is 0 for the example's; by name. They are
+    seen where PyTorch exports the module with all sizes open."""
+    shapes = torch.utils._pytree.tree_map(lambda one: {axis: torch.export.Dim.AUTO for axis in range(one.dim())} if isinstance(one, torch.Tensor) else None, tuple(example))
+    try:
+        with quiet():
+            program = torch.export.export(net, tuple(example), dynamic_shapes=shapes)
+    except Exception:  # as it is with numbers
+        return set()
+    out = set()
+    for node, axes in _transposed_convolutions(program):
+        stack = list(node.meta.get("nn_module_stack", {}).values())
+        if stack and len(node.args) > 5 and not all(isinstance(q, int) for q in entries(node.args[5], axes)):
+            out.add(stack[-1][0])
     return out
 
 
@@ -174,14 +198,20 @@ def _exchanged(layer: nn.modules.conv._ConvTransposeNd, limits: Limits) -> nn.Mo
     return LegalConvTranspose(layer, spread).train(layer.training)
 
 
+def _transposed_convolutions(program: torch.export.ExportedProgram) -> Iterator[tuple[torch.fx.Node, int]]:
+    """With their spatial axes; also those in branches, loops and regions of another mode of gradients, which are graphs of their own."""
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            axes = _OVERLOADS.get(str(node.target).removeprefix("aten."))
+            if node.op == "call_function" and axes is not None:
+                yield node, axes
+
+
 def check_module(net: nn.Module, example: Sequence[Any], targets: Sequence[str]) -> list[dict[str, str]]:
     limits = {target: limits_of(target) for target in targets}
     program = torch.export.export(net, tuple(example))
     out = []
-    for node in program.graph.nodes:
-        axes = _OVERLOADS.get(str(node.target).removeprefix("aten."))
-        if node.op != "call_function" or axes is None:
-            continue
+    for node, axes in _transposed_convolutions(program):
         given = [*node.args, *[None] * 8]
         stride, padding, output_padding, dilation = (entries(default if value is None else value, axes) for value, default in
                                                      ((given[3], 1), (given[4], 0), (given[5], 0), (given[7], 1)))

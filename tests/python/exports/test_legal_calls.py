@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 import polyphase
 
@@ -161,15 +162,6 @@ def test_a_module_stays_a_module(target):
 def test_one_program_for_open_sizes():
     """The output_padding follows from the sizes: odd and even ones in one program."""
 
-    class Skip(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.weight = nn.Parameter(torch.randint(-3, 4, (3, 3, 3)).float())
-
-        def forward(self, x):
-            small = x[:, :, ::2]
-            return F.conv_transpose1d(small, self.weight, stride=2, padding=1, output_padding=(x.shape[2] - 1) % 2) + x
-
     net = Skip()
     x = torch.randint(-3, 4, (1, 3, 10)).float()
     legal = polyphase.legalise(net, (x,), target="tensorrt")
@@ -178,6 +170,77 @@ def test_one_program_for_open_sizes():
     for size in range(4, 14):
         x = torch.randint(-3, 4, (1, 3, size)).float()
         assert torch.equal(legal(x), net(x)) and torch.equal(program.module()(x), net(x))
+
+
+class Skip(nn.Module):
+    """The output_padding follows from the size, and is 0 for odd ones."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randint(-3, 4, (3, 3, 3)).float())
+
+    def forward(self, x):
+        return F.conv_transpose1d(x[:, :, ::2], self.weight, stride=2, padding=1, output_padding=(x.shape[2] - 1) % 2) + x
+
+
+@pytest.mark.parametrize("size", [9, 10])
+def test_a_computed_output_padding_is_seen_though_the_example_has_none(size):
+    net = nn.Sequential(Skip(), nn.Sequential(nn.Conv1d(3, 3, 1), Skip()))
+    x = torch.randint(-3, 4, (1, 3, size)).float()
+    legal = polyphase.legalise(net, (x,), target="tensorrt")
+    assert [type(module).__name__ for module in legal.modules()] == ["Sequential", "LegalSkip", "Sequential", "Conv1d", "LegalSkip"]
+    program = torch.export.export(legal, (x,), dynamic_shapes=({2: torch.export.Dim("n", min=4, max=99)},), prefer_deferred_runtime_asserts_over_guards=True)
+    calls = [node for node in program.graph.nodes if "conv_transpose1d" in str(node.target)]
+    assert len(calls) == 2 and not any(any(node.args[5:6] and node.args[5]) for node in calls)
+    for size in range(4, 12):
+        x = torch.randint(-3, 4, (1, 3, size)).float()
+        assert torch.equal(program.module()(x), net(x)) and torch.equal(legal(x), net(x))
+
+
+class Checkpointed(nn.Module):
+    """Its call is made again by the backward pass, outside of forward."""
+
+    def __init__(self, reentrant: bool, by_lambda: bool):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randint(-2, 3, (3, 3, 3)).float())
+        self.reentrant, self.by_lambda = reentrant, by_lambda
+
+    def block(self, x):
+        return F.conv_transpose1d(x * x, self.weight, stride=2, output_padding=1) * 2
+
+    def forward(self, x):
+        call = (lambda y: F.conv_transpose1d(y * y, self.weight, stride=2, output_padding=1) * 2) if self.by_lambda else self.block
+        return checkpoint(call, x, use_reentrant=self.reentrant) * 3
+
+
+class Around(nn.Module):
+    def __init__(self, inner: Checkpointed):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return checkpoint(self.inner, x, use_reentrant=self.inner.reentrant)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("by_lambda", [False, True])
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_gradient_checkpoints_inside(reentrant, by_lambda, nested):
+    net = Checkpointed(reentrant, by_lambda)
+    net = Around(net) if nested else net
+    x = torch.randint(-2, 3, (1, 3, 6)).float().requires_grad_()
+    assert polyphase.check_module(net, (x,), targets=["tensorrt"]), "also where the program has graphs in graphs"
+    legal = polyphase.legalise(net, (x,), target="tensorrt")
+    found = []
+    for module in (net, legal, torch.compile(legal, backend="aot_eager")):
+        x.grad = None
+        y = module(x)
+        y.sum().backward()
+        found.append((y, x.grad))
+    assert all(torch.equal(a, b) for pair in found[1:] for a, b in zip(pair, found[0]))
+    for one, other in zip(net.parameters(), legal.parameters()):
+        assert torch.equal(one.grad * 2, other.grad)  # legal ran twice
+    assert polyphase.check_module(legal, (x,), targets=["tensorrt"]) == []
 
 
 @pytest.mark.parametrize("target", ["torch_tensorrt", "tensorrt"])

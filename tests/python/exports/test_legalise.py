@@ -106,8 +106,40 @@ def test_wrong_arguments():
         polyphase.legalise(nn.ConvTranspose1d(1, 1, 1), target="tflite")
     with pytest.raises(polyphase.ArgumentError, match="net is a str"):
         polyphase.legalise("model.onnx", target="tvm")
-    with pytest.raises(polyphase.ArgumentError, match="targets is a string"):
-        polyphase.check_module(nn.ConvTranspose1d(1, 1, 1), (torch.zeros(1, 1, 2),), targets="tvm")
+    with pytest.raises(polyphase.ArgumentError, match="target is a list"):
+        polyphase.legalise(nn.ConvTranspose1d(1, 1, 1), target=["tvm"])
+
+
+@pytest.mark.parametrize("targets, said", [("tvm", "targets is a string"), (5, "targets is a int"), ([5], "a target is a int"), ([], "targets is empty"), (["tflite"], "there is no target 'tflite'")])
+def test_wrong_targets(targets, said):
+    for check in (polyphase.check, polyphase.check_module):
+        with pytest.raises(polyphase.ArgumentError, match=said):
+            check(nn.ConvTranspose1d(1, 1, 1), (torch.zeros(1, 1, 2),), targets=targets)
+
+
+@pytest.mark.parametrize("example", [None, "x", 5, {"x": 1}])
+def test_wrong_examples(example):
+    for check in (polyphase.check, polyphase.check_module):
+        with pytest.raises(polyphase.ArgumentError, match=f"the example is a {type(example).__name__}. Give a tuple of the arguments"):
+            check(nn.ConvTranspose1d(1, 1, 1), example, targets=["tvm"])
+
+
+def test_check_is_for_modules_and_files(tmp_path):
+    from rule_cases import grouped_output_shape
+
+    net, x = nn.ConvTranspose2d(2, 2, 3, 2, output_padding=1), torch.zeros(1, 2, 5, 5)
+    found = polyphase.check(net, (x,), targets=["torch_tensorrt", "onnxruntime"])
+    assert [(finding["target"], finding["rule"]) for finding in found] == [("torch_tensorrt", "output-padding")]
+    assert found == polyphase.check_module(net, x, targets=("torch_tensorrt", "onnxruntime"))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(grouped_output_shape().model.SerializeToString())
+    found = polyphase.check(path, targets=["openvino", "onnxruntime"])
+    assert found == [{"target": "openvino", **finding} for finding in polyphase.check_for(path, "openvino")] and found
+    assert polyphase.check(path)["ok"]
+    for model, settings, said in ((net, {}, "the model is a ConvTranspose2d, and no targets are given"), (path, {"example": (x,)}, "example arguments are given with a file"),
+                                  (path, {"example": (x,), "targets": ["tvm"]}, "example arguments are given with a file"), (net, {"targets": ["tvm"]}, "the example is a NoneType"), (b"model", {"example": (x,), "targets": ["tvm"]}, "net is a bytes")):
+        with pytest.raises(polyphase.ArgumentError, match=said):
+            polyphase.check(model, **settings)
 
 
 def test_the_fixture(accepted_by):
