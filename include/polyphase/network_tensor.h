@@ -35,7 +35,12 @@ class Size {
   friend Size operator-(const Size& a, const Size& b) { return joined(a, " - ", b); }
   friend Size operator*(const Size& a, const Size& b) { return joined(a, " * ", b); }
   friend Size operator/(const Size& a, const Size& b) { return joined(a, " // ", b); }  // rounds down
-  friend bool operator==(const Size& a, const Size& b) { return a.text_ == b.text_; }
+  // Whether both are one expression: 2*H + H and H*3 are.
+  friend bool operator==(const Size& a, const Size& b) {
+    return a.text_ == b.text_ || a.normal().text_ == b.normal().text_;
+  }
+
+  Size normal() const;  // in the form that networks give; as it is where it is no expression
 
  private:
   static Size joined(const Size& a, const char* sign, const Size& b) {

@@ -37,7 +37,7 @@ using Numbers = OneOrMore<std::int64_t>;
 using Reals = OneOrMore<double>;
 
 // Sizes, numbers or symbolic ones: `7`, `{7, "W"}`, `x->shape()`; or a tensor in their place, and each function says
-// what that means: its shape (output_size), or its values (view, expand).
+// what that means: its values (view, expand), or its shape (output_size, where only a vector gives its values).
 class Sizes : public OneOrMore<Size> {
  public:
   using OneOrMore<Size>::OneOrMore;

@@ -66,6 +66,8 @@ std::vector<api::Operand> operands_of(const nb::list& given) {
   return out;
 }
 
+std::string normal_size(const std::string& text) { return api::Size(text).normal().text(); }
+
 std::vector<api::Size> sizes_of(const std::vector<std::string>& texts) { return {texts.begin(), texts.end()}; }
 
 api::AttributeValue list_of_numbers(const nb::list& given, const std::string& what, bool of_sizes) {
@@ -333,6 +335,7 @@ void bind_network(nb::module_& module) {
       .def("compile", &compile, "options"_a, "progress"_a.none(),
            nb::sig("def compile(self, options: dict[str, typing.Any], progress: collections.abc.Callable[[str, float], "
                    "object] | None) -> Engine"));
+  module.def("normal_size", &normal_size, "text"_a);
   module.def(
       "operators",
       [] { return list_of(api::operators(), [](const api::OperatorInfo& info) { return plain_operator(info); }); },

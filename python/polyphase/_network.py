@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from . import _native
@@ -19,7 +19,8 @@ _PADDING_MODES = ("explicit", "valid", "same_upper", "same_lower")
 
 
 class Size:
-    """A symbolic size of a network's tensor: a name or an expression over names. Arithmetic (+ - * //) gives another.
+    """A symbolic size of a network's tensor: a name or an expression over names. Arithmetic (+ - * //) gives another, and those that
+    are one expression are equal: x.size(2) * 2 == up.size(2).
 
         n, c, h, w = x.shape                              # (1, 3, Size('H'), Size('W'))
         y = net.reshape(x, shape=[n, c, h * w])
@@ -42,28 +43,44 @@ class Size:
     def __hash__(self) -> int:
         return hash(self._text)
 
-    def __add__(self, other: SizeLike) -> Size:
-        return Size(f"({self}) + ({other})")
+    def __add__(self, other: SizeLike) -> Any:
+        return _calculated(self, "+", other)
 
-    def __radd__(self, other: SizeLike) -> Size:
-        return Size(f"({other}) + ({self})")
+    def __radd__(self, other: SizeLike) -> Any:
+        return _calculated(other, "+", self)
 
-    def __sub__(self, other: SizeLike) -> Size:
-        return Size(f"({self}) - ({other})")
+    def __sub__(self, other: SizeLike) -> Any:
+        return _calculated(self, "-", other)
 
-    def __rsub__(self, other: SizeLike) -> Size:
-        return Size(f"({other}) - ({self})")
+    def __rsub__(self, other: SizeLike) -> Any:
+        return _calculated(other, "-", self)
 
-    def __mul__(self, other: SizeLike) -> Size:
-        return Size(f"({self}) * ({other})")
+    def __mul__(self, other: SizeLike) -> Any:
+        return _calculated(self, "*", other)
 
-    __rmul__ = __mul__
+    def __rmul__(self, other: SizeLike) -> Any:
+        return _calculated(other, "*", self)
 
-    def __floordiv__(self, other: SizeLike) -> Size:
-        return Size(f"({self}) // ({other})")
+    def __floordiv__(self, other: SizeLike) -> Any:
+        return _calculated(self, "//", other)
+
+    def __rfloordiv__(self, other: SizeLike) -> Any:
+        return _calculated(other, "//", self)
 
 
 SizeLike = Union[int, str, Size]
+
+
+def _calculated(left: Any, sign: str, right: Any) -> Any:
+    """In the form that networks give, so that equal sizes are equal; a number where the symbols cancel."""
+    for operand in (left, right):
+        if not isinstance(operand, (str, Size)) and not hasattr(operand, "__index__"):
+            return NotImplemented
+    return _size(_native.normal_size(f"({left}) {sign} ({right})"))
+
+
+def _size(text: str) -> int | Size:
+    return int(text) if text.lstrip("-").isdigit() else Size(text)
 
 
 def size_text(size: Any, what: str) -> str:
@@ -95,6 +112,13 @@ def numbers(given: Any, what: str) -> list[int]:
         return [operator.index(given)] if not isinstance(given, Sequence) else [operator.index(one) for one in given]
     except TypeError:
         raise ArgumentError(f"{what} is {given!r:.60}.", hint="Give an integer, or a list of them.") from None
+
+
+def checked_name(name: Any) -> str:
+    """Of a layer, a tensor or an output."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"a name is a {type(name).__name__}.", hint="Give a str.")
+    return name
 
 
 def dtype_name(dtype: Any) -> str:
@@ -131,7 +155,7 @@ class Tensor:
     @property
     def shape(self) -> tuple[int | Size, ...]:
         """The sizes: integers where they are known, else Size."""
-        return tuple(int(text) if text.lstrip("-").isdigit() else Size(text) for text in self._native.sizes)
+        return tuple(_size(text) for text in self._native.sizes)
 
     @property
     def ndim(self) -> int:
@@ -143,10 +167,11 @@ class Tensor:
         """The number of axes."""
         return self.ndim
 
-    def size(self, axis: int | None = None) -> Any:
+    def size(self, dim: int | None = None) -> Any:
         """The size of one axis, or the shape."""
-        if axis is None:
+        if dim is None:
             return self.shape
+        axis = numbers(dim, "dim")[0]
         if not -self.ndim <= axis < self.ndim:
             raise ArgumentError(f"tensor '{self.name}' has no axis {axis}; its rank is {self.ndim}.", hint="Axes count from 0, or from the end: -1 is the last.")
         return self.shape[axis]
@@ -170,14 +195,19 @@ class Tensor:
     __iter__ = None  # its elements are no tensors until they are asked for
     __hash__ = object.__hash__
 
-    def view(self, *shape: Any) -> Tensor:
-        """The same elements under another shape; one size may be -1."""
-        return self.network.view(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, str, Size)) else shape)
+    def view(self, *shape: Any, zero_is_placeholder: bool = True) -> Tensor:
+        """The same elements under another shape, as nn.functional.view: one size may be -1, and 0 copies the size of the axis there."""
+        from .nn import functional
 
-    def mean(self, axes: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+        made: Tensor = functional.view(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, str, Size)) else shape, zero_is_placeholder)
+        return made
+
+    def mean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
         """The mean over axes, from the end if negative; None: over all."""
-        found = range(self.ndim) if axes is None else [axis + self.ndim if axis < 0 else axis for axis in numbers(axes, "axes")]
-        return self.network.reduce_mean(self, axes=list(found), keep=keepdim)
+        from .nn import functional
+
+        made: Tensor = functional.mean(self, list(range(self.ndim)) if dim is None else dim, keepdim)
+        return made
 
     def sqrt(self) -> Tensor:
         """The square roots."""
@@ -259,11 +289,13 @@ class Network:
 
     def add_input(self, name: str, dtype: Any, shape: Sequence[SizeLike]) -> Tensor:
         """An input. A name in the shape is a size known only when the engine runs: (1, 3, 'H', '2*W')."""
-        return Tensor(self, self._native.add_input(name, dtype_name(dtype), size_texts(list(shape), f"the shape of input '{name}'")))
+        if isinstance(shape, str) or not isinstance(shape, Iterable):
+            raise ArgumentError(f"the shape of input '{name}' is a {type(shape).__name__}.", hint="Give a list of sizes: (1, 3, 'H', 'W').")
+        return Tensor(self, self._native.add_input(checked_name(name), dtype_name(dtype), size_texts(list(shape), f"the shape of input '{name}'")))
 
     def add_constant(self, array: Any, name: str = "") -> Tensor:
         """A constant. The array is not copied where it is row-major: do not change it before the network is compiled."""
-        return Tensor(self, self._native.add_constant(_plain_array(array), name))
+        return Tensor(self, self._native.add_constant(_plain_array(array), checked_name(name)))
 
     def weight(self, name: str) -> Tensor:
         """The tensor of this name among Network(weights=...), as a constant of this name; the same Tensor each time."""
@@ -349,11 +381,11 @@ class Network:
 
     def set_name(self, tensor: Tensor, name: str) -> None:
         """Gives a tensor another name; names of tensors are unique."""
-        self._native.set_name(_own(tensor, "the tensor"), name)
+        self._native.set_name(_own(tensor, "the tensor"), checked_name(name))
 
     def mark_output(self, tensor: Tensor, name: str = "") -> None:
         """Makes the tensor an output of the engine; without a name it has the tensor's."""
-        self._native.mark_output(_own(tensor, "the output"), name)
+        self._native.mark_output(_own(tensor, "the output"), checked_name(name))
 
     @contextlib.contextmanager
     def precision(self, dtype: Any) -> Iterator[None]:
@@ -418,10 +450,12 @@ class Network:
         if isinstance(given, Size):
             return self.dims(values=[given], scalar=True)._native
         if not (hasattr(given, "__array_interface__") or hasattr(given, "__dlpack__")):
-            raise ArgumentError(f"an operand of layer '{layer}' is a {type(given).__name__}.", hint="Give a tensor, a number or an array.")
+            where = f"of layer '{layer}'" if layer else "of a layer"
+            raise ArgumentError(f"an operand {where} is a {type(given).__name__}.", hint="Give a tensor, a number or an array.")
         return self._native.add_constant(_plain_array(given), "")
 
     def _operands(self, given: Sequence[Any], layer: str) -> list[Any]:
+        checked_name(layer)
         return [self._operand(one, layer) for one in given]
 
     def _logic(self, of_bools: str, of_integers: str, *operands: Any) -> Tensor:

@@ -11,6 +11,7 @@ from ._errors import ArgumentError
 
 _TYPES = {"boolean": "bool", "integer": "int", "real": "float", "word": "str", "dtype": "str", "integers": "Sequence[int]", "reals": "Sequence[float]",
           "dim": "SizeLike", "dims": "Sequence[SizeLike]"}
+_LAYOUTS = ("data_layout", "kernel_layout", "out_layout")
 _RESERVED = {"and", "or", "not", "xor", "if"}  # as the methods of C++ are named
 
 
@@ -42,6 +43,8 @@ def _signature(op: dict[str, Any]) -> inspect.Signature:
     for attribute in op["attributes"]:
         default = kind.empty if attribute["required"] else _default(attribute)
         out.append(kind(attribute["name"], kind.KEYWORD_ONLY, default=default, annotation=_TYPES.get(attribute["kind"], "Any")))
+    for layout in _LAYOUTS if op["name"] in ("conv", "conv_transpose") else ():
+        out.append(kind(layout, kind.KEYWORD_ONLY, default=None, annotation="str | None"))
     out.append(kind("name", kind.KEYWORD_ONLY, default="", annotation="str"))
     results = "Tensor" if len(op["results"]) == 1 else f"tuple[{', '.join(['Tensor'] * len(op['results']))}]"
     return inspect.Signature(out, return_annotation=results)
@@ -54,8 +57,25 @@ def _words(op: dict[str, Any]) -> str:
     for attribute in op["attributes"]:
         choice = f": {', '.join(attribute['words'])}" if attribute["words"] else ""
         lines.append(f"{attribute['name']}: {attribute['doc']}{choice}")
+    if op["name"] in ("conv", "conv_transpose"):
+        lines.append(f"{', '.join(_LAYOUTS)}: how operands and result lie, as for add_{'de' * (op['name'] != 'conv')}convolution_nd, whose layer it is then")
     lines += ["", "Returns " + "; ".join(f"{result['name']}: {result['doc']}" for result in op["results"])]
     return "\n".join(lines)
+
+
+def _layer(name: Any) -> str:
+    return f"layer '{name}'" if name else "a layer"
+
+
+def _with_layouts(net: Any, op: str, operands: tuple[Any, ...], name: str, given: dict[str, Any]) -> Any:
+    """The same with layouts, which the methods for networks by hand write; x, w and b are their operands."""
+    settings = {{"pre": "pre_padding", "post": "post_padding", "x": "x", "w": "weight", "b": "bias"}.get(key, key): value for key, value in given.items()}
+    known = {"x", "weight", "bias", "stride", "dilation", "groups", "pre_padding", "post_padding", *_LAYOUTS}
+    unknown = sorted(set(settings) - known)
+    if unknown or len(operands) > 3:
+        raise ArgumentError(f"{_layer(name)} of operator {op} has no setting '{unknown[0] if unknown else operands[3]}' beside layouts.",
+                            hint="It has: dilation, groups, post, pre, stride; add_convolution_nd and add_deconvolution_nd have more.")
+    return (net.add_convolution_nd if op == "conv" else net.add_deconvolution_nd)(*operands, name=name, **settings)
 
 
 def _method(op: dict[str, Any]) -> Any:
@@ -66,19 +86,21 @@ def _method(op: dict[str, Any]) -> Any:
     op_name = op["name"]
 
     def method(self: Any, *operands: Any, name: str = "", **given: Any) -> Any:
+        if op_name in ("conv", "conv_transpose") and any(key in given for key in _LAYOUTS):
+            return _with_layouts(self, op_name, operands, name, given)
         named = {key: given.pop(key) for key in names if key in given}
         if len(operands) > len(names) or any(key in named for key in names[:len(operands)]):
-            raise ArgumentError(f"layer '{name}' of operator {op_name} is given an operand twice, or too many.", hint=f"It takes: {', '.join(names) or 'none'}.")
+            raise ArgumentError(f"{_layer(name)} of operator {op_name} is given an operand twice, or too many.", hint=f"It takes: {', '.join(names) or 'none'}.")
         ordered = [*operands, *(named.get(key) for key in names[len(operands):])]
         if variadic:
             if not isinstance(ordered[-1], (list, tuple)):
-                raise ArgumentError(f"operand '{names[-1]}' of layer '{name}' is a {type(ordered[-1]).__name__}.", hint="Give a list of tensors.")
+                raise ArgumentError(f"operand '{names[-1]}' of {_layer(name)} is a {type(ordered[-1]).__name__}.", hint="Give a list of tensors.")
             ordered = [*ordered[:-1], *ordered[-1]]
         while ordered and ordered[-1] is None:
             ordered.pop()
         unknown = sorted(set(given) - settings)
         if unknown:
-            raise ArgumentError(f"layer '{name}' of operator {op_name} has no setting '{unknown[0]}'.", hint=f"It has: {', '.join(sorted(settings)) or 'none'}.")
+            raise ArgumentError(f"{_layer(name)} of operator {op_name} has no setting '{unknown[0]}'.", hint=f"It has: {', '.join(sorted(settings)) or 'none'}.")
         made = self.add_layer(op_name, ordered, {key: value for key, value in given.items() if value is not None}, name)
         return made[0] if single else tuple(made)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import os
+import zipfile
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._arrays import weights_of
-from ._errors import ArgumentError
+from ._errors import ArgumentError, ModelError
 from ._options import is_path, path_bytes
 
 if TYPE_CHECKING:
@@ -27,9 +30,7 @@ class Weights:
         if not is_path(source):
             self._arrays = source if hasattr(source, "files") else weights_of(source)  # an NpzFile reads when asked
         elif _is_archive(source):
-            import numpy as np
-
-            self._arrays = np.load(source)
+            self._arrays = _archive(source)
         else:
             self._file = _native.WeightFile.open(path_bytes(source))
         self._names = self._file.names() if self._file is not None else list(self._arrays)
@@ -37,6 +38,8 @@ class Weights:
     def constant(self, network: Network, name: str) -> Tensor:
         from ._network import Tensor
 
+        if not isinstance(name, str):
+            raise ArgumentError(f"the name of a weight is a {type(name).__name__}.", hint="Give a str.")
         if name in self._made:
             return self._made[name]
         if self._names is None:
@@ -48,9 +51,31 @@ class Weights:
         if self._file is not None:
             made = Tensor(network, network._native.add_weight(self._file, name))
         else:
-            made = network.add_constant(self._arrays[name], name)
+            made = network.add_constant(self._array(name), name)
         self._made[name] = made
         return made
+
+
+    def _array(self, name: str) -> Any:
+        try:
+            return self._arrays[name]
+        except _DAMAGE as said:
+            raise ModelError(f"the weight '{name}' cannot be read: {said}", "corrupt", hint="Write the archive again with numpy.savez, of plain arrays.") from None
+
+
+_DAMAGE = (ValueError, EOFError, zipfile.BadZipFile, zlib.error)  # what NumPy and zipfile say of an archive
+
+
+def _archive(path: Any) -> Any:
+    import numpy as np
+
+    try:
+        found = np.load(path)
+    except _DAMAGE as said:
+        raise ModelError(f"'{os.fsdecode(path)}' is no archive that can be read: {said}", "corrupt", hint="Copy it again, or write it again with numpy.savez.") from None
+    if any(name.endswith("/data.pkl") or name == "data.pkl" for name in found.files):
+        raise ModelError(f"'{os.fsdecode(path)}' is a file of torch.save.", "invalid_model", hint="Give Network(weights=torch.load(path)), or save it as safetensors.")
+    return found
 
 
 def _is_archive(path: Any) -> bool:

@@ -37,6 +37,11 @@ std::optional<std::int64_t> Size::number() const {
   return parsed.ok() ? parsed->constant() : std::nullopt;
 }
 
+Size Size::normal() const {
+  const auto parsed = parse_dim(text_);
+  return parsed.ok() ? Size(parsed->text()) : *this;
+}
+
 const std::string& NetworkTensor::name() const {
   static const std::string nobody;
   return network_ == nullptr ? nobody : network_->builder.name_of(number_);

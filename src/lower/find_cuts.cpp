@@ -144,6 +144,7 @@ class CutFinder {
       // Only one value all over a size can be had in pieces without an operand in pieces.
       if (part.op->cut != cut_expand) return "makes numbers from the whole size";
     }
+    if (part.op->custom != nullptr) return "is a plugin's operator, and those do not say how far they read";
     if (part.op->cut == nullptr || types.empty()) return "may read the whole of what lies in pieces";
     const CutContext context(part.attributes, operands, types.front(), out_.symbol, length_, demands_);
     CutAnswer answer = part.op->cut(context);

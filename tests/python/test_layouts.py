@@ -45,6 +45,14 @@ def transposes(engine: polyphase.Engine) -> list[str]:
     return [step["node"] for step in engine.info()["steps"] if step["kind"] == "copy" or step["operation"] in {"identity", "transpose"}]
 
 
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+def test_channels_first_network_is_transposed_at_its_ends_alone(family: str, target: str, tmp_path: pathlib.Path) -> None:
+    engine = polyphase.compile(export_onnx(FAMILIES[family](), tmp_path / "m.onnx", "torchscript", True), target=target)
+    steps = engine.info()["steps"]
+    moving = [i for i, step in enumerate(steps) if step["kind"] == "copy" or step["operation"] in {"identity", "transpose"}]
+    assert set(moving) <= {0, len(steps) - 1}
+
+
 @pytest.mark.parametrize("exporter", EXPORTERS)
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_channels_last_network_keeps_no_transpose(family: str, exporter: str, dynamic: bool, tmp_path: pathlib.Path) -> None:
@@ -239,8 +247,27 @@ def test_inspect_says_what_is_transposed_and_why(request: pytest.FixtureRequest,
     last = program("inspect", path, "--input-layout", "x=NHWC", "--output-layout", "y=NHWC")
     assert "transposes: none" in last.stdout
     assert "f32 NxHxWx3" in last.stdout
-    blocks = json.loads(program("inspect", path, "--output-layout", "y=NCHW4c", "--json").stdout)
+    blocks = json.loads(program("inspect", path, "--output-layout", "y=NCHW4c", "--target", "avx2", "--json").stdout)
     assert [each["why"] for each in blocks["transposes"]] == ["'y.layout' (pad) gives what the caller takes with its axes in another order"]
     assert "--input-layout 'NHWC' names no tensor." in program("inspect", path, "--input-layout", "NHWC", expect=EXIT_USER).stderr
     program("compile", path, "-o", tmp_path / "net.ppe")
     assert "--input-layout is read when a model is compiled" in program("inspect", tmp_path / "net.ppe", "--input-layout", "x=NHWC", expect=EXIT_USER).stderr
+
+
+def test_a_model_that_onnx_runtime_has_optimised(tmp_path: pathlib.Path) -> None:
+    """In its own blocked layouts it is refused, with what to do; and that does it."""
+    import onnxruntime
+
+    net = torch.nn.Sequential(torch.nn.Conv2d(16, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.ConvTranspose2d(16, 16, 2, stride=2)).eval()
+    x = torch.randn(1, 16, 8, 8)
+    torch.onnx.export(net, (x,), tmp_path / "m.onnx", dynamo=False)
+    for level in ("ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"):
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+        options.optimized_model_filepath = str(tmp_path / f"{level}.onnx")
+        options.log_severity_level = 3
+        onnxruntime.InferenceSession(tmp_path / "m.onnx", options, providers=["CPUExecutionProvider"])
+    torch.testing.assert_close(torch.as_tensor(polyphase.compile(tmp_path / "ORT_ENABLE_EXTENDED.onnx")(x)), net(x), atol=1e-4, rtol=1e-4)
+    if any(node.domain == "com.microsoft.nchwc" for node in onnx.load(tmp_path / "ORT_ENABLE_ALL.onnx").graph.node):
+        with pytest.raises(polyphase.UnsupportedError, match="com.microsoft.nchwc.Conv .* save the optimised model again with graph_optimization_level ORT_ENABLE_EXTENDED or lower"):
+            polyphase.compile(tmp_path / "ORT_ENABLE_ALL.onnx")

@@ -311,3 +311,15 @@ def test_a_plugin_inside_of_a_branch(plugin, tmp_path):
     x = pixels(1, 1, 4, 5)
     np.testing.assert_allclose(engine(x, np.array(True)), upfirdn2d.reference(torch.from_numpy(x), None, up=[2]).numpy(), atol=1e-6)
     np.testing.assert_array_equal(engine(x, np.array(False)), -x)
+
+
+def test_a_network_with_a_plugin_is_not_run_in_tiles(polyphase, plugin, tmp_path):
+    """Nobody knows how far its operators read: it is refused by the node's name, and sizes that do not reach the plugin can still be cut."""
+    path = model(tmp_path / "m.onnx", [1, "C", "H", "W"], filter=BLUR, up=[2], padding=[2, 1], gain=4.0)
+    np.save(tmp_path / "x.npy", pixels(1, 3, 32, 32))
+    said = polyphase("run", path, "--plugin", plugin, "--input", tmp_path / "x.npy", "--output", tmp_path / "y.npy", "--tile", "16", expect=1).stderr
+    assert "node 'up': the network cannot be run in tiles along H: stylegan.upfirdn2d is a plugin's operator, and those do not say how far they read." in said
+    assert not (tmp_path / "y.npy").exists()
+    polyphase("compile", path, "-o", tmp_path / "m.ppe", "--plugin", plugin)
+    said = polyphase("run", tmp_path / "m.ppe", "--plugin", plugin, "--input", tmp_path / "x.npy", "--output", tmp_path / "y.npy", "--tile", "auto", expect=1).stderr
+    assert "those do not say how far they read" in said

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from .._errors import ArgumentError
-from .._network import Network, Tensor, dtype_name
+from .._network import Network, Size, Tensor, dtype_name
 from . import functional as F
 from ._function import function, per_axis, tensor
 from ._module import Module, Parameter
@@ -103,12 +104,21 @@ class InstanceNorm(Module):
         return F.instance_norm(x, self.weight_of(self.weight), self.weight_of(self.bias), self.eps)
 
 
-class Linear(Module):
-    """x · weightᵀ + bias."""
+def _of_one_process(tp_size: Any, tp_group: Any) -> None:
+    if tp_size != 1 or tp_group is not None:
+        raise ArgumentError(f"tp_size is {tp_size!r:.40} and tp_group {tp_group!r:.40}.", hint="A layer is of one process here: leave them out, and give the whole weight.")
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None):
+
+class Linear(Module):
+    """x · weightᵀ + bias. The settings of the original that divide a layer among processes are 1 and None here."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None, tp_group: Any = None, tp_size: int = 1,
+                 gather_output: bool = True, share_weight: Parameter | None = None):
+        _of_one_process(tp_size, tp_group)
+        if share_weight is not None and getattr(share_weight, "shape", None) != (out_features, in_features):
+            raise ArgumentError(f"share_weight is {share_weight!r:.60}; expected a parameter of shape ({out_features}, {in_features}).", hint="Give the weight of another layer.")
         self.in_features, self.out_features = in_features, out_features
-        self.weight = Parameter((out_features, in_features), dtype)
+        self.weight = Parameter((out_features, in_features), dtype) if share_weight is None else share_weight
         self.bias = Parameter((out_features,), dtype) if bias else None
 
     def forward(self, x: Any) -> Any:
@@ -119,7 +129,8 @@ class Linear(Module):
 class Embedding(Module):
     """Rows of a table."""
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, dtype: Any = None):
+    def __init__(self, num_embeddings: int, embedding_dim: int, dtype: Any = None, tp_size: int = 1, tp_group: Any = None, sharding_dim: int = 0, tp_rank: Any = None):
+        _of_one_process(tp_size, tp_group)
         self.weight = Parameter((num_embeddings, embedding_dim), dtype)
 
     def forward(self, x: Any) -> Any:
@@ -185,18 +196,30 @@ class _ConvTranspose(_Convolution):
     def forward(self, x: Any, output_size: Any = None) -> Any:
         """x: (N, C, spatial...) or (C, spatial...).
 
-        output_size: the spatial sizes of the result, or its shape with or without a batch axis, in place of output_padding; the shape of another
-        tensor makes the result as large as that one, at every size of one engine.
+        output_size: the spatial sizes of the result, or its shape with or without a batch axis, in place of output_padding; another tensor, or its
+        shape, makes the result as large as that one, at every size of one engine; a vector of integers holds sizes that a run tells.
         """
         settings = (self._spatial, self.stride, self.padding, self.output_padding, self.groups, self.dilation)
-        sizes = None if output_size is None else tuple(output_size.shape if isinstance(output_size, Tensor) else output_size)
+        if isinstance(output_size, (int, Size)):
+            raise ArgumentError(f"output_size is {output_size!r:.60}.", hint="Give a list of sizes, or a tensor that the result is as large as.")
+        sizes = output_size if output_size is None or hasattr(output_size, "shape") else tuple(output_size)
         return _convolve_transposed(x, self.weight_of(self.weight), self.weight_of(self.bias), settings, sizes)
 
 
 def _of_rank(kind: type, spatial: int) -> type:
     word = "transposed convolution" if kind is _ConvTranspose else "convolution"
     name = f"{'ConvTranspose' if kind is _ConvTranspose else 'Conv'}{spatial}d"
-    return type(name, (kind,), {"_spatial": spatial, "__module__": __name__, "__doc__": f"A {word} over {spatial} spatial ax{'is' if spatial == 1 else 'es'}."})
+    made = type(name, (kind,), {"_spatial": spatial, "__module__": __name__, "__doc__": f"A {word} over {spatial} spatial ax{'is' if spatial == 1 else 'es'}."})
+    signature = inspect.signature(kind.__init__)
+    per_axis_defaults = {key: (one.default,) * spatial for key, one in signature.parameters.items() if key in ("stride", "padding", "output_padding", "dilation")}
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        kind.__init__(self, *args, **kwargs)
+
+    __init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[one.replace(default=per_axis_defaults.get(key, one.default)) for key, one in signature.parameters.items()])
+    made.__init__ = __init__  # type: ignore[misc]
+    return made
 
 
 Conv1d, Conv2d, Conv3d = (_of_rank(_Conv, spatial) for spatial in (1, 2, 3))

@@ -159,8 +159,8 @@ class Module:
         Weights under weight_norm, in either of PyTorch's spellings, are multiplied out. strict: names that are missing or surplus are an
         error, as a wrong shape always is; it names every one of them, and then nothing is changed.
         """
-        given = _without_weight_norm(state_dict)
         wanted = dict(self._named())
+        given = _arrays_of(state_dict, wanted)
         missing = [name for name in wanted if name not in given]
         surplus = [name for name in given if name not in wanted]
         wrong = [(name, tuple(given[name].shape), parameter.shape) for name, parameter in wanted.items() if name in given and tuple(given[name].shape) != parameter.shape]
@@ -182,6 +182,22 @@ class Module:
 _NORM_SPELLINGS = ((".parametrizations.weight.original0", ".parametrizations.weight.original1", ".weight"), (".weight_g", ".weight_v", ".weight"))
 
 
+def _arrays_of(state_dict: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays by name; what the module does not ask for may be anything."""
+    if not isinstance(state_dict, Mapping):
+        raise ArgumentError(f"Expected state_dict to be dict-like, got {type(state_dict)}.", hint="Give module.state_dict(), or what torch.load or safetensors' load_file gave.")
+    for name in state_dict:
+        if not isinstance(name, str):
+            raise ArgumentError(f"state_dict has the key {name!r:.60}.", hint="Keys are the names of parameters.")
+    given = _without_weight_norm(state_dict)
+    for name in wanted:
+        if name in given:
+            given[name] = _plain_array(given[name])
+            if not is_array(given[name]):
+                raise ArgumentError(f"state_dict has a {type(given[name]).__name__} under \"{name}\".", hint="Give tensors or arrays.")
+    return given
+
+
 def _without_weight_norm(state: Mapping[str, Any]) -> dict[str, Any]:
     """weight = g · v / |v|, the norm over the axes along which g has one element (Salimans and Kingma, 2016)."""
     out = dict(state)
@@ -193,7 +209,7 @@ def _without_weight_norm(state: Mapping[str, Any]) -> dict[str, Any]:
             if stem is None:
                 continue
             other = (stem + direction).lstrip(".")
-            if other in out and name in out:
+            if other in out and name in out and is_array(out[name]) and is_array(out[other]):
                 out[(stem + weight).lstrip(".")] = _multiplied(_plain_array(out.pop(name)), _plain_array(out.pop(other)))
     return out
 
@@ -204,7 +220,10 @@ def _multiplied(gain: Any, direction: Any) -> Any:
     g, v = (np.asarray(one.float() if hasattr(one, "float") and not isinstance(one, np.ndarray) else one, dtype=np.float64) for one in (gain, direction))
     axes = tuple(axis for axis in range(v.ndim) if g.ndim != v.ndim or g.shape[axis] == 1)
     norm = np.sqrt((v * v).sum(axis=axes, keepdims=True))
-    return (v * (g / norm)).astype(np.float32)
+    weight = v * (g / norm)
+    if hasattr(direction, "new_tensor"):  # PyTorch's, of bfloat16 too
+        return direction.new_tensor(weight)
+    return weight.astype(direction.dtype)
 
 
 class _Numbered(Module):

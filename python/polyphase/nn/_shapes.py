@@ -27,9 +27,11 @@ def cast(net: Network, input: Any, dtype: Any) -> Any:
     x = tensor(net, input, "input")
     if name != "int8" or x.dtype in ("int8", "bool"):
         return net.cast(x, to=name)
+    if x.dtype.startswith("uint"):
+        return net.cast(net.min(x, 127), to="int8")
     if not x.dtype.startswith(("float", "bfloat")):
         return net.cast(net.max(net.min(x, 127), -127), to="int8")
-    wide = x if x.dtype == "float32" else net.cast(x, to="float32")
+    wide = x if x.dtype in ("float32", "float64") else net.cast(x, to="float32")
     return net.cast(net.clip(net.round(wide), low=-127.0, high=127.0), to="int8")
 
 
@@ -38,11 +40,11 @@ def view(net: Network, input: Any, shape: Any, zero_is_placeholder: bool = True)
     """input under another shape of as many elements. At most one size is -1, which the others tell.
 
     A size of 0 copies the size of input's axis there if zero_is_placeholder, else it is a size of 0. shape may be a tensor: a vector of
-    integers of known length, whose values a run tells.
+    integers of known length, whose values a run tells, -1 and 0 as well.
     """
     x = tensor(net, input, "input")
     if isinstance(shape, Tensor):
-        return net.reshape(x, shape=_sizes_of_tensor(net, shape))
+        return net.reshape(x, shape=sizes_of_tensor(net, _whole_shape(net, x, shape, zero_is_placeholder)))
     given = list(shape) if isinstance(shape, (list, tuple)) else [shape]
     sizes = list(given)
     for axis, size in enumerate(given):
@@ -56,9 +58,29 @@ def view(net: Network, input: Any, shape: Any, zero_is_placeholder: bool = True)
     return net.view(x, sizes)
 
 
-def _sizes_of_tensor(net: Network, shape: Tensor) -> list[Size]:
-    if shape.ndim != 1 or not isinstance(shape.shape[0], int):
-        raise ArgumentError(f"the shape is tensor '{shape.name}' with the sizes {list(shape.shape)}.", hint="Give a vector of known length.")
+def _vector_of(shape: Tensor) -> int:
+    """The length of a vector of sizes."""
+    length = shape.shape[0] if shape.ndim == 1 else None
+    if not isinstance(length, int) or shape.dtype not in ("int64", "int32"):
+        raise ArgumentError(f"the shape is tensor '{shape.name}', {shape.dtype} with the sizes {list(shape.shape)}.", hint="Give a vector of integers, of known length.")
+    return length
+
+
+def _whole_shape(net: Network, x: Tensor, shape: Tensor, zero_is_placeholder: bool) -> Tensor:
+    """The shape with what 0 and -1 in it mean."""
+    length = _vector_of(shape)
+    wide = net.cast(shape, to="int64") if shape.dtype != "int64" else shape
+    if zero_is_placeholder:
+        wide = net.where(net.equal(wide, 0), net.dims(values=[*x.shape, *[0] * length][:length]), wide)
+    is_open = net.equal(wide, -1)
+    known = net.reduce_prod(net.where(is_open, 1, wide), axes=[0], keep=False)
+    count = net.reduce_prod(net.dims(values=list(x.shape)), axes=[0], keep=False)
+    return net.where(is_open, net.div(count, net.max(known, 1)), wide)
+
+
+def sizes_of_tensor(net: Network, shape: Tensor) -> list[Size]:
+    """The values of a vector as sizes, which a run tells."""
+    _vector_of(shape)
     names = [Size(f"{shape.name.replace('/', '_').replace('.', '_')}_{i}") for i in range(shape.shape[0])]
     net.bind(shape, symbols=names)
     return names
@@ -79,7 +101,7 @@ def expand(net: Network, input: Any, expand_shape: Any) -> Any:
     """Axes of size 1 repeated to the sizes of expand_shape, which may be a tensor; -1 keeps a size. Missing axes come in front."""
     x = tensor(net, input, "input")
     if isinstance(expand_shape, Tensor):
-        return net.expand(x, shape=_sizes_of_tensor(net, expand_shape))
+        return net.expand(x, shape=sizes_of_tensor(net, expand_shape))
     sizes = list(expand_shape)
     lead = len(sizes) - x.ndim
     if lead < 0:
@@ -247,6 +269,19 @@ def where(net: Network, condition: Any, input: Any, other: Any) -> Any:
     return net.where(tensor(net, condition, "condition"), input, other)
 
 
+def expect_room(x: Tensor, before: Sequence[Any], after: Sequence[Any], mode: str) -> None:
+    """What PyTorch refuses: paddings that reflect or wrap around more than the axis holds."""
+    for axis, size in reversed(list(enumerate(x.shape))):
+        most = builtins.max(before[axis], after[axis])
+        if not isinstance(size, int) or most < 1:
+            continue
+        if mode == "reflect" and most >= size:
+            raise ArgumentError("Padding size should be less than the corresponding input dimension, but got: padding "
+                                f"({before[axis]}, {after[axis]}) at dimension {axis} of input {list(x.shape)}", hint="Pad less, or twice.")
+        if mode == "circular" and most > size:
+            raise ArgumentError("Padding value causes wrapping around more than once.", hint="Pad less, or twice.")
+
+
 @function
 def pad(net: Network, input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
     """torch.nn.functional.pad: (before, after) of the last axis, then of the one before, …; negative ones crop.
@@ -263,5 +298,6 @@ def pad(net: Network, input: Any, pad: Sequence[int], mode: str = "constant", va
     before, after = [0] * x.ndim, [0] * x.ndim
     for i in range(len(pad) // 2):
         before[x.ndim - 1 - i], after[x.ndim - 1 - i] = pad[2 * i], pad[2 * i + 1]
+    expect_room(x, before, after, mode)
     return net.pad(x, pre=before, post=after, mode=modes[mode], value=0.0 if value is None else float(value))
 

@@ -9,6 +9,7 @@ from typing import Any
 from .._errors import ArgumentError
 from .._network import Network, Size, Tensor
 from ._function import function, per_axis, tensor
+from ._shapes import expect_room, sizes_of_tensor
 
 PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
@@ -26,14 +27,20 @@ def convolution(net: Network, spatial: int, x: Tensor, weight: Any, bias: Any, s
                 padding_mode: str = "zeros") -> Tensor:
     pads = per_axis(padding, spatial, "padding")
     if padding_mode != "zeros" and any(pads):
-        x = net.pad(x, pre=[0] * (x.ndim - spatial) + pads, post=[0] * (x.ndim - spatial) + pads, mode=PADDING_MODES[padding_mode])
+        around = [0] * (x.ndim - spatial) + pads
+        expect_room(x, around, around, padding_mode)
+        x = net.pad(x, pre=around, post=around, mode=PADDING_MODES[padding_mode])
         pads = [0] * spatial
     return net.add_convolution_nd(x, weight, bias, stride=per_axis(stride, spatial, "stride"), dilation=per_axis(dilation, spatial, "dilation"),
                                   groups=groups, pre_padding=pads)
 
 
 def transposed_convolution(net: Network, spatial: int, x: Tensor, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int,
-                           dilation: Any, output_size: Sequence[int | Size] | None = None) -> Tensor:
+                           dilation: Any, output_size: Sequence[int | Size] | Tensor | None = None) -> Tensor:
+    if isinstance(output_size, Tensor):  # as large as that one; a vector holds the sizes themselves
+        output_size = sizes_of_tensor(net, output_size) if output_size.ndim == 1 else output_size.shape
+    elif hasattr(output_size, "shape"):  # an array, likewise
+        output_size = [int(size) for size in (output_size if len(output_size.shape) == 1 else output_size.shape)]
     settings: dict[str, Any] = {"output_size": list(output_size)} if output_size is not None else {"output_padding": per_axis(output_padding, spatial, "output_padding")}
     return net.add_deconvolution_nd(x, weight, bias, stride=per_axis(stride, spatial, "stride"), dilation=per_axis(dilation, spatial, "dilation"),
                                     groups=groups, pre_padding=per_axis(padding, spatial, "padding"), **settings)
@@ -86,10 +93,13 @@ def avg_pool2d(net: Network, input: Any, kernel_size: Any, stride: Any = None, p
     """
     x = image(net, input, 2, "avg_pool2d")
     kernel, pads = per_axis(kernel_size, 2, "kernel_size"), per_axis(padding, 2, "padding")
+    strides = kernel if stride is None else per_axis(stride, 2, "stride")
+    if 0 in (*kernel, *strides):
+        raise ArgumentError("stride should not be zero", hint=f"kernel_size is {kernel}, stride is {strides}.")
     if any(2 * pad > size for pad, size in zip(pads, kernel)) or any(pad < 0 for pad in pads):
         raise ArgumentError("pad should be at most half of effective kernel size", hint=f"padding is {pads}, kernel_size is {kernel}.")
     batched = x if x.ndim == 4 else net.reshape(x, shape=[1, *x.shape])
-    y = net.avg_pool(batched, kernel=kernel, stride=kernel if stride is None else per_axis(stride, 2, "stride"), dilation=[1, 1], pre=pads, post=pads,
+    y = net.avg_pool(batched, kernel=kernel, stride=strides, dilation=[1, 1], pre=pads, post=pads,
                      ceil=bool(ceil_mode), include_pad=bool(count_include_pad))
     return y if x.ndim == 4 else net.reshape(y, shape=list(y.shape[1:]))
 

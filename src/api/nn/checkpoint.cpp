@@ -75,12 +75,13 @@ Result<Tensor> multiplied(const Tensor& gain, const Tensor& direction) {
     const double one = v[static_cast<std::size_t>(at[0])];
     squares[static_cast<std::size_t>(at[1])] += one * one;
   });
-  TRY(Tensor out, Tensor::allocate(DType::f32, sizes));
-  auto* weight = out.as<float>();
+  TRY(Tensor out, Tensor::allocate(direction.dtype(), sizes));
+  auto* out_bytes = static_cast<std::byte*>(out.data());
   for_each_index<2>(sizes, strides, [&](const auto& at) {
     const auto row = static_cast<std::size_t>(at[1]);
     const auto place = static_cast<std::size_t>(at[0]);
-    weight[place] = static_cast<float>(v[place] * (g[row] / std::sqrt(squares[row])));
+    store_double(out_bytes + place * polyphase::size_bytes(v_view.dtype), v_view.dtype,
+                 v[place] * (g[row] / std::sqrt(squares[row])));
   });
   return out;
 }

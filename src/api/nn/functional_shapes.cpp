@@ -3,27 +3,55 @@
 
 #include "api/nn/write.h"
 
-namespace polyphase::api::nn::functional {
+namespace polyphase::api::nn {
 namespace {
 
-// The values of a vector as sizes, which a run tells.
+// Its length.
+Result<std::int64_t> expect_vector(const NetworkTensor& shape) {
+  const auto length = shape.size(0).number();
+  const bool whole = shape.dtype() == DType::i64 || shape.dtype() == DType::i32;
+  if (shape.rank() == 1 && length.has_value() && whole) return *length;
+  return refused_layer("the shape is tensor '" + shape.name() + "', " + python_name(shape.dtype()) +
+                           " with the sizes " + list_text(shape.shape()) + ".",
+                       "Give a vector of integers, of known length.");
+}
+
+}  // namespace
+
 Result<std::vector<Size>> values_of(Network& network, const Operand& shape) {
   if (shape.error() != nullptr) return Error(*shape.error());
   const NetworkTensor& tensor = *shape.tensor();
-  const auto length = tensor.size(0).number();
-  if (tensor.rank() != 1 || !length.has_value()) {
-    return refused_layer(
-        "the shape is tensor '" + tensor.name() + "' with the sizes " + list_text(tensor.shape()) + ".",
-        "Give a vector of known length.");
-  }
+  TRY(const std::int64_t length, expect_vector(tensor));
   std::string stem = tensor.name();
   std::replace_if(
       stem.begin(), stem.end(), [](char one) { return one == '/' || one == '.'; }, '_');
   std::vector<Size> names;
-  for (std::int64_t i = 0; i < *length; ++i) names.emplace_back(stem + "_" + std::to_string(i));
+  for (std::int64_t i = 0; i < length; ++i) names.emplace_back(stem + "_" + std::to_string(i));
   const auto bound = network.bind(tensor, {.symbols = names});
   if (!bound.ok()) return Error(bound.error());
   return names;
+}
+
+namespace functional {
+namespace {
+
+// The shape with what 0 and -1 in it mean.
+Made whole_shape(Network& network, const NetworkTensor& x, const Operand& given, bool zero_copies) {
+  if (given.error() != nullptr) return Error(*given.error());
+  const NetworkTensor& shape = *given.tensor();
+  TRY(const std::int64_t length, expect_vector(shape));
+  Made wide = shape;
+  if (shape.dtype() != DType::i64) wide = network.cast(shape, {.to = DType::i64});
+  if (zero_copies) {
+    std::vector<Size> sizes = x.shape();
+    sizes.resize(static_cast<std::size_t>(length), 0);
+    const Made is_zero = network.equal(wide, 0);
+    wide = network.where(is_zero, network.dims({.values = sizes}), wide);
+  }
+  const Made is_open = network.equal(wide, -1);
+  const Made known = network.reduce_prod(network.where(is_open, 1, wide), {.axes = {0}, .keep = false});
+  const Made count = network.reduce_prod(network.dims({.values = x.shape()}), {.axes = {0}, .keep = false});
+  return network.where(is_open, network.div(count, network.max(known, 1)), wide);
 }
 
 bool is_number(const Size& size, std::int64_t number) { return size.text() == std::to_string(number); }
@@ -79,6 +107,10 @@ Result<std::vector<Size>> viewed_sizes(const NetworkTensor& x, const std::vector
   return sizes;
 }
 
+bool is_unsigned(const NetworkTensor& x) {
+  return x.dtype() == DType::u8 || x.dtype() == DType::u16 || x.dtype() == DType::u32 || x.dtype() == DType::u64;
+}
+
 }  // namespace
 
 Result<NetworkTensor> cast(const Operand& input, DType dtype) {
@@ -89,8 +121,10 @@ Result<NetworkTensor> cast(const Operand& input, DType dtype) {
     }
     if (dtype != DType::i8 || x.dtype() == DType::i8 || x.dtype() == DType::boolean)
       return network.cast(x, {.to = dtype});
+    if (is_unsigned(x)) return network.cast(network.min(x, 127), {.to = DType::i8});
     if (!is_float(x)) return network.cast(network.max(network.min(x, 127), -127), {.to = DType::i8});
-    const Operand wide = x.dtype() == DType::f32 ? Operand(x) : Operand(network.cast(x, {.to = DType::f32}));
+    const bool is_wide = x.dtype() == DType::f32 || x.dtype() == DType::f64;
+    const Operand wide = is_wide ? Operand(x) : Operand(network.cast(x, {.to = DType::f32}));
     return network.cast(network.clip(network.round(wide), {.low = -127, .high = 127}), {.to = DType::i8});
   });
 }
@@ -98,7 +132,8 @@ Result<NetworkTensor> cast(const Operand& input, DType dtype) {
 Result<NetworkTensor> view(const Operand& input, const Sizes& shape, bool zero_is_placeholder) {
   return on_tensor(input, "input", [&](Network& network, const NetworkTensor& x) -> Made {
     if (!shape.tensor().is_absent()) {
-      TRY(const auto values, values_of(network, shape.tensor()));
+      TRY(const NetworkTensor whole, whole_shape(network, x, shape.tensor(), zero_is_placeholder));
+      TRY(const auto values, values_of(network, whole));
       return network.reshape(x, {.shape = values});
     }
     TRY(const auto sizes, viewed_sizes(x, shape.list(), zero_is_placeholder));
@@ -191,4 +226,5 @@ Result<NetworkTensor> arange(Network network, const Size& start, const Size& end
   });
 }
 
-}  // namespace polyphase::api::nn::functional
+}  // namespace functional
+}  // namespace polyphase::api::nn

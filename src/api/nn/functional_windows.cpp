@@ -23,6 +23,25 @@ std::vector<Size> behind_zeros(std::size_t rank, const std::vector<std::int64_t>
   return out;
 }
 
+// What PyTorch refuses: paddings that reflect or wrap around more than the axis holds.
+Result<void> expect_room(const NetworkTensor& x, const std::vector<Size>& before, const std::vector<Size>& after,
+                         std::string_view mode) {
+  for (std::size_t axis = before.size(); axis-- > 0;) {
+    const auto size = x.size(static_cast<int>(axis)).number();
+    const std::int64_t most = std::max(before[axis].number().value_or(0), after[axis].number().value_or(0));
+    if (!size.has_value() || most < 1) continue;
+    if (mode == "reflect" && most >= *size) {
+      return refused_layer("Padding size should be less than the corresponding input dimension, but got: padding (" +
+                               before[axis].text() + ", " + after[axis].text() + ") at dimension " +
+                               std::to_string(axis) + " of input " + list_text(x.shape()),
+                           "Pad less, or twice.");
+    }
+    if (mode == "circular" && most > *size)
+      return refused_layer("Padding value causes wrapping around more than once.", "Pad less, or twice.");
+  }
+  return {};
+}
+
 std::vector<Size> as_sizes(const std::vector<std::int64_t>& numbers) { return {numbers.begin(), numbers.end()}; }
 
 struct Resampling {
@@ -127,6 +146,7 @@ Made convolution(int spatial, const Operand& input, const Operand& weight, const
     TRY(std::vector<std::int64_t> paddings, per_axis(options.padding, axes, "padding"));
     if (padding_mode != "zeros" && std::any_of(paddings.begin(), paddings.end(), [](auto one) { return one != 0; })) {
       const std::vector<Size> around = behind_zeros(static_cast<std::size_t>(x.rank()), paddings);
+      TRY_VOID(expect_room(x, around, around, padding_mode));
       TRY(x, network.pad(x, {.pre = around, .post = around, .mode = padding_word(padding_mode)}));
       paddings.assign(axes, 0);
     }
@@ -145,8 +165,11 @@ Made transposed_convolution(int spatial, const Operand& input, const Operand& we
     TRY(const NetworkTensor x, tensor_of(network, input, "input"));
     TRY_VOID(expect_window_rank(x, spatial, "conv_transpose"));
     DeconvolutionSettings settings;
-    if (output_size.tensor().tensor() != nullptr) {
-      settings.output_size = output_size.tensor().tensor()->shape();
+    if (const NetworkTensor* like = output_size.tensor().tensor(); like != nullptr) {  // a vector holds the sizes
+      settings.output_size = like->shape();
+      if (like->rank() == 1) {
+        TRY(settings.output_size, values_of(network, *like));
+      }
     } else if (output_size.is_given()) {
       settings.output_size = output_size.list();
     } else {
@@ -201,14 +224,19 @@ Result<NetworkTensor> avg_pool2d(const Operand& input, const Numbers& kernel_siz
     }
     TRY(const auto kernel, per_axis(kernel_size, 2, "kernel_size"));
     TRY(const auto paddings, per_axis(options.padding, 2, "padding"));
+    std::vector<std::int64_t> stride = kernel;
+    if (!options.stride.empty()) {
+      TRY(stride, per_axis(options.stride, 2, "stride"));
+    }
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (kernel[i] != 0 && stride[i] != 0) continue;
+      return refused_layer("stride should not be zero",
+                           "kernel_size is " + list_text(kernel) + ", stride is " + list_text(stride) + ".");
+    }
     for (std::size_t i = 0; i < 2; ++i) {
       if (paddings[i] >= 0 && paddings[i] <= kernel[i] / 2) continue;
       return refused_layer("pad should be at most half of effective kernel size",
                            "padding is " + list_text(paddings) + ", kernel_size is " + list_text(kernel) + ".");
-    }
-    std::vector<std::int64_t> stride = kernel;
-    if (!options.stride.empty()) {
-      TRY(stride, per_axis(options.stride, 2, "stride"));
     }
     TRY(const NetworkTensor y, network.avg_pool(x, {.kernel = kernel,
                                                     .stride = stride,
@@ -271,6 +299,7 @@ Result<NetworkTensor> pad(const Operand& input, const std::vector<std::int64_t>&
       before[rank - 1 - i] = pad[2 * i];
       after[rank - 1 - i] = pad[2 * i + 1];
     }
+    TRY_VOID(expect_room(x, before, after, mode));
     return network.pad(x, {.pre = before, .post = after, .mode = word, .value = value});
   });
 }

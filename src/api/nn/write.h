@@ -66,6 +66,9 @@ std::string python_name(DType dtype);
 
 inline bool is_float(const NetworkTensor& x) { return polyphase::is_float(x.dtype()); }
 
+// The values of a vector of integers as sizes, which a run tells.
+Result<std::vector<Size>> values_of(Network& network, const Operand& shape);
+
 // A convolution over `spatial` axes; padding_mode: zeros, reflect, replicate, circular.
 Made convolution(int spatial, const Operand& input, const Operand& weight, const Operand& bias,
                  const functional::ConvOptions& options, const std::string& padding_mode);

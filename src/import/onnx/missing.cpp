@@ -25,6 +25,10 @@ std::string nearest_alternative(std::string_view domain, std::string_view op_typ
                                   [&](const Alternative& a) { return a.op_type == op_type; });
   if (domain.empty() && found != alternatives.end()) return std::string(found->advice);
   if (domain == "com.microsoft") return "export without ONNX Runtime's optimiser, so that the standard operators stay";
+  if (domain == "com.microsoft.nchwc") {
+    return "save the optimised model again with graph_optimization_level ORT_ENABLE_EXTENDED or lower; above, ONNX "
+           "Runtime writes the blocks of channels of the CPU at hand into it";
+  }
   if (!domain.empty())
     return "give the operator as a model-local function made of standard operators, or a plugin that claims it";
   return "write it with the operators listed in docs/operators.md";

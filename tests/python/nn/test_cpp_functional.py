@@ -19,7 +19,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = pathlib.Path(os.environ.get("POLYPHASE_BUILD", ROOT / "build/release")).resolve() / "tests/api/nn_calls"
-DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "i64": "int64", "i32": "int32", "i8": "int8", "bool": "bool"}
+DTYPES = {"u8": "uint8", "u64": "uint64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "i64": "int64", "i32": "int32", "i8": "int8", "bool": "bool"}
 
 
 class In:
@@ -137,8 +137,8 @@ def windows_drawn(random):
     yield f"conv{spatial}d", dict(input=x, weight=In(cout, cin // groups, *kernel), **bias, groups=groups, **common)
     common |= some(random, output_padding=lambda: numbers_drawn(random, spatial, 0, 2))
     yield f"conv_transpose{spatial}d", dict(input=x, weight=In(cin, cout // groups, *kernel), **bias, groups=groups, **common)
-    yield "avg_pool2d", dict(input=In(*sizes_drawn(random, int(random.choice([3, 4, 4, 5])), 4, 9)), kernel_size=numbers_drawn(random, 2, 1, 4),
-                             **some(random, stride=lambda: numbers_drawn(random, 2, 1, 4), padding=lambda: numbers_drawn(random, 2, 0, 2),
+    yield "avg_pool2d", dict(input=In(*sizes_drawn(random, int(random.choice([3, 4, 4, 5])), 4, 9)), kernel_size=numbers_drawn(random, 2, 0 if random.random() < 0.1 else 1, 4),
+                             **some(random, stride=lambda: numbers_drawn(random, 2, 0 if random.random() < 0.1 else 1, 4), padding=lambda: numbers_drawn(random, 2, 0, 2),
                                     ceil_mode=lambda: bool(random.random() < 0.5), count_include_pad=lambda: bool(random.random() < 0.5)))
     spatial = int(random.integers(1, 4))
     mode = str(random.choice(["nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", ["linear", "bilinear", "trilinear"][spatial - 1]]))
@@ -146,7 +146,7 @@ def windows_drawn(random):
     yield "interpolate", dict(input=In(*sizes_drawn(random, 2), *sizes_drawn(random, spatial, 2, 9)), mode=mode, **to,
                               **some(random, align_corners=lambda: bool(random.random() < 0.3), recompute_scale_factor=lambda: bool(random.random() < 0.5),
                                      antialias=lambda: bool(random.random() < 0.2)))
-    pads = [int(random.integers(-1, 4)) for _ in range(int(random.choice([2, 4, 4, 6, 3])))]
+    pads = [int(random.integers(-1, 4 if random.random() < 0.8 else 12)) for _ in range(int(random.choice([2, 4, 4, 6, 3])))]
     yield "pad", dict(input=In(*sizes_drawn(random, 3, 4, 9)), pad=pads, **({} if random.random() < 0.3 else {"mode": str(random.choice(["constant", "reflect", "replicate", "circular"])), "value": 1.5}))
 
 
@@ -176,13 +176,14 @@ def axis_drawn(random, rank, wrong=0.03):
 def shapes_drawn(random):
     rank = int(random.integers(1, 5))
     sizes = sizes_drawn(random, rank)
-    x = In(*sizes, dtype=str(random.choice(["f32", "f16", "i64", "bool", "i8"])))
+    x = In(*sizes, dtype=str(random.choice(["f32", "f16", "f64", "i64", "u8", "u64", "bool", "i8"])))
     yield "cast", dict(input=x, dtype=str(random.choice(["f32", "f16", "bf16", "bool", "i32", "i8", "f64"])))
     shape = [int(random.choice([0, -1, size])) if isinstance(size, int) and random.random() < 0.5 else size for size in sizes]
     if all(isinstance(size, int) or sizes[i] == size for i, size in enumerate(shape)) and not (0 in shape and -1 in shape and random.random() < 0.5):
         yield "view", dict(input=x, shape=shape)
     yield "view", dict(input=In(2, 6, "H"), shape=[[0, -1], [-1], [2, 3, -1], -1, [12, "H"], ["H", -1], [0, 0, 0, 0], [2, -3], [-1, -1]][int(random.integers(0, 9))])
-    yield "view", dict(input=In("N"), shape=In(2, dtype="i64"))
+    yield "view", dict(input=In("N"), shape=In(2, dtype=str(random.choice(["i64", "i32", "f32"]))), **some(random, zero_is_placeholder=lambda: bool(random.random() < 0.5)))
+    yield "view", dict(input=In("N", 3), shape=In(*sizes_drawn(random, int(random.choice([1, 1, 2]))), dtype="i64"))
     yield "expand_dims", dict(input=x, dim=axis_drawn(random, rank + 1))
     yield "expand_dims", dict(input=x, dim=[0, axis_drawn(random, rank + 2)])
     yield "expand", dict(input=In(1, 3, 1), expand_shape=[[2, -1, 5], [4, 1, 3, 1], [-1, 1, 3, 1], [3, 1], [-1, -1, "H"], [2, 3, 4]][int(random.integers(0, 6))])

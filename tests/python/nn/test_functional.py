@@ -255,6 +255,15 @@ def test_a_view_of_a_shape_that_a_run_tells():
     values = data(12)
     assert torch.equal(torch.as_tensor(engine(values, torch.tensor([3, 4]))), values.view(3, 4))
     assert torch.equal(torch.as_tensor(engine(values, torch.tensor([2, 6]))), values.view(2, 6))
+    assert torch.equal(torch.as_tensor(engine(values, torch.tensor([-1, 6]))), values.view(2, 6))
+    assert torch.equal(torch.as_tensor(engine(values, torch.tensor([0, -1]))), values.view(12, 1))
+    for wrong in ([-1, -1], [5, -1], [-2, -6]):
+        with pytest.raises(polyphase.Error):
+            engine(values, torch.tensor(wrong))
+    empty = F.view(np.zeros((0, 3), np.float32), np.array([3, 0]), zero_is_placeholder=False)
+    assert empty.shape == (3, 0) and F.view(np.zeros((2, 3), np.float32), np.array([0, -1], np.int32)).shape == (2, 3)
+    with pytest.raises(polyphase.ArgumentError, match="Give a vector of integers, of known length"):
+        F.view(values, np.array([1.0, 12.0], np.float32))
 
 
 def test_arange():
@@ -325,6 +334,9 @@ def test_cast_to_int8_quantises():
     check(F.cast, want, x, "int8")
     same(F.cast(x[:6].half(), "int8"), want[:6])
     same(F.cast(torch.tensor([300, -300, 5], dtype=torch.int32), "int8"), torch.tensor([127, -127, 5], dtype=torch.int8))
+    for unsigned in (np.uint8, np.uint16, np.uint32, np.uint64):
+        assert F.cast(np.array([0, 5, 127, 128, np.iinfo(unsigned).max], unsigned), "int8").tolist() == [0, 5, 127, 127, 127]
+    assert F.cast(np.array([0.5 + 1e-12, 1.5 - 1e-12, 1e300, -1e300]), "int8").tolist() == [1, 1, 127, -127]  # rounded once
     check(F.cast, want.float(), want, "float32")
     for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.bool):
         same(F.cast(torch.tensor([0.0, 1.0, -3.0]), dtype), torch.tensor([0.0, 1.0, -3.0]).to(dtype))
@@ -343,6 +355,10 @@ def test_cast_to_int8_quantises():
     (lambda x: F.conv_transpose1d(x, data(6, 2, 3), stride=2, output_padding=2), "output padding must be smaller than either stride or dilation"),
     (lambda x: F.conv2d(x[None, None], data(2, 1, 3, 3)), "Expected 3D \\(unbatched\\) or 4D \\(batched\\) input to conv2d"),
     (lambda x: F.avg_pool2d(x, 2, padding=2), "pad should be at most half"),
+    (lambda x: F.avg_pool2d(x, 0), "stride should not be zero"),
+    (lambda x: F.avg_pool2d(x, 2, (1, 0)), "stride should not be zero"),
+    (lambda x: F.pad(x, (4, 0), "reflect"), "got: padding \\(4, 0\\) at dimension 2 of input \\[2, 6, 4\\]"),
+    (lambda x: F.pad(x, (0, 5), "circular"), "wrapping around more than once"),
     (lambda x: F.group_norm(x, 4), "divisible by num_groups"),
     (lambda x: F.layer_norm(x, 5), "Given normalized_shape=\\[5\\], expected input with shape \\[\\*, 5\\], but got input of size\\[2, 6, 4\\]"),
     (lambda x: F.interpolate(x), "either size or scale_factor should be defined"),
@@ -352,7 +368,7 @@ def test_cast_to_int8_quantises():
     (lambda x: F.einsum("ijj->i", [x]), "Words are letters, each once"),
     (lambda x: F.einsum("ij->i", [x]), "has 2 letters, but its operand has rank 3"),
     (lambda x: F.conv1d(x, data(2, 6, 3), stride=(1, 2)), "stride has 2 entries for 1 spatial axes"),
-], ids=range(18))
+], ids=range(22))
 def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
         call(data(2, 6, 4))

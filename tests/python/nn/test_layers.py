@@ -35,13 +35,13 @@ def check(ours, theirs, *xs, atol=1e-4, pick=lambda y: y):
     close(net.compile()(*xs), want, atol)
 
 
-CONVOLUTION = "stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode='zeros', dtype=None)"
+CONVOLUTION = "stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, bias=True, padding_mode='zeros', dtype=None)"
 SIGNATURES = {
     "Mish": "()", "Cast": "(output_dtype='float32')", "AvgPool2d": "(kernel_size, stride=None, padding=(0, 0), ceil_mode=False, count_include_pad=True)",
     "LayerNorm": "(normalized_shape, eps=1e-05, elementwise_affine=True, dtype=None)", "RmsNorm": "(normalized_shape, eps=1e-06, elementwise_affine=True, dtype=None)",
-    "GroupNorm": "(num_groups, num_channels, eps=1e-05, affine=True, dtype=None)", "Linear": "(in_features, out_features, bias=True, dtype=None)",
-    "Embedding": "(num_embeddings, embedding_dim, dtype=None)", "Conv2d": "(in_channels, out_channels, kernel_size, " + CONVOLUTION,
-    "ConvTranspose2d": "(in_channels, out_channels, kernel_size, " + CONVOLUTION.replace("padding=0,", "padding=0, output_padding=0,", 1),
+    "GroupNorm": "(num_groups, num_channels, eps=1e-05, affine=True, dtype=None)", "Linear": "(in_features, out_features, bias=True, dtype=None, tp_group=None, tp_size=1, gather_output=True, share_weight=None)",
+    "Embedding": "(num_embeddings, embedding_dim, dtype=None, tp_size=1, tp_group=None, sharding_dim=0, tp_rank=None)", "Conv2d": "(in_channels, out_channels, kernel_size, " + CONVOLUTION,
+    "ConvTranspose2d": "(in_channels, out_channels, kernel_size, " + CONVOLUTION.replace("padding=(0, 0),", "padding=(0, 0), output_padding=(0, 0),", 1),
 }
 
 
@@ -252,3 +252,87 @@ def test_calls_that_cannot_be():
         nn.Cast("float64")
     with pytest.raises(polyphase.ArgumentError, match="expected \\(4, 3, 3, 3\\)"):
         layer.weight.value = np.zeros((1, 2), np.float32)
+
+
+def filled(module):
+    for parameter in module.parameters():
+        parameter.value = np.ones(parameter.shape, np.float32)
+    return module
+
+
+def test_settings_of_a_layer_that_is_divided():
+    first = filled(nn.Linear(3, 4))
+    second = nn.Linear(3, 4, bias=False, tp_group=None, tp_size=1, share_weight=first.weight)
+    assert second.weight is first.weight and second(data(2, 3)).shape == (2, 4)
+    for make in (lambda: nn.Linear(3, 4, tp_size=2), lambda: nn.Embedding(3, 4, tp_size=2, tp_group=[0, 1])):
+        with pytest.raises(polyphase.ArgumentError, match="A layer is of one process here"):
+            make()
+    with pytest.raises(polyphase.ArgumentError, match="expected a parameter of shape \\(4, 3\\)"):
+        nn.Linear(3, 4, share_weight=nn.Linear(3, 5).weight)
+
+
+@pytest.mark.parametrize("given", [lambda: np.array([17, 18]), lambda: torch.tensor([1, 4, 17, 18]), lambda: torch.Size([17, 18]), lambda: np.zeros((1, 2, 17, 18))])
+def test_output_size_by_its_values_or_by_another_tensor(given):
+    layer = filled(nn.ConvTranspose2d(3, 4, 3, stride=2))
+    x = data(1, 3, 8, 8)
+    assert layer(x, output_size=given()).shape == (1, 4, 17, 18)
+    net = polyphase.Network()
+    net.mark_output(layer(net.add_input("x", "float32", (1, 3, 8, 8)), given()), "y")
+    assert net.compile()(x).shape == (1, 4, 17, 18)
+
+
+def test_output_size_by_a_vector_that_a_run_tells():
+    layer = filled(nn.ConvTranspose2d(3, 4, 3, stride=2))
+    net = polyphase.Network()
+    x, skip = net.add_input("x", "float32", (1, 3, "H", "W")), net.add_input("skip", "float32", (1, 2, "A", "B"))
+    net.mark_output(layer(x, output_size=nn.functional.slice(nn.functional.shape(skip), [2], [2])), "y")
+    engine = net.compile()
+    for size in (17, 18):
+        assert engine(data(1, 3, 8, 8), data(1, 2, size, 18)).shape == (1, 4, size, 18)
+    with pytest.raises(polyphase.Error):
+        engine(data(1, 3, 8, 8), data(1, 2, 19, 18))
+    for wrong, said in ((17, "output_size is 17"), (np.array([17.0, 17.0], np.float32), "float32 with the sizes")):
+        with pytest.raises(polyphase.ArgumentError, match=said):
+            layer(data(1, 3, 8, 8), output_size=wrong)
+
+
+@pytest.mark.parametrize("mode, padding", [("reflect", 8), ("reflect", 7), ("circular", 9), ("circular", 8), ("replicate", 20)])
+def test_paddings_beyond_the_image(mode, padding):
+    ours, theirs = (module.Conv2d(3, 1, 3, padding=padding, padding_mode=mode) for module in (nn, torch.nn))
+    x = data(1, 3, 8, 8)
+    try:
+        theirs(x)
+    except RuntimeError as error:
+        with pytest.raises(polyphase.ArgumentError) as found:
+            filled(ours)(x)
+        assert found.value.message in str(error)
+    else:
+        check(ours, theirs, x)
+
+
+@pytest.mark.parametrize("state, said", [
+    ("file.pt", "Expected state_dict to be dict-like, got <class 'str'>"), (None, "got <class 'NoneType'>"), ({1: np.ones(1)}, "has the key 1"),
+    ({"weight": 3, "bias": np.ones(4, np.float32)}, 'Missing key|size mismatch for weight|a int64|an int|size mismatch'), ({"weight": None, "bias": None}, 'a NoneType under "weight"'),
+    ({"weight": "w", "bias": None}, 'a str under "weight"')])
+def test_what_is_no_checkpoint(state, said):
+    layer = nn.Conv2d(3, 4, 3)
+    with pytest.raises(polyphase.ArgumentError, match=said):
+        layer.load_state_dict(state)
+    assert layer.weight.value is None
+
+
+def test_lists_are_arrays_and_what_is_not_asked_for_may_be_anything():
+    layer = nn.Linear(2, 1)
+    layer.load_state_dict({"weight": [[1.0, 2.0]], "bias": np.zeros(1, np.float32), "epoch": 3}, strict=False)
+    assert layer(np.ones((1, 2), np.float32)).tolist() == [[3.0]]
+    with pytest.raises(polyphase.ArgumentError, match='Unexpected key\\(s\\) in state_dict: "epoch"'):
+        layer.load_state_dict({"weight": [[1.0, 2.0]], "bias": np.zeros(1, np.float32), "epoch": 3})
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_weight_norm_keeps_the_checkpoints_dtype(dtype):
+    theirs = parametrizations.weight_norm(torch.nn.ConvTranspose1d(2, 3, 3).to(dtype))
+    ours = nn.ConvTranspose1d(2, 3, 3)
+    ours.load_state_dict(theirs.state_dict())
+    assert ours.weight.value.dtype == dtype and ours.bias.value.dtype == dtype
+    torch.testing.assert_close(ours.weight.value, theirs.weight.detach(), atol=2e-2 if dtype != torch.float64 else 1e-12, rtol=1e-2)

@@ -390,6 +390,51 @@ def test_errors_come_from_their_call():
     assert refused(lambda: x[0, 0, 4]) == "tensor 'x' is indexed at 4 of axis 2, which has 4 places. Places count from 0, or from the end: -1 is the last."
     assert refused(lambda: x[0, 0, 0, 0]).startswith("tensor 'x' of rank 3 is indexed with 4 entries")
     assert refused(x.view, -1, -1).startswith("the shape [-1, -1] leaves more than one size open.")
+    assert refused(net.relu, "x") == "an operand of a layer is a str. Give a tensor, a number or an array."
+    assert refused(net.relu, x, alpha=1) == "a layer of operator relu has no setting 'alpha'. It has: none."
+    assert refused(net.add_input, "y", "float32", 5) == "the shape of input 'y' is a int. Give a list of sizes: (1, 3, 'H', 'W')."
+    assert refused(net.add_input, "y", "float32", "NCHW").startswith("the shape of input 'y' is a str.")
+    for call in (lambda: net.relu(x, name=5), lambda: net.add_input(5, "float32", ()), lambda: net.add_constant([1.0], 5), lambda: net.mark_output(x, 5),
+                 lambda: x.set_name(5), lambda: net.add_convolution_nd(x, whole((1, 2, 3)), name=5)):
+        assert refused(call) == "a name is a int. Give a str."
+    assert refused(x.size, 3).startswith("tensor 'x' has no axis 3") and refused(x.size, "H").startswith("dim is 'H'")
+
+
+def test_equal_sizes_are_equal():
+    net = polyphase.Network()
+    x = net.add_input("x", "float32", (1, 3, "H", "W"))
+    up = net.add_deconvolution_nd(x, whole((3, 4, 3, 3)), stride=2)
+    h = x.size(2)
+    assert up.size(2) == h * 2 + 1 == 1 + 2 * h == h + h + 1 != h * 2 and hash(up.size(2)) == hash(h + h + 1)
+    assert [str(one) for one in (h * 2 + 1, h - 1, 3 - h, (h + 1) // 2, 12 // h)] == ["2*H + 1", "H - 1", "-H + 3", "(H + 1)//2", "12//H"]
+    assert h - h == 0 and (h * 4) // (h * 2 - h) == (h * 4) // h and h * 0 + 7 == 7
+    for wrong in (lambda: h + 1.5, lambda: h * None):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_methods_of_a_tensor_are_the_functions():
+    net = polyphase.Network()
+    x = net.add_input("x", "float32", ("N", 3, 4))
+    assert x.view(0, 12).shape == x.view([0, -1]).shape == x.view(0, -1).shape == (x.size(0), 12)
+    assert x.mean(dim=1).shape == (x.size(0), 4) and x.mean(dim=(-1, 0), keepdim=True).shape == (1, 3, 1) and x.size(dim=-1) == 4
+    assert refused(x.view, 0, 0, 0, 0).startswith("the shape [0, 0, 0, 0] copies the size of axis 3")
+    empty = net.add_input("empty", "float32", (0, 3))
+    assert empty.view(3, 0, zero_is_placeholder=False).shape == (3, 0)
+
+
+def test_the_operators_of_convolution_take_layouts():
+    net = polyphase.Network()
+    x, w = net.add_input("x", "float32", (1, 5, 6, 3)), whole((3, 4, 3, 3))
+    up = net.conv_transpose(x, w, stride=[2, 2], pre=[1, 1], post=[0, 0], data_layout="NHWC", out_layout="NCHW", name="up")
+    down = net.conv(x, whole((3, 3, 3, 8)), stride=[2, 2], data_layout="NHWC", kernel_layout="HWIO", name="down")
+    assert up.shape == (1, 4, 10, 12) and down.shape == (1, 2, 2, 8)
+    assert refused(net.conv, x, w, data_layout="NHWC", products="bf16", name="c").startswith("layer 'c' of operator conv has no setting 'products' beside layouts.")
+    assert refused(net.conv_transpose, x, w, data_layout="NHW", name="c").startswith("node 'c': data_layout is 'NHW', which is no layout of the axes NCHW.")
+    net.mark_output(up, "up")
+    given = np.random.default_rng(0).integers(-3, 4, (1, 5, 6, 3)).astype(np.float32)
+    theirs = torch.nn.functional.conv_transpose2d(torch.from_numpy(given).permute(0, 3, 1, 2), torch.as_tensor(w), stride=2, padding=1, output_padding=1)
+    np.testing.assert_array_equal(net.compile()(given), theirs.numpy())
 
 
 def test_constants_are_read_when_the_network_is_compiled():

@@ -90,3 +90,21 @@ def test_what_is_wrong(tmp_path):
     header = json.dumps({"w": {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]}}).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0")
     assert refused(polyphase.Network(weights=path).weight, "w") == f"node 'w': tensor 'w' of '{path}' is of type F4. Convert it to float32 before it is saved."
+
+
+def test_archives_that_are_none(tmp_path):
+    path = tmp_path / "w.npz"
+    np.savez(path, plain=np.ones(3, np.float32), objects=np.array([{}], dtype=object))
+    net = polyphase.Network(weights=path)
+    assert net.weight("plain").shape == (3,)
+    assert refused(net.weight, "objects").startswith("the weight 'objects' cannot be read: Object arrays cannot be loaded")
+    assert refused(net.weight, 5) == "the name of a weight is a int. Give a str."
+    (tmp_path / "cut.npz").write_bytes(path.read_bytes()[:50])
+    assert refused(polyphase.Network, weights=tmp_path / "cut.npz").startswith(f"'{tmp_path / 'cut.npz'}' is no archive that can be read: ")
+    damaged = bytearray(path.read_bytes())
+    damaged[damaged.index(b"NUMPY") + 60] ^= 255
+    (tmp_path / "damaged.npz").write_bytes(damaged)
+    assert refused(lambda: polyphase.Network(weights=tmp_path / "damaged.npz").weight("plain")).startswith("the weight 'plain' cannot be read: ")
+    torch.save({"w": torch.ones(2)}, tmp_path / "w.pt")
+    assert refused(polyphase.Network, weights=tmp_path / "w.pt") == (
+        f"'{tmp_path / 'w.pt'}' is a file of torch.save. Give Network(weights=torch.load(path)), or save it as safetensors.")
