@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 
+import onnx
 from conftest import ROOT, find_build
 from rule_cases import one_axis, output_padding
 from trials import exported, verdict
@@ -29,6 +30,27 @@ def test_the_tool_looks_at_models(tmp_path):
     (tmp_path / "model.onnx").write_bytes(output_padding().model.SerializeToString())
     done = run_tool(tmp_path / "model.onnx")
     assert done.returncode == 0 and "as it is: up: output padding is not supported; after the export: built" in done.stdout
+
+
+def test_the_tool_takes_files_beside_the_model_and_open_sizes(tmp_path):
+    case = output_padding()
+    model = case.model
+    for dim in (0, 2, 3):
+        model.graph.input[0].type.tensor_type.shape.dim[dim].dim_param = f"size{dim}"
+    for tensor in model.graph.initializer:
+        tensor.raw_data = onnx.numpy_helper.to_array(tensor).tobytes()
+        for field in ("float_data", "int64_data"):
+            tensor.ClearField(field)
+    onnx.save_model(model, str(tmp_path / "model.onnx"), save_as_external_data=True, location="weights.bin", size_threshold=0)
+    done = run_tool(tmp_path / "model.onnx", "--size", "24")
+    assert done.returncode == 0 and "as it is: up: output padding is not supported; after the export: built" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_tool_says_what_it_cannot_ask_about(tmp_path):
+    assert "nothing to ask about: give models, or --rules" in run_tool().stderr
+    assert run_tool(tmp_path / "none.onnx").stderr.startswith(f"error: the file '{tmp_path / 'none.onnx'}' cannot be opened")
+    (tmp_path / "text.onnx").write_text("no model")
+    assert "not an ONNX model" in run_tool(tmp_path / "text.onnx").stderr
 
 
 def test_output_padding_becomes_less_padding_and_nothing_else(tmp_path):

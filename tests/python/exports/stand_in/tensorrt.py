@@ -60,8 +60,13 @@ class OnnxParser:
     def __init__(self, network, logger):
         self.network, self.errors = network, []
 
+    def parse_from_file(self, path: str) -> bool:
+        return self._parse(onnx.load(path))
+
     def parse(self, model: bytes, path: str | None = None) -> bool:
-        parsed = onnx.load_model_from_string(model)
+        return self._parse(onnx.load_model_from_string(model))
+
+    def _parse(self, parsed: onnx.ModelProto) -> bool:
         parsed = onnx.shape_inference.infer_shapes(parsed)
         graph = parsed.graph
         shapes = {tensor.name: (tensor.data_type, list(tensor.dims)) for tensor in graph.initializer}
@@ -70,6 +75,9 @@ class OnnxParser:
             sizes = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in tensor.shape.dim]
             shapes.setdefault(value.name, (tensor.elem_type, sizes))
         constants = {tensor.name for tensor in graph.initializer}
+        if self.network is not None:
+            self.network.inputs = [Input(value.name, [size if isinstance(size, int) else -1 for size in shapes[value.name][1]])
+                                   for value in graph.input if value.name not in constants]
         for node in graph.node:
             if node.domain not in ("", "ai.onnx"):
                 self.errors.append(ParserError(f"no importer for {node.domain}.{node.op_type}"))
@@ -85,19 +93,57 @@ class OnnxParser:
         return self.errors[index]
 
 
+class Input:
+    def __init__(self, name: str, shape: list[int]):
+        self.name, self.shape = name, shape
+
+
+class Network:
+    def __init__(self):
+        self.inputs: list[Input] = []
+
+    @property
+    def num_inputs(self) -> int:
+        return len(self.inputs)
+
+    def get_input(self, index: int) -> Input:
+        return self.inputs[index]
+
+
+class Profile:
+    def __init__(self):
+        self.shapes: dict[str, tuple] = {}
+
+    def set_shape(self, name: str, least, usual, most) -> None:
+        self.shapes[name] = (least, usual, most)
+
+
 class BuilderConfig:
-    pass
+    def __init__(self):
+        self.profiles: list[Profile] = []
+
+    def add_optimization_profile(self, profile: Profile) -> int:
+        self.profiles.append(profile)
+        return len(self.profiles) - 1
 
 
 class Builder:
     def __init__(self, logger):
         self.logger = logger
 
-    def create_network(self, flags: int = 0):
-        return object()
+    def create_network(self, flags: int = 0) -> Network:
+        return Network()
+
+    def create_optimization_profile(self) -> Profile:
+        return Profile()
 
     def create_builder_config(self) -> BuilderConfig:
         return BuilderConfig()
 
-    def build_serialized_network(self, network, config) -> bytes:
+    def build_serialized_network(self, network, config) -> bytes | None:
+        """Nothing, where an input has open sizes of which no profile says anything."""
+        for value in network.inputs:
+            given = [profile.shapes[value.name] for profile in config.profiles if value.name in profile.shapes]
+            if -1 in value.shape and not any(min(sizes) > 0 for shapes in given for sizes in shapes):
+                return None
         return b"an engine that does not run"
