@@ -4,6 +4,7 @@
 #include "api/compile.h"
 #include "export/inline_calls.h"
 #include "graph/graph.h"
+#include "import/compose/fixed_values.h"
 
 namespace polyphase::api {
 namespace {
@@ -18,6 +19,19 @@ void collect_values(const Graph& graph, ValuesByPlace& out) {
   }
 }
 
+// Elements of a short vector of integers that nodes make of constants.
+Contents contents_of(const polyphase::Value& value, FixedValues& fixed) {
+  if (value.contents.has_value() || value.type.dtype != DType::i64 || value.type.shape.rank() != 1)
+    return value.contents;
+  const auto length = value.type.shape[0].constant();
+  if (!length.has_value() || *length > 2 * max_rank) return std::nullopt;
+  const auto tensor = fixed.of(&value);
+  if (!tensor.has_value()) return std::nullopt;
+  std::vector<Dim> out;
+  for (std::int64_t i = 0; i < *length; ++i) out.emplace_back(tensor->view().as<std::int64_t>()[i]);
+  return out;
+}
+
 }  // namespace
 
 // A name that means tensors of different types in different subgraphs is left out.
@@ -26,8 +40,9 @@ legal::TensorFacts facts_of(const ImportedModel& model) {
   collect_values(*model.graph, values);
   legal::TensorFacts out;
   std::set<std::string> ambiguous;
+  FixedValues fixed;
   const auto add = [&](const std::string& name, const polyphase::Value& value) {
-    const auto [found, fresh] = out.emplace(name, legal::TensorFact{value.type, value.contents});
+    const auto [found, fresh] = out.emplace(name, legal::TensorFact{value.type, contents_of(value, fixed)});
     if (!fresh && !(found->second.type == value.type)) ambiguous.insert(name);
   };
   for (const auto& input : model.graph->inputs()) add(input->name, *input);

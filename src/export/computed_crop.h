@@ -13,6 +13,8 @@ Result<void> rewrite_computed_pads(const onnx::NodeProto& node, Replacement& out
 
 // The pads of such a node; empty: they are computed, or there are none.
 Result<std::vector<std::int64_t>> known_pads(const onnx::NodeProto& node, const ModelFacts& model);
+// The elements of a vector of int64; empty: they are computed, or there are none.
+Result<std::vector<std::int64_t>> known_integers(const std::string& tensor, const ModelFacts& model);
 
 //   ConvTranspose{output_shape: O}(x, W, B) on x of open sizes
 //     →  y = ConvTranspose(x with zeros behind it where O may be larger than what the taps reach, W, B)

@@ -87,6 +87,10 @@ const onnx::NodeProto* ModelFacts::pad(std::string_view tensor) const {
   return found == pads_.end() ? nullptr : found->second.get();
 }
 
+void ModelFacts::add_initializer(const onnx::TensorProto& tensor) {
+  constants_.insert_or_assign(tensor.name(), std::make_shared<const onnx::TensorProto>(tensor));
+}
+
 const onnx::TensorProto* ModelFacts::constant(std::string_view tensor) const {
   const auto found = constants_.find(tensor);
   return found == constants_.end() ? initializer(tensor) : found->second.get();

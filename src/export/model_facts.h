@@ -39,6 +39,8 @@ class ModelFacts {
 
   const TensorFact* find(std::string_view tensor) const;
   void add(std::string tensor, TensorFact fact) { tensors_[std::move(tensor)] = std::move(fact); }
+  // A tensor that a rewrite adds.
+  void add_initializer(const onnx::TensorProto& tensor);
   // An initializer of the model or of one of its subgraphs; null: none of this name.
   const onnx::TensorProto* initializer(std::string_view tensor) const;
   // The same, or what a small Constant node gives.
@@ -60,8 +62,8 @@ class ModelFacts {
   wire::ExternalData* external_;
   TensorFacts tensors_;
   std::map<std::string, const onnx::TensorProto*, std::less<>> initializers_;
-  std::map<std::string, std::shared_ptr<const onnx::TensorProto>, std::less<>> constants_;
-  std::map<std::string, std::shared_ptr<const onnx::NodeProto>, std::less<>> pads_;  // by what they give
+  std::map<std::string, std::shared_ptr<const onnx::TensorProto>, std::less<>> constants_;  // and what was added
+  std::map<std::string, std::shared_ptr<const onnx::NodeProto>, std::less<>> pads_;         // by what they give
   std::set<std::string, std::less<>> names_;
   std::int64_t opset_ = 0;
 };

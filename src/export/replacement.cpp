@@ -55,7 +55,10 @@ std::string Replacement::integers(const std::vector<std::int64_t>& values, std::
   tensor.set_data_type(onnx::TensorProto::INT64);
   tensor.add_dims(static_cast<std::int64_t>(values.size()));
   for (const std::int64_t value : values) tensor.add_int64_data(value);
-  return this->tensor(std::move(tensor), word, {DType::i64, Shape{Dim(static_cast<std::int64_t>(values.size()))}});
+  const std::string name =
+      this->tensor(std::move(tensor), word, {DType::i64, Shape{Dim(static_cast<std::int64_t>(values.size()))}});
+  model_.add_initializer(tensors_.back());
+  return name;
 }
 
 std::string Replacement::tensor(onnx::TensorProto value, std::string_view word, const Type& type) {

@@ -34,15 +34,19 @@ std::vector<std::int64_t> axes_from_two(std::size_t count) {
 }  // namespace
 
 Result<std::vector<std::int64_t>> known_pads(const onnx::NodeProto& node, const ModelFacts& model) {
+  if (node.input_size() < 3 || node.input(2).empty()) return std::vector<std::int64_t>();
+  return known_integers(node.input(2), model);
+}
+
+Result<std::vector<std::int64_t>> known_integers(const std::string& tensor, const ModelFacts& model) {
   std::vector<std::int64_t> out;
-  if (node.input_size() < 3 || node.input(2).empty()) return out;
-  if (const auto* constant = model.initializer(node.input(2)); constant != nullptr) {
+  if (const auto* constant = model.initializer(tensor); constant != nullptr) {
     TRY(const Tensor pads, model.elements(*constant));
     if (pads.dtype() != DType::i64 || pads.view().rank != 1) return out;
     for (std::int64_t i = 0; i < pads.view().element_count(); ++i) out.push_back(pads.view().as<std::int64_t>()[i]);
     return out;
   }
-  const TensorFact* fact = model.find(node.input(2));
+  const TensorFact* fact = model.find(tensor);
   if (fact == nullptr || !fact->contents.has_value()) return out;
   for (const Dim& pad : *fact->contents) {
     if (!pad.is_constant()) return std::vector<std::int64_t>();

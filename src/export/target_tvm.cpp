@@ -25,7 +25,7 @@ Result<std::string> tvm_output_shape(const onnx::NodeProto& node, const ModelFac
 // The front end has Shape, but no arithmetic behind it.
 Error computes_no_sizes() {
   return Error{ErrorCode::unsupported,
-               "TVM's ONNX front end computes no sizes when the model runs, and its crop depends on them.",
+               "TVM's ONNX front end computes no sizes when the model runs, and its crop or its pads depend on them.",
                "Give the model's inputs fixed sizes, and pads that are no input."};
 }
 
@@ -40,6 +40,20 @@ Result<void> pads_for_tvm(const onnx::NodeProto& node, Replacement& out) {
   const bool has_pads = node.input_size() > 2 && !node.input(2).empty();
   if (has_pads && pads.empty()) return computes_no_sizes();
   return rewrite_computed_pads(node, out);
+}
+
+// Exporters write the amounts of a Pad as a chain of nodes over constants, which the front end does not fold.
+Result<std::string> tvm_pad_amounts(const onnx::NodeProto& node, const ModelFacts& model) {
+  if (node.input_size() < 2 || model.constant(node.input(1)) != nullptr) return std::string();
+  return std::string("its pads are computed");
+}
+
+Result<void> pad_amounts_for_tvm(const onnx::NodeProto& node, Replacement& out) {
+  TRY(const std::vector<std::int64_t> pads, known_integers(node.input(1), out.model()));
+  if (pads.empty()) return computes_no_sizes();
+  const std::string known = out.integers(pads, "pads");
+  out.again().set_input(1, known);
+  return {};
 }
 
 }  // namespace
@@ -69,7 +83,12 @@ ExportTarget tvm_target() {
         "python/tvm/relax/frontend/onnx: total_pad = max(total_pad, 0)",
         "The output comes out too small: where the kernel spans less than the stride, auto_pad SAME needs padding "
         "below zero. Becomes zeros around the input and pads.",
-        same_padding_below_zero, rewrite_for_tvm}}};
+        same_padding_below_zero, rewrite_for_tvm},
+       {"computed-pad-amounts", "Pad", "", "0.27",
+        "python/tvm/relax/frontend/onnx: \"Dynamic pads are not supported yet.\"",
+        "Refused where the pads are the result of nodes, also of nodes over constants, as PyTorch's exporter writes "
+        "them. Becomes the same Pad with a tensor of numbers; pads that only a run tells are refused.",
+        tvm_pad_amounts, pad_amounts_for_tvm}}};
 }
 
 }  // namespace polyphase::legal

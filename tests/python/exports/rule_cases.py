@@ -86,6 +86,20 @@ def element_type() -> Case:
     return drawn
 
 
+def computed_pad_amounts() -> Case:
+    """(first, last) of each axis from the last on, turned and ordered by nodes, as torch.onnx.export(dynamo=False) writes it."""
+    amounts = numpy_helper.from_array(np.array([1, 2, 3, 0, 0, 0, 0, 0], np.int64), "amounts")
+    shapes = [numpy_helper.from_array(np.array(values, np.int64), name) for name, values in {"pairs": [-1, 2], "flat": [-1], "start": [-1], "end": [-9], "axis": [0]}.items()]
+    nodes = [helper.make_node("Reshape", ["amounts", "pairs"], ["as_pairs"]), helper.make_node("Slice", ["as_pairs", "start", "end", "axis", "start"], ["turned"]),
+             helper.make_node("Transpose", ["turned"], ["ordered"], perm=[1, 0]), helper.make_node("Reshape", ["ordered", "flat"], ["pads"]),
+             helper.make_node("Pad", ["x", "pads"], ["y"], "up", mode="constant")]
+    x = np.random.default_rng(1).integers(-3, 4, (1, 2, 4, 5)).astype(np.float32)
+    graph = helper.make_graph(nodes, "case", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 2, 7, 8))], [amounts, *shapes])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return Case(model, {"x": x}, np.pad(x, ((0, 0), (0, 0), (3, 0), (1, 2))), "pads by nodes")
+
+
 def pad_in_front() -> Case:
     """A zero behind each axis of the input, written as a Pad: 6 places, (6 - 1) * 2 + 3 = 13 of them without crop, 1 away on both sides."""
     x = np.random.default_rng(4).integers(-3, 4, (1, 4, 5, 5)).astype(np.float32)
@@ -117,6 +131,7 @@ CASES = {
     ("tvm", "output-padding-from-stride-on"): output_padding_from_stride_on,
     ("tvm", "output-shape"): grouped_output_shape,
     ("tvm", "same-padding-below-zero"): same_padding_below_zero,
+    ("tvm", "computed-pad-amounts"): computed_pad_amounts,
     ("tensorrt", "auto-pad"): same_padding_below_zero,
     ("tensorrt", "computed-pads"): computed_pads,
     ("tensorrt", "dilation-with-stride"): dilation_with_stride,
