@@ -1,4 +1,5 @@
 // layout_transform: the same tensor with its axes in another order, or one of them in blocks.
+#include <array>
 #include <cstring>
 
 #include "base/layout_name.h"
@@ -12,12 +13,22 @@ struct Layouts {
   LayoutName to;
 };
 
+std::string both_of(const Attributes& attributes) {
+  return "layout_transform: from '" + attributes.get<std::string>("from_layout") + "' to '" +
+         attributes.get<std::string>("to_layout") + "'";
+}
+
 Result<LayoutName> layout_of(const Attributes& attributes, std::string_view name) {
   auto layout = LayoutName::parse(attributes.get<std::string>(name));
   if (layout.ok()) return layout;
-  return Error{ErrorCode::invalid_model,
-               "layout_transform: attribute '" + std::string(name) + "': " + layout.error().message,
-               layout.error().hint};
+  return Error{ErrorCode::invalid_model, both_of(attributes) + ": " + layout.error().message, layout.error().hint};
+}
+
+std::string layouts_of_rank(int rank) {
+  constexpr std::array names = {"W", "NC", "NCW and NWC", "NCHW, NHWC and NCW16c", "NCDHW, NDHWC and NCHW16c"};
+  const bool is_usual = rank >= 1 && rank <= static_cast<int>(names.size());
+  return "Legal is a layout of " + std::to_string(rank) + (rank == 1 ? " axis" : " axes") +
+         (is_usual ? std::string(", such as ") + names[static_cast<std::size_t>(rank) - 1] : std::string()) + ".";
 }
 
 std::string blocked_example(const std::string& axes) {
@@ -29,8 +40,7 @@ Result<Layouts> layouts_of(const Attributes& attributes) {
   TRY(LayoutName from, layout_of(attributes, "from_layout"));
   TRY(LayoutName to, layout_of(attributes, "to_layout"));
   if (!from.names_the_same_axes(to)) {
-    return Error{ErrorCode::invalid_model,
-                 "layout_transform: from '" + from.text() + "' to '" + to.text() + "' is not the same axes.",
+    return Error{ErrorCode::invalid_model, both_of(attributes) + " is not the same axes.",
                  "Legal is any order of the axes " + from.axes() + ", one of them in blocks or none: " + from.axes() +
                      ", " + blocked_example(from.axes()) + "."};
   }
@@ -42,8 +52,10 @@ Result<std::vector<Dim>> sizes_of(const InferContext& context, const LayoutName&
   const Type& x = context.input(0);
   const Dim& channels = context.attributes().get<Dim>("channels");
   if (x.shape.rank() != from.rank()) {
-    return Error{ErrorCode::invalid_model, "layout_transform: layout '" + from.text() + "' has " +
-                                               std::to_string(from.rank()) + " axes, the operand is " + x.text() + "."};
+    return Error{ErrorCode::invalid_model,
+                 both_of(context.attributes()) + " takes " + std::to_string(from.rank()) + " axes, the operand is " +
+                     x.text() + ".",
+                 layouts_of_rank(x.shape.rank())};
   }
   std::vector<Dim> sizes(x.shape.begin(), x.shape.begin() + static_cast<std::ptrdiff_t>(from.axes().size()));
   if (!from.is_blocked()) {

@@ -241,6 +241,23 @@ def test_settings_that_make_no_sense(settings: dict, message: str) -> None:
     assert "Legal is" in str(caught.value) or "Give" in str(caught.value) or "must be there" in str(caught.value)
 
 
+BAD_PAIRS = [
+    ("NCW", "NWC", "from 'NCW' to 'NWC' takes 3 axes, the operand is f32[1, 8, 6, 6]. Legal is a layout of 4 axes, such as NCHW, NHWC and NCW16c."),
+    ("NCHW16c", "NCHW", "from 'NCHW16c' to 'NCHW' takes 5 axes, the operand is f32[1, 8, 6, 6]. Legal is a layout of 4 axes"),
+    ("NCHW", "NCDHW", "from 'NCHW' to 'NCDHW' is not the same axes. Legal is any order of the axes NCHW, one of them in blocks or none: NCHW, NCHW16c."),
+    ("NCHW", "NCHWc", "from 'NCHW' to 'NCHWc': the layout 'NCHWc' has a block that is not of 2 to 1024 elements. A layout has a capital letter for each axis"),
+    ("", "NHWC", "from '' to 'NHWC': the layout '' names no axis. A layout has a capital letter for each axis"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "said"), BAD_PAIRS)
+def test_pairs_of_layouts_that_make_no_sense(first: str, second: str, said: str) -> None:
+    network = polyphase.Network()
+    with pytest.raises(polyphase.Error) as caught:
+        network.layout_transform(network.add_input("x", "float32", (1, 8, 6, 6)), from_layout=first, to_layout=second, name="turn")
+    assert str(caught.value).startswith(f"node 'turn': layout_transform: {said}")
+
+
 def test_inspect_says_what_is_transposed_and_why(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> None:
     program = request.getfixturevalue("polyphase")
     path, _ = upsampler(tmp_path)
