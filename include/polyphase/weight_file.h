@@ -1,4 +1,5 @@
-// Polyphase: tensors by name out of a safetensors file, for networks that are written layer by layer and for refit.
+// Polyphase: tensors by name out of a safetensors file or an archive of NumPy's (.npz), for networks that are written
+// layer by layer and for refit.
 #pragma once
 
 #include <memory>
@@ -15,9 +16,10 @@ class WeightFile {
  public:
   // Errors: io, corrupt (every size and place that the file claims is compared with its length).
   static Result<WeightFile> open(const std::string& path);
-  // In the order of their elements in the file.
+  // In the order of the file.
   std::vector<std::string> names() const;
-  // Shares the file's memory. Errors: invalid_argument (no tensor of that name), unsupported (its dtype, rank above 8).
+  // Shares the file's memory; of an archive it is read each time. Errors: invalid_argument (no tensor of that name),
+  // unsupported (its dtype, rank above 8), corrupt (a member of an archive).
   Result<Tensor> tensor(std::string_view name) const;
   const std::string& path() const;
 

@@ -27,6 +27,8 @@ std::string words_of(zip_error_t* error) {
   return text;
 }
 
+constexpr std::int64_t most_deflated = 1032;  // bytes that one byte of deflate can stand for (RFC 1951)
+
 Error damaged(const std::string& what) { return {ErrorCode::corrupt, what + ".", write_again}; }
 
 }  // namespace
@@ -90,7 +92,7 @@ bool ZipArchive::has(const std::string& name) const {
   return std::find(names_.begin(), names_.end(), name) != names_.end();
 }
 
-Result<std::shared_ptr<Buffer>> ZipArchive::read(const std::string& name) const {
+Result<std::shared_ptr<Buffer>> ZipArchive::read(const std::string& name, bool packed) const {
   zip_t* const archive = handle_->archive;
   const std::string shown = "member " + quoted_name(name) + " of the archive";
   const zip_int64_t index = zip_name_locate(archive, name.c_str(), ZIP_FL_ENC_RAW);
@@ -98,10 +100,11 @@ Result<std::shared_ptr<Buffer>> ZipArchive::read(const std::string& name) const 
   if (index < 0 || zip_stat_index(archive, static_cast<zip_uint64_t>(index), 0, &status) != 0 ||
       (status.valid & ZIP_STAT_SIZE) == 0)
     return damaged(shown + " is missing");
-  if ((status.valid & ZIP_STAT_COMP_METHOD) != 0 && status.comp_method != ZIP_CM_STORE)
+  if (!packed && (status.valid & ZIP_STAT_COMP_METHOD) != 0 && status.comp_method != ZIP_CM_STORE)
     return Error{ErrorCode::unsupported, shown + " is compressed; PyTorch stores members as they are.",
                  "Save the program again with torch.export.save, and do not pack the file again."};
-  if (static_cast<std::int64_t>(status.size) > handle_->size_bytes || static_cast<std::int64_t>(status.size) < 0)
+  const std::int64_t most = packed ? handle_->size_bytes * most_deflated : handle_->size_bytes;
+  if (static_cast<std::int64_t>(status.size) > most || static_cast<std::int64_t>(status.size) < 0)
     return damaged(shown + " claims " + std::to_string(status.size) + " bytes, more than the file has");
   const std::unique_ptr<zip_file_t, CloseMember> member(zip_fopen_index(archive, static_cast<zip_uint64_t>(index), 0));
   if (member == nullptr) return damaged(shown + " cannot be read: " + zip_strerror(archive));

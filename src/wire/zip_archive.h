@@ -1,4 +1,4 @@
-// ZipArchive: the members of a zip archive that holds them uncompressed, as PyTorch writes its files.
+// ZipArchive: the members of a zip archive: PyTorch's, which holds them uncompressed, and NumPy's .npz.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +27,15 @@ class ZipArchive {
   const std::vector<std::string>& names() const { return names_; }
   bool has(const std::string& name) const;
   // A whole member, its checksum compared. Errors: corrupt (not there, damaged), unsupported (compressed, encrypted).
-  Result<std::shared_ptr<Buffer>> read(const std::string& name) const;
+  Result<std::shared_ptr<Buffer>> read(const std::string& name) const { return read(name, false); }
+  // The same of members that may be compressed.
+  Result<std::shared_ptr<Buffer>> read_packed(const std::string& name) const { return read(name, true); }
   Result<std::string> read_text(const std::string& name) const;
 
  private:
   struct Handle;
   explicit ZipArchive(std::unique_ptr<Handle> handle);
+  Result<std::shared_ptr<Buffer>> read(const std::string& name, bool packed) const;
   static Result<ZipArchive> list_of(std::unique_ptr<Handle> handle);
 
   std::unique_ptr<Handle> handle_;

@@ -194,6 +194,10 @@ def weights() -> None:
     write("safetensors", "one", stored(f'{{"__metadata__":{{"format":"pt"}},"w":{{{entry}}}}}', bytes(8)))
     write("safetensors", "twice", stored(f'{{"w":{{{entry}}},"w":{{{entry}}}}}', bytes(8)))
     write("safetensors", "short", stored(f'{{"w":{{{entry}}}}}', bytes(4)))
+    for name, array in {"plain": np.ones((2, 3), np.float32), "fortran": np.asfortranarray(np.ones((2, 3), np.float16)), "structured": np.zeros(2, [("a", "<f4")]), "scalar": np.array(1)}.items():
+        file = io.BytesIO()
+        np.save(file, array)
+        write("npy", name, file.getvalue())
 
 
 def uses() -> None:

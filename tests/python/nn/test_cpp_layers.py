@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pathlib
 import subprocess
+import zipfile
 
 import numpy as np
 import polyphase
@@ -32,7 +34,7 @@ def in_cpp(calls, folder) -> list[dict]:
     for i, (layer, arguments, state, xs) in enumerate(calls):
         call = {"f": layer, "arguments": arguments, "arrays": str(safetensors(folder / f"arrays{i}", {f"x{k}": x for k, x in enumerate(xs)}))}
         if state is not None:
-            call["weights"] = str(safetensors(folder / f"weights{i}", state))
+            call["weights"] = str(state if isinstance(state, pathlib.Path) else safetensors(folder / f"weights{i}", state))
         described.append(call)
     done = subprocess.run([PROGRAM], input=json.dumps(described), capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -205,7 +207,59 @@ def test_weight_norm(normed, tmp_path):
         torch.testing.assert_close(result_of(one), torch.cat(want, 1) if isinstance(want, tuple) else want, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_weights_out_of_numpys_archives(save, order, tmp_path):
+    cases = [("ConvTranspose2d", {"in_channels": 3, "out_channels": 4, "kernel_size": [3, 2], "stride": 2}, torch.nn.ConvTranspose2d(3, 4, (3, 2), 2), data(1, 3, 5, 5)),
+             ("Linear", {"in_features": 3, "out_features": 4}, torch.nn.Linear(3, 4), data(2, 3)), ("LayerNorm", {"normalized_shape": 5}, torch.nn.LayerNorm(5), data(2, 5))]
+    calls = []
+    for i, (layer, arguments, theirs, x) in enumerate(cases):
+        path = tmp_path / f"w{i}.npz"
+        save(path, **{name: np.asarray(value, order=order) for name, value in theirs.state_dict().items()})
+        calls.append((layer, arguments, path, [x]))
+    for (_, _, theirs, x), said in zip(cases, in_cpp(calls, tmp_path), strict=True):
+        torch.testing.assert_close(result_of(said), theirs(x).detach(), atol=1e-4, rtol=1e-4)
+
+
 # ---------------------------------------------------------------- errors
+
+
+def archive_of(path, members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def npy(array) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def test_archives_that_are_none(tmp_path):
+    weight, bias = npy(np.ones((4, 3, 3, 3), np.float32)), npy(np.zeros(4, np.float32))
+    members = [
+        ("is of type >f4. Convert", npy(np.zeros(4, ">f4"))), ("is of type |O.", npy(np.array([{}] * 4, object))), ("is of type [('a', '<f4')].", npy(np.zeros(4, [("a", "<f4")]))),
+        ("has fewer elements than its shape", bias[:-1]), ("has fewer elements than its shape", npy(np.array(1.0))[:-1]), ("ends inside of its header", bias[:40]),
+        ("does not begin as one", b"no array at all"), ("is of version 9 of the format", b"\x93NUMPY\x09\x00" + bias[8:]),
+        ("has a header that lacks a size of 0 or more at character", bias.replace(b"(4,)", b"(-4)")), ("has a header of other keys", bias.replace(b"'shape'", b"'sharp'")),
+        ("lacks descr, fortran_order and shape", b"\x93NUMPY\x01\x00\x0d\x00{'descr':'x'}"), ("lacks True or False", bias.replace(b"False", b"Maybe")),
+    ]
+    calls = []
+    for i, (_, bad) in enumerate(members):
+        calls.append(("Conv2d", CONV, archive_of(tmp_path / f"bad{i}.npz", {"weight.npy": weight, "bias.npy": bad}), [data(1, 3, 5, 5)]))
+    for (words, _), said in zip(members, in_cpp(calls, tmp_path), strict=True):
+        assert words in f"{said.get('message')} {said.get('hint')}", (words, said)
+    torch.save({"weight": torch.ones(2)}, tmp_path / "w.pt")
+    whole = archive_of(tmp_path / "whole.npz", {"weight.npy": weight, "bias.npy": bias}).read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[:300])
+    damaged = bytearray(whole)
+    damaged[whole.index(weight) + 200] ^= 1
+    (tmp_path / "damaged.npz").write_bytes(damaged)
+    files = {"w.pt": "the archive is no .npz: it has a member", "cut.npz": "the archive cannot be read", "damaged.npz": "member 'weight.npy' of the archive is damaged"}
+    for words, said in zip(files.values(), in_cpp([("Conv2d", CONV, tmp_path / name, [data(1, 3, 5, 5)]) for name in files], tmp_path), strict=True):
+        assert words in said.get("message", ""), said
 
 
 def test_every_wrong_key_is_named(tmp_path):
