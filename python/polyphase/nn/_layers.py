@@ -170,11 +170,18 @@ class _Convolution(Module):
         self.dilation = tuple(per_axis(dilation, self._spatial, "dilation"))
 
 
+def _sizes_of_weight(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    for size in sizes:
+        if size < 0:
+            raise ArgumentError(f"Trying to create tensor with negative dimension {size}: {list(sizes)}", hint="Channels and kernel are 0 or more.")
+    return sizes
+
+
 class _Conv(_Convolution):
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
                  padding_mode: str = "zeros", dtype: Any = None):
         self._settle(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode)
-        self.weight = Parameter((out_channels, in_channels // groups, *self.kernel_size), dtype)
+        self.weight = Parameter(_sizes_of_weight((out_channels, in_channels // groups, *self.kernel_size)), dtype)
         self.bias = Parameter((out_channels,), dtype) if bias else None
 
     def forward(self, x: Any) -> Any:
@@ -190,7 +197,7 @@ class _ConvTranspose(_Convolution):
             raise ArgumentError(f'Only "zeros" padding mode is supported for {type(self).__name__}', hint="A transposed convolution crops; pad its input.")
         self._settle(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode)
         self.output_padding = tuple(per_axis(output_padding, self._spatial, "output_padding"))
-        self.weight = Parameter((in_channels, out_channels // groups, *self.kernel_size), dtype)
+        self.weight = Parameter(_sizes_of_weight((in_channels, out_channels // groups, *self.kernel_size)), dtype)
         self.bias = Parameter((out_channels,), dtype) if bias else None
 
     def forward(self, x: Any, output_size: Any = None) -> Any:

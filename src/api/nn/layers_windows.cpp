@@ -38,7 +38,11 @@ Result<std::vector<std::int64_t>> weight_shape(const WindowSettings& given, std:
   TRY_VOID(per_axis(dilation, axes, "dilation"));
   std::vector<std::int64_t> shape = {rows, columns / given.groups};
   shape.insert(shape.end(), kernel.begin(), kernel.end());
-  return shape;
+  const auto negative = std::find_if(shape.begin(), shape.end(), [](std::int64_t size) { return size < 0; });
+  if (negative == shape.end()) return shape;
+  return refused_layer(
+      "Trying to create tensor with negative dimension " + std::to_string(*negative) + ": " + list_text(shape),
+      "Channels and kernel are 0 or more.");
 }
 
 Result<std::vector<std::int64_t>> conv_weight(const WindowSettings& given, const Numbers& kernel_size,

@@ -281,7 +281,7 @@ REFUSED = [
     ("Conv2d", CONV | {"groups": 0}), ("Conv1d", CONV | {"groups": 2}), ("ConvTranspose3d", CONV | {"in_channels": 4, "out_channels": 3, "groups": 2}),
     ("ConvTranspose2d", CONV | {"padding_mode": "reflect"}), ("Conv2d", CONV | {"padding_mode": "mirror"}), ("Conv2d", CONV | {"kernel_size": [3, 3, 3]}),
     ("ConvTranspose1d", CONV | {"output_padding": [1, 1]}), ("GroupNorm", {"num_groups": 3, "num_channels": 4}), ("MultiHeadAttention", {"embed_dim": 8, "num_heads": 3}),
-    ("PixelShuffle", {"upscale_factor": 0}), ("Cast", {"output_dtype": "f64"}),
+    ("Conv2d", CONV | {"out_channels": -4}), ("ConvTranspose1d", CONV | {"kernel_size": -1}), ("PixelShuffle", {"upscale_factor": 0}), ("Cast", {"output_dtype": "f64"}),
 ]
 
 
