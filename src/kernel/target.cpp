@@ -1,6 +1,7 @@
 // Names of clusters.
 #include "kernel/target.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace polyphase {
@@ -18,5 +19,7 @@ std::optional<Cluster> cluster_from_name(std::string_view name) {
   }
   return std::nullopt;
 }
+
+Cluster fp32_cluster(Cluster cluster) { return std::min(cluster, Cluster::avx512); }
 
 }  // namespace polyphase

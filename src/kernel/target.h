@@ -27,6 +27,8 @@ inline constexpr Cluster all_clusters[] = {Cluster::scalar, Cluster::avx2, Clust
                                            Cluster::amx};
 std::string_view name_of(Cluster cluster);
 std::optional<Cluster> cluster_from_name(std::string_view name);
+// The one whose FP32 kernels it runs: instructions for bf16 alone bring no others.
+Cluster fp32_cluster(Cluster cluster);
 
 // In what type convolutions may multiply (attribute `products`); sums are FP32 at least.
 enum class Precision : std::uint8_t {

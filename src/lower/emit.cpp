@@ -251,7 +251,7 @@ void note_narrow_products(const Target& target, Engine& engine) {
     }
   }
   if (narrow == 0) {
-    if (!target.portable && target.cluster > Cluster::avx512) engine.cluster = name_of(Cluster::avx512);
+    if (!target.portable) engine.cluster = name_of(fp32_cluster(target.cluster));
     return;
   }
   engine.remarks.push_back(std::to_string(narrow) + " of " + std::to_string(all) + " convolutions multiply in bf16" +

@@ -67,13 +67,24 @@ std::string Tuner::machine() const {
          (options_.threads == 1 ? " thread" : " threads");
 }
 
-std::vector<double> Tuner::times_of(const std::string& machine, const std::string& step,
+namespace {
+
+// A row's name in the cache. Rows in FP32 are the same on every cluster from avx512 on, and an engine without bf16 says
+// that it is of that one; those in bf16 are of the cluster that has the instructions.
+std::string cached_name(const Row& row, const Target& target) {
+  const bool is_own = row.narrow_products && target.cluster != fp32_cluster(target.cluster);
+  return std::string(row.name) + (is_own ? "_" + std::string(name_of(target.cluster)) : "");
+}
+
+}  // namespace
+
+std::vector<double> Tuner::times_of(const std::string& machine, const std::string& step, const Target& target,
                                     const std::vector<const Row*>& rows) const {
   const StepTimes* times = cache_.look_up(machine, step);
   std::vector<double> out;
   if (times == nullptr) return out;
   for (const Row* row : rows) {
-    const auto found = times->find(row->name);
+    const auto found = times->find(cached_name(*row, target));
     if (found == times->end()) return {};
     out.push_back(static_cast<double>(found->second) * 1e-9);
   }
@@ -85,9 +96,9 @@ std::vector<double> Tuner::seconds(const StepDesc& desc, const std::vector<const
   if (!alone.has_value()) return {};
   const std::string step = text_of(*alone);
   if (step.empty() || unmeasured_.count(step) != 0) return {};
-  const std::string machine =
-      this->machine() + ", " + std::string(name_of(target.cluster)) + ", kernels " + std::string(kernels_name);
-  std::vector<double> out = times_of(machine, step, rows);
+  const std::string machine = this->machine() + ", " + std::string(name_of(fp32_cluster(target.cluster))) +
+                              ", kernels " + std::string(kernels_name);
+  std::vector<double> out = times_of(machine, step, target, rows);
   if (finished_) return out;
   if (!out.empty()) {
     if (mine_.count(step) == 0) used_.insert(step);
@@ -96,7 +107,7 @@ std::vector<double> Tuner::seconds(const StepDesc& desc, const std::vector<const
   const auto refuses = [&](const Row* row) { return !refusal_of(*row, *alone, target).empty(); };
   if (std::any_of(rows.begin(), rows.end(), refuses) || !is_sound(*alone)) return {};
   if (std::all_of(alone->outputs.begin(), alone->outputs.end(), is_empty)) return {};  // no row ever runs
-  return measure(*alone, rows, target, machine, step) ? times_of(machine, step, rows) : std::vector<double>();
+  return measure(*alone, rows, target, machine, step) ? times_of(machine, step, target, rows) : std::vector<double>();
 }
 
 bool Tuner::measure(const StepDesc& desc, const std::vector<const Row*>& rows, const Target& target,
@@ -115,7 +126,8 @@ bool Tuner::measure(const StepDesc& desc, const std::vector<const Row*>& rows, c
   }
   StepTimes times;
   for (std::size_t i = 0; i < rows.size(); ++i)
-    times.emplace(rows[i]->name, static_cast<std::uint64_t>(std::max(1.0, std::round(measured.seconds[i] * 1e9))));
+    times.emplace(cached_name(*rows[i], target),
+                  static_cast<std::uint64_t>(std::max(1.0, std::round(measured.seconds[i] * 1e9))));
   cache_.remember(machine, step, times);
   mine_.insert(step);
   ++measured_;

@@ -44,7 +44,7 @@ class Tuner : public RowTimes {
   std::string machine() const;
 
  private:
-  std::vector<double> times_of(const std::string& machine, const std::string& step,
+  std::vector<double> times_of(const std::string& machine, const std::string& step, const Target& target,
                                const std::vector<const Row*>& rows) const;
   bool measure(const StepDesc& desc, const std::vector<const Row*>& rows, const Target& target,
                const std::string& machine, const std::string& step);

@@ -47,21 +47,21 @@ constexpr GemmFactors gemm_avx2 = {.product = 0.186,
                                    .byte = 0,
                                    .byte_beyond = 0.088,
                                    .call = 257};
-constexpr GemmFactors gemm_avx512 = {.product = 0.134,
-                                     .alone = 1.25,
-                                     .panel_segment = 0.26,
-                                     .segment = 0.64,
-                                     .panel_row = 3.9,
-                                     .partial_row = 0,
-                                     .in_turned = 0.058,
-                                     .in_turned_transposed = 0.058,
-                                     .out_turned = 0.17,
-                                     .group_result = 0,
-                                     .group_result_transposed = 0,
-                                     .gathered = 0,
-                                     .byte = 0.010,
-                                     .byte_beyond = 0,
-                                     .call = 1500};
+constexpr GemmFactors gemm_avx512 = {.product = 0.34,
+                                     .alone = 0.95,
+                                     .panel_segment = 1.38,
+                                     .segment = 0,
+                                     .panel_row = 5.9,
+                                     .partial_row = 3,
+                                     .in_turned = 0.2,
+                                     .in_turned_transposed = 0.029,
+                                     .out_turned = 0.217,
+                                     .group_result = 0.12,
+                                     .group_result_transposed = 0.166,
+                                     .gathered = 0.38,
+                                     .byte = 0,
+                                     .byte_beyond = 0.26,
+                                     .call = 794};
 
 struct PixelsFactors {
   double product;
@@ -95,22 +95,21 @@ constexpr PixelsFactors pixels_avx2 = {.product = 0.14,
                                        .out_turned = 0.54,
                                        .byte_beyond = 0.075,
                                        .call = 210};
-// Of the kernel before it joined lines and groups.
-constexpr PixelsFactors pixels_avx512 = {.product = 0.14,
-                                         .weight = 0,
-                                         .visit = 0.33,
-                                         .result = 4.2,
-                                         .result_interleaved = 4.2,
-                                         .result_transposed = 4.2,
-                                         .run = 0,
-                                         .line = 0,
-                                         .copied = 0.051,
-                                         .copied_line = 5.6,
+constexpr PixelsFactors pixels_avx512 = {.product = 0.255,
+                                         .weight = 0.029,
+                                         .visit = 0.275,
+                                         .result = 2.47,
+                                         .result_interleaved = 3.37,
+                                         .result_transposed = 3.37,
+                                         .run = 28,
+                                         .line = 6.3,
+                                         .copied = 0.115,
+                                         .copied_line = 4.2,
                                          .tile = 0,
-                                         .in_turned = 0.026,
-                                         .out_turned = 0.060,
-                                         .byte_beyond = 0,
-                                         .call = 1500};
+                                         .in_turned = 0.044,
+                                         .out_turned = 0.196,
+                                         .byte_beyond = 0.146,
+                                         .call = 0};
 
 struct DisjointFactors {
   double product;
@@ -134,17 +133,16 @@ constexpr DisjointFactors disjoint_avx2 = {.product = 0.172,
                                            .copied = 0.2,
                                            .byte_beyond = 0.094,
                                            .call = 900};
-// Of the products as gemm's; the rest is AVX2's: never measured.
-constexpr DisjointFactors disjoint_avx512 = {.product = 0.134,
-                                             .result = 2.7,
-                                             .result_held = 2.0,
-                                             .result_scattered = 4,
-                                             .result_by_lines = 1.2,
-                                             .line = 10.3,
-                                             .block = 26,
-                                             .copied = 0.11,
-                                             .byte_beyond = 0.06,
-                                             .call = 1500};
+constexpr DisjointFactors disjoint_avx512 = {.product = 0.281,
+                                             .result = 5.1,
+                                             .result_held = 0,
+                                             .result_scattered = 0,
+                                             .result_by_lines = 1.1,
+                                             .line = 14.5,
+                                             .block = 0,
+                                             .copied = 0.132,
+                                             .byte_beyond = 0.143,
+                                             .call = 1040};
 
 struct WinogradFactors {
   double product;
@@ -168,17 +166,16 @@ constexpr WinogradFactors winograd_avx2 = {.product = 0.193,
                                            .byte = 0,
                                            .byte_beyond = 0.42,
                                            .call = 0};
-// Of the products as gemm's; the rest is AVX2's first fit: never measured.
-constexpr WinogradFactors winograd_avx512 = {.product = 0.134,
-                                             .alone = 1.25,
-                                             .transformed = 1.4,
-                                             .weight_byte = 0.036,
-                                             .in_turned = 0.058,
-                                             .out_turned = 0.23,
-                                             .group_result = 0,
-                                             .byte = 0.010,
-                                             .byte_beyond = 0,
-                                             .call = 1500};
+constexpr WinogradFactors winograd_avx512 = {.product = 0.23,
+                                             .alone = 0.7,
+                                             .transformed = 4.95,
+                                             .weight_byte = 0.026,
+                                             .in_turned = 0.188,
+                                             .out_turned = 0.106,
+                                             .group_result = 1.06,
+                                             .byte = 0,
+                                             .byte_beyond = 0.71,
+                                             .call = 0};
 
 struct DepthwiseFactors {
   double product;
@@ -198,14 +195,14 @@ constexpr DepthwiseFactors depthwise_avx2 = {.product = 0.52,
                                              .byte = 0,
                                              .byte_beyond = 0.177,
                                              .call = 32};
-constexpr DepthwiseFactors depthwise_avx512 = {.product = 0.41,
-                                               .result = 0,
-                                               .result_transposed = 0,
-                                               .in_turned = 0.058,
-                                               .out_turned = 0.17,
-                                               .byte = 0.010,
-                                               .byte_beyond = 0,
-                                               .call = 1500};
+constexpr DepthwiseFactors depthwise_avx512 = {.product = 0.51,
+                                               .result = 0.64,
+                                               .result_transposed = 2.02,
+                                               .in_turned = 0.249,
+                                               .out_turned = 0.152,
+                                               .byte = 0.0054,
+                                               .byte_beyond = 0.28,
+                                               .call = 1020};
 
 constexpr int avx512_width = 16;
 
