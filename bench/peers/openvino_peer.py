@@ -6,10 +6,26 @@ import dataclasses
 
 import numpy as np
 import openvino
+import torch
 from work import Unable, Work
 
 NAME = "openvino"
 PRECISIONS = {"fp32": openvino.Type.f32, "fp16": openvino.Type.f16, "bf16": openvino.Type.bf16}
+
+
+def tensor_of(array: np.ndarray, kind: openvino.Type) -> openvino.Tensor:
+    """The numbers as that type, which NumPy may lack."""
+    if kind != openvino.Type.bf16:
+        return openvino.Tensor(array.astype(kind.to_dtype()))
+    out = openvino.Tensor(kind, array.shape)
+    np.copyto(out.data.view(np.uint16), torch.from_numpy(array.astype(np.float32)).bfloat16().view(torch.uint16).numpy())
+    return out
+
+
+def numbers(given: openvino.Tensor) -> np.ndarray:
+    if given.element_type != openvino.Type.bf16:
+        return np.array(given.data, np.float32)
+    return (given.data.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
 class Runner:
@@ -26,7 +42,7 @@ class Runner:
         except Exception as error:  # noqa: BLE001: its errors have no common type
             raise Unable(str(error).strip().splitlines()[0]) from error
         kinds = [port.get_element_type() for port in self.request.model_inputs]
-        self.inputs = [openvino.Tensor(array.astype(kind.to_dtype())) for array, kind in zip(work.inputs.values(), kinds, strict=True)]
+        self.inputs = [tensor_of(array, kind) for array, kind in zip(work.inputs.values(), kinds, strict=True)]
         for place, tensor in enumerate(self.inputs):
             self.request.set_input_tensor(place, tensor)
         self.count = len(work.outputs)
@@ -36,7 +52,7 @@ class Runner:
 
     def outputs(self) -> list[np.ndarray]:
         self.run()
-        return [np.array(self.request.get_output_tensor(place).data, np.float32) for place in range(self.count)]
+        return [numbers(self.request.get_output_tensor(place)) for place in range(self.count)]
 
 
 def forms(work: Work, threads: int, isa: str) -> list[Work]:

@@ -56,12 +56,12 @@ def test_damage_is_refused_with_a_word_and_a_remedy(polyphase, engine, tmp_path,
 def test_an_engine_for_more_than_this_cpu_has_is_refused(polyphase, tmp_path):
     best = json.loads(polyphase("devices", "--json").stdout)["devices"][0]["target"]
     x = np.linspace(0, 1, 24 * 31, dtype=np.float32).reshape(1, 1, 24, 31)
-    found = {}
+    found, clusters = {}, ["scalar", "avx2", "avx512", "avx512_bf16", "amx"]
     for target in ("scalar", "avx2", "avx512", "portable"):
         engine = tmp_path / f"{target}.ppe"
         report = json.loads(polyphase("compile", NETWORK, "-o", engine, "--target", target, "--json").stdout)
         assert report["target"] == target and report["reference_steps"] == 0
-        if target == "portable" or ["scalar", "avx2", "avx512"].index(target) <= ["scalar", "avx2", "avx512"].index(best):
+        if target == "portable" or clusters.index(target) <= clusters.index(best):
             found[target] = polyphase.run_arrays(engine, {"y": x}, tmp_path)["y_x3"]
         else:
             said = polyphase("bench", engine, expect=1).stderr

@@ -90,7 +90,8 @@ def test_overloads(polyphase, tmp_path, case: Case, form: str):
     shapes = tuple({axis: AUTO for axis in range(x.dim())} for x in inputs)
     dynamic = None if form != "dynamic" else {"inputs": shapes} if isinstance(module, Call) else shapes
     program = export(module, [x.clone() for x in inputs], dynamic, form == "decomposed")
-    want = module.eval()(*[x.clone() for x in inputs])
+    with torch.backends.mkldnn.flags(enabled=False):  # whose gelu of infinity is NaN on AVX-512
+        want = module.eval()(*[x.clone() for x in inputs])
     check(polyphase, tmp_path, program, inputs, want, case.tolerance, case.names or [f"inputs_{i}" for i in range(len(inputs))])
 
 

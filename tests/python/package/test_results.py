@@ -188,7 +188,7 @@ def test_check_and_compare_layers(folder):
 
 def test_devices():
     device = polyphase.devices()[0]
-    assert device["cluster"] in ("scalar", "avx2", "avx512") and device["cores"] >= 1 and device["memory_bytes"] > 2**20
+    assert device["cluster"] in ("scalar", "avx2", "avx512", "avx512_bf16", "amx") and device["cores"] >= 1 and device["memory_bytes"] > 2**20
 
 
 def public_functions():

@@ -122,7 +122,7 @@ for mode in range(3):
     use("embedding_bag.padding_idx", lambda op, w, i, o, mode=mode: (op(w, i, o, False, mode, False, None, False, 3)[0], op(w, i, o, False, mode, False, None, False, -1)[0]), *BAGS, label=f"/{mode}")
 DEFORMED = deform_conv.operands(groups=2, offset_groups=2, stride=(2, 1), padding=(1, 2))
 use("torchvision::deform_conv2d", lambda op, x, o, m, w, b: op(x, w, o, m, b, 2, 1, 1, 2, 1, 1, 2, 2, True), *DEFORMED, tolerance=1e-5, static_only=True)
-use("torchvision::deform_conv2d", lambda op, x, o, w, b: op(x, w, o, w, b, 2, 1, 1, 2, 1, 1, 2, 2, False), *DEFORMED[:2], *DEFORMED[3:], label="/no mask", tolerance=1e-5, static_only=True)
+use("torchvision::deform_conv2d", lambda op, x, o, w, b: op(x, w, o, o, b, 2, 1, 1, 2, 1, 1, 2, 2, False), *DEFORMED[:2], *DEFORMED[3:], label="/no mask", tolerance=1e-5, static_only=True)
 
 
 def recurrent(overload: str, gates: int, states: int, label: str, layers: int = 1, both: bool = False, batch_first: bool = False, bias: bool = True, **more):
