@@ -17,8 +17,9 @@ class OneOrMore {
  public:
   OneOrMore() = default;
   template <typename U>
+  // NOLINTNEXTLINE(google-explicit-constructor)
   requires(std::convertible_to<U, T> && (WholeNumber<U> || !WholeNumber<T>)) OneOrMore(const U& one)
-      : list_{T(one)}, is_one_(true) {}                       // NOLINT(google-explicit-constructor)
+      : list_{T(one)}, is_one_(true) {}
   OneOrMore(std::initializer_list<T> more) : list_(more) {}   // NOLINT(google-explicit-constructor)
   OneOrMore(std::vector<T> more) : list_(std::move(more)) {}  // NOLINT(google-explicit-constructor)
 

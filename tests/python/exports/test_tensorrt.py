@@ -48,7 +48,7 @@ def test_the_tool_takes_files_beside_the_model_and_open_sizes(tmp_path):
 
 def test_the_tool_says_what_it_cannot_ask_about(tmp_path):
     assert "nothing to ask about: give models, or --rules" in run_tool().stderr
-    assert run_tool(tmp_path / "none.onnx").stderr.startswith(f"error: the file '{tmp_path / 'none.onnx'}' cannot be opened")
+    assert run_tool("none.onnx").stderr.startswith("error: the file 'none.onnx' cannot be opened")
     (tmp_path / "text.onnx").write_text("no model")
     assert "not an ONNX model" in run_tool(tmp_path / "text.onnx").stderr
 

@@ -180,7 +180,7 @@ def test_models_and_files(folder):
     assert refusal(polyphase.compile(folder / "up.onnx").save, folder).code == "io"
     engine = polyphase.compile(folder / "up.onnx").to_bytes()
     assert refusal(polyphase.compile, engine).message.startswith("the file is a Polyphase engine")
-    assert refusal(polyphase.check, b"bytes").message == "the path is a bytes."
+    assert refusal(polyphase.check, b"bytes").message == "the model is a bytes, and no targets are given."
 
 
 def test_a_refused_node_is_named(folder):
