@@ -92,9 +92,8 @@ class Layer:
 
         kind = {"fp32": TensorProto.FLOAT, "fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}[dtype]
 
-        def weight(name: str):
-            tensor = numpy_helper.from_array(data[name], name)
-            return tensor if dtype == "fp32" else helper.make_tensor(name, kind, data[name].shape, data[name].ravel())
+        def weight(name: str):  # as raw bytes: OpenVINO misreads numbers of bfloat16 in any other field
+            return numpy_helper.from_array(data[name].astype(helper.tensor_dtype_to_np_dtype(kind)), name)
 
         names = [name for name in ("x", "w", "b") if name in data]
         node = helper.make_node("ConvTranspose", names, ["y"], kernel_shape=self.kernel, strides=self.stride, dilations=self.dilation, group=self.groups,

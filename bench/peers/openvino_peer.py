@@ -37,7 +37,6 @@ class Runner:
         if work.made:
             settings["CACHE_DIR"] = str(work.made)
         try:
-            # What its reader of ONNX has no bfloat16 for, it is given in FP32 and told to compute in bfloat16.
             self.request = core.compile_model(work.onnx, "CPU", settings).create_infer_request()
         except Exception as error:  # noqa: BLE001: its errors have no common type
             raise Unable(str(error).strip().splitlines()[0]) from error
