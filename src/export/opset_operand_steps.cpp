@@ -128,11 +128,15 @@ Result<void> pad_wrap_down(const onnx::NodeProto& node, Replacement&) {
   return {};
 }
 
-Result<void> top_k_up(const onnx::NodeProto& node, Replacement& out) {
-  const std::string operand = out.integers({integer_of(node, "k", 1)}, "k");
+// The node again, with what the attribute says as that operand.
+void turn_to_operand(Replacement& out, const char* attribute, const std::string& value, int operand) {
   onnx::NodeProto& made = out.again();
-  drop_attribute(made, "k");
-  set_operand(made, 1, operand);
+  drop_attribute(made, attribute);
+  set_operand(made, operand, value);
+}
+
+Result<void> top_k_up(const onnx::NodeProto& node, Replacement& out) {
+  turn_to_operand(out, "k", out.integers({integer_of(node, "k", 1)}, "k"), 1);
   return {};
 }
 
@@ -188,11 +192,8 @@ Result<void> need_no_mask(const onnx::NodeProto& node, Replacement&) {
 Result<void> dropout_up(const onnx::NodeProto& node, Replacement& out) {
   TRY_VOID(need_no_mask(node, out));
   if (find_attribute(node, "ratio") == nullptr) return {};
-  const std::string ratio =
-      out.constant(number_tensor(DType::f32, static_cast<double>(real_of(node, "ratio", 0.5F)), {}), "ratio");
-  onnx::NodeProto& made = out.again();
-  drop_attribute(made, "ratio");
-  set_operand(made, 1, ratio);
+  const auto ratio = static_cast<double>(real_of(node, "ratio", 0.5F));
+  turn_to_operand(out, "ratio", out.constant(number_tensor(DType::f32, ratio, {}), "ratio"), 1);
   return {};
 }
 
@@ -215,11 +216,8 @@ Result<void> dropout_down(const onnx::NodeProto& node, Replacement& out) {
 }
 
 Result<void> dft_up(const onnx::NodeProto& node, Replacement& out) {
-  const std::string axis =
-      out.constant(number_tensor(DType::i64, static_cast<double>(integer_of(node, "axis", 1)), {}), "axis");
-  onnx::NodeProto& made = out.again();
-  drop_attribute(made, "axis");
-  set_operand(made, 2, axis);
+  const auto axis = static_cast<double>(integer_of(node, "axis", 1));
+  turn_to_operand(out, "axis", out.constant(number_tensor(DType::i64, axis, {}), "axis"), 2);
   return {};
 }
 
