@@ -1,0 +1,30 @@
+// What the estimates of convolution kernels count alike.
+#pragma once
+
+#include <algorithm>
+
+#include "backends/cpu/kernels/conv_shape.h"
+
+namespace polyphase::cpu {
+
+constexpr double ns = 1e-9;
+
+template <class... Factors>
+inline double product_of_factors(Factors... factors) {
+  return (1.0 * ... * static_cast<double>(factors));
+}
+
+inline double points_of(const int64_t (&extents)[3]) { return product_of_factors(extents[0], extents[1], extents[2]); }
+
+inline double bytes_of_images(const ConvShape& s) {
+  const double in = product_of_factors(s.batch, s.groups, s.in_channels) * points_of(s.in);
+  const double out = product_of_factors(s.batch, s.groups, s.out_channels) * points_of(s.out);
+  return 4 * (in + out);
+}
+
+inline double bytes_beyond_caches(const ConvShape& s) {
+  constexpr double bytes_in_caches = 8e6;
+  return std::max(0.0, bytes_of_images(s) - bytes_in_caches);
+}
+
+}  // namespace polyphase::cpu
