@@ -161,6 +161,23 @@ SIMD_TEST(TransposesAnySize) {
   }
 }
 
+SIMD_TEST(TransposesHalvesToTheBit) {
+  for (int rows : {1, 2, 3, vec_width, 2 * vec_width - 1, 2 * vec_width, 5 * vec_width + 3}) {
+    for (int columns : {vec_width, vec_width + 1, 3 * vec_width, 4 * vec_width - 1}) {
+      const int pitch = rows + 1;  // what lies between the rows stays
+      std::vector<uint16_t> from(static_cast<size_t>(rows * columns));
+      for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<uint16_t>(i * 40503);  // also NaNs of all kinds
+      std::vector<uint16_t> to(static_cast<size_t>(pitch * columns), 7);
+      transpose_halves(from.data(), columns, to.data(), pitch, rows, columns);
+      for (int c = 0; c < columns; ++c) {
+        for (int r = 0; r < rows; ++r)
+          ASSERT_EQ(to[static_cast<size_t>(c * pitch + r)], from[static_cast<size_t>(r * columns + c)]);
+        ASSERT_EQ(to[static_cast<size_t>(c * pitch + rows)], 7);
+      }
+    }
+  }
+}
+
 SIMD_TEST(PicksLanes) {
   float from[vec_width];
   int32_t lanes[vec_width];

@@ -27,7 +27,9 @@ struct ElementwisePlan {
   int64_t from_strides[max_operands][max_rank];  // 0: broadcast
   EndingStep steps[max_steps];
   // Operands that lie across: their elements are neighbours along the axis before the last. They are turned, a block of
-  // rows at a time, before the rows are walked.
+  // rows at a time, before the rows are walked. Where all of them would lie across, the last two axes changed places:
+  // then the result lies across, and is turned after the rows.
+  bool result_crossed;
   int32_t crossed_count;
   int32_t crossed[most_crossed];
   int64_t chunk;  // elements of the last axis that one tile walks in each of its rows

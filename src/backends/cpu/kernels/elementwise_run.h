@@ -20,6 +20,7 @@ struct ElementwiseRow {
   const std::byte* from[ElementwisePlan::max_operands];
   int64_t strides[ElementwisePlan::max_operands];  // elements, of the operands along the run
   std::byte* to;
+  int64_t to_stride;
 };
 
 // Elements of operand k from `first` on as a run of floats, converted into `block` where they are not.
@@ -33,7 +34,7 @@ inline EndingRun operand_run(const ElementwisePlan& p, const ElementwiseRow& row
 }
 
 inline void run_elementwise_row(const ElementwisePlan& p, const ElementwiseRow& row, int64_t n) {
-  const int64_t to_stride = p.to_strides[p.rank - 1];
+  const int64_t to_stride = row.to_stride;
   const int64_t x_stride = row.strides[p.first_operand];
   const DType x_dtype = p.from_dtypes[p.first_operand];
   const bool direct_in = x_stride == 1 && x_dtype == DType::f32;
@@ -83,19 +84,23 @@ POLYPHASE_INLINE ElementwiseRow elementwise_row(const ElementwisePlan& p, const 
     row.strides[k] = p.from_strides[k][last];
   }
   row.to = output + to * bytes_of(p.to_dtype);
+  row.to_stride = p.to_strides[last];
   return row;
 }
 
-// Blocks of the operands that lie across, turned.
+// Blocks of what lies across, turned.
 struct TurnedBlocks {
   static constexpr int64_t columns = 64;
   alignas(64) std::byte blocks[ElementwisePlan::most_crossed][ElementwisePlan::crossed_rows * columns * 8];
 };
 
-// Turns `count` elements of `rows` rows of the crossed operands; the row reads them from there then. steps: the bytes
-// from row to row, of each operand.
+// Turns `count` elements of `rows` rows of the crossed operands; the row reads them from there then, and writes a
+// result that lies across there. The steps are the bytes from row to row, of each operand and of the result.
 inline void turn_crossed(const ElementwisePlan& p, int64_t rows, int64_t count, TurnedBlocks& turned,
-                         ElementwiseRow& row, int64_t* steps) {
+                         ElementwiseRow& row, int64_t* steps, int64_t& to_step) {
+  const int axis = p.rank - 2;
+  for (int k = 0; k < p.operand_count; ++k) steps[k] = p.from_strides[k][axis] * bytes_of(p.from_dtypes[k]);
+  to_step = p.to_strides[axis] * bytes_of(p.to_dtype);
   for (int i = 0; i < p.crossed_count; ++i) {
     const int k = p.crossed[i];
     const int64_t bytes = bytes_of(p.from_dtypes[k]);
@@ -105,6 +110,18 @@ inline void turn_crossed(const ElementwisePlan& p, int64_t rows, int64_t count, 
     row.from[k] = turned.blocks[i];
     row.strides[k] = 1;
   }
+  if (!p.result_crossed) return;
+  row.to = turned.blocks[0];
+  row.to_stride = 1;
+  to_step = TurnedBlocks::columns * bytes_of(p.to_dtype);
+}
+
+// Of a result that lies across: from there to its place.
+inline void turn_result(const ElementwisePlan& p, int64_t rows, int64_t count, const TurnedBlocks& turned,
+                        std::byte* to) {
+  const int64_t bytes = bytes_of(p.to_dtype);
+  copy_plane({count, rows, bytes, TurnedBlocks::columns * bytes, p.to_strides[p.rank - 1] * bytes, bytes},
+             static_cast<int>(bytes), turned.blocks[0], to);
 }
 
 // f(row, elements) for the rows of a tile, or pieces of them. f is called in one place: it is large.
@@ -117,7 +134,7 @@ POLYPHASE_INLINE void for_each_elementwise_row(const ElementwisePlan& p, const s
   int64_t all_rows = 1;
   for (int axis = 0; axis < last; ++axis) all_rows *= p.sizes[axis];
   const int64_t end = std::min(all_rows, (tile / p.chunks + 1) * p.rows_per_tile);
-  const bool crossed = p.crossed_count > 0;
+  const bool crossed = p.crossed_count > 0 || p.result_crossed;
   const int64_t neighbours = last > 0 ? p.sizes[last - 1] : 1;
   const int64_t piece = crossed ? TurnedBlocks::columns : n;
   TurnedBlocks turned;
@@ -126,18 +143,18 @@ POLYPHASE_INLINE void for_each_elementwise_row(const ElementwisePlan& p, const s
     for (int64_t at = 0; at < n; at += piece) {
       const int64_t count = std::min(piece, n - at);
       ElementwiseRow row = elementwise_row(p, inputs, output, r, first + at);
+      std::byte* const to = row.to;
       int64_t steps[ElementwisePlan::max_operands];
-      if (crossed) {
-        for (int k = 0; k < p.operand_count; ++k) steps[k] = p.from_strides[k][last - 1] * bytes_of(p.from_dtypes[k]);
-        turn_crossed(p, rows, count, turned, row, steps);
-      }
+      int64_t to_step = 0;
+      if (crossed) turn_crossed(p, rows, count, turned, row, steps, to_step);
       for (int64_t i = 0; i < rows; ++i) {
         if (i > 0) {
           for (int k = 0; k < p.operand_count; ++k) row.from[k] += steps[k];
-          row.to += p.to_strides[last - 1] * bytes_of(p.to_dtype);
+          row.to += to_step;
         }
         f(row, count);
       }
+      if (p.result_crossed) turn_result(p, rows, count, turned, to);
     }
   }
 }

@@ -110,7 +110,7 @@ inline void combine_row(const NumberElementsPlan& plan, const ElementwiseRow& ro
   constexpr bool of_two = op < NumberOp::negate;
   constexpr bool gives_bool = op >= NumberOp::equal && op <= NumberOp::greater_equal;
   const ElementwisePlan& p = plan.walk;
-  const int64_t to_stride = p.to_strides[p.rank - 1];
+  const int64_t to_stride = row.to_stride;
   Number x[elementwise_block];
   Number y[elementwise_block];
   for (int64_t first = 0; first < n; first += elementwise_block) {
@@ -200,7 +200,7 @@ inline void store_cast(DType dtype, const Number* from, int64_t n, std::byte* to
 
 inline void leaky_relu_row(const NumberElementsPlan& plan, const ElementwiseRow& row, int64_t n) {
   const ElementwisePlan& p = plan.walk;
-  const int64_t to_stride = p.to_strides[p.rank - 1];
+  const int64_t to_stride = row.to_stride;
   double x[elementwise_block];
   for (int64_t first = 0; first < n; first += elementwise_block) {
     const int64_t count = std::min(elementwise_block, n - first);
@@ -213,7 +213,7 @@ inline void leaky_relu_row(const NumberElementsPlan& plan, const ElementwiseRow&
 template <class Number>
 inline void cast_row(const NumberElementsPlan& plan, const ElementwiseRow& row, int64_t n) {
   const ElementwisePlan& p = plan.walk;
-  const int64_t to_stride = p.to_strides[p.rank - 1];
+  const int64_t to_stride = row.to_stride;
   Number x[elementwise_block];
   for (int64_t first = 0; first < n; first += elementwise_block) {
     const int64_t count = std::min(elementwise_block, n - first);
@@ -224,13 +224,12 @@ inline void cast_row(const NumberElementsPlan& plan, const ElementwiseRow& row, 
 
 template <class Bits>
 inline void choose_row(const NumberElementsPlan& plan, const ElementwiseRow& row, int64_t n) {
-  const ElementwisePlan& p = plan.walk;
   const auto stride = [&](int i) { return row.strides[plan.operands[i]]; };
   const auto* test = reinterpret_cast<const uint8_t*>(row.from[plan.operands[0]]);
   const auto* yes = reinterpret_cast<const Bits*>(row.from[plan.operands[1]]);
   const auto* no = reinterpret_cast<const Bits*>(row.from[plan.operands[2]]);
   auto* to = reinterpret_cast<Bits*>(row.to);
-  const int64_t to_stride = p.to_strides[p.rank - 1];
+  const int64_t to_stride = row.to_stride;
   const bool plain = stride(0) == 1 && to_stride == 1;
   if (plain && stride(1) == 1 && stride(2) == 1) {
     for (int64_t i = 0; i < n; ++i) {

@@ -74,7 +74,8 @@ inline void fill_row_bits(std::byte* to, int64_t columns, int64_t stride, int el
   }
 }
 
-inline void copy_plane(const CopyPlane& p, int element_bytes, const std::byte* from, std::byte* to) {
+__attribute__((noinline)) inline void copy_plane(const CopyPlane& p, int element_bytes, const std::byte* from,
+                                                 std::byte* to) {
   if (p.from_column == element_bytes && p.to_column == element_bytes) {
     const auto row_bytes = static_cast<std::size_t>(p.columns * element_bytes);
     for (int64_t r = 0; r < p.rows; ++r) std::memcpy(to + r * p.to_row, from + r * p.from_row, row_bytes);
@@ -93,6 +94,14 @@ inline void copy_plane(const CopyPlane& p, int element_bytes, const std::byte* f
     transpose(reinterpret_cast<const float*>(from), p.from_column / 4, reinterpret_cast<float*>(to), p.to_row / 4,
               p.columns, p.rows);
     return;
+  }
+  if constexpr (vec_width >= 8) {  // where there are instructions for elements of 2 bytes
+    if (crosses && element_bytes == 2 && p.rows >= vec_width && p.columns >= 4 && p.from_column % 2 == 0 &&
+        p.to_row % 2 == 0) {
+      transpose_halves(reinterpret_cast<const uint16_t*>(from), p.from_column / 2, reinterpret_cast<uint16_t*>(to),
+                       p.to_row / 2, p.columns, p.rows);
+      return;
+    }
   }
   copy_plane_by_elements(p, element_bytes, from, to);
 }

@@ -139,13 +139,33 @@ std::vector<ChainAxis> merged_chain_axes(const PlanRequest& request) {
 
 // Operands whose elements are neighbours along the axis before the last: every element of a row is in another cache
 // line, and the lines are read again for each of the rows that share them, unless a block of rows is turned at once.
+// Where none lies along the rows, the rows may be walked the operands' way, and the result is turned: where those rows
+// are not short while the result takes no more bytes than what would be turned, or where the result's rows are short.
 void find_crossed(ElementwisePlan& plan) {
   constexpr int64_t fewest = 4;  // rows or columns that pay for turning
   const int32_t last = plan.rank - 1;
   if (last == 0 || plan.sizes[last - 1] < fewest || plan.sizes[last] < fewest) return;
-  for (int32_t k = 0; k < plan.operand_count && plan.crossed_count < ElementwisePlan::most_crossed; ++k) {
-    if (plan.from_strides[k][last] > 1 && plan.from_strides[k][last - 1] == 1) plan.crossed[plan.crossed_count++] = k;
+  bool lies_along = plan.to_strides[last] != 1;
+  std::size_t crossed_bytes = 0;
+  for (int32_t k = 0; k < plan.operand_count; ++k) {
+    const int64_t* strides = plan.from_strides[k];
+    const bool crossed = strides[last] > 1 && strides[last - 1] == 1;
+    lies_along = lies_along || (!crossed && strides[last] != 0 && strides[last - 1] != 0);
+    if (!crossed) continue;
+    crossed_bytes += size_bytes(plan.from_dtypes[k]);
+    if (plan.crossed_count < ElementwisePlan::most_crossed) plan.crossed[plan.crossed_count++] = k;
   }
+  constexpr int64_t short_row = 64;
+  const bool gains = plan.sizes[last] < short_row
+                         ? plan.sizes[last - 1] > plan.sizes[last]
+                         : plan.sizes[last - 1] >= short_row && size_bytes(plan.to_dtype) <= crossed_bytes;
+  if (plan.crossed_count == 0 || lies_along || !gains) return;
+  plan.crossed_count = 0;
+  plan.result_crossed = true;
+  std::swap(plan.sizes[last], plan.sizes[last - 1]);
+  std::swap(plan.to_strides[last], plan.to_strides[last - 1]);
+  for (int32_t k = 0; k < plan.operand_count; ++k)
+    std::swap(plan.from_strides[k][last], plan.from_strides[k][last - 1]);
 }
 
 }  // namespace
@@ -165,8 +185,10 @@ void set_elementwise_axes(const PlanRequest& request, ElementwisePlan& plan) {
   }
   find_crossed(plan);
   constexpr int64_t tile_elements = 16 * 1024;
-  const int64_t last = axes.back().size;
-  const int64_t fewest_rows = plan.crossed_count > 0 ? ElementwisePlan::crossed_rows : 1;
+  const int64_t last = plan.sizes[plan.rank - 1];
+  rows = rows * axes.back().size / std::max<int64_t>(1, last);
+  const bool crossed = plan.crossed_count > 0 || plan.result_crossed;
+  const int64_t fewest_rows = crossed ? ElementwisePlan::crossed_rows : 1;
   plan.chunk = std::min(last, tile_elements / fewest_rows);
   plan.chunks = last == 0 ? 0 : ceil_div(last, plan.chunk);
   plan.rows_per_tile = tile_elements / std::max<int64_t>(1, plan.chunk) / fewest_rows * fewest_rows;

@@ -1,4 +1,5 @@
-// Transposing matrices of floats through registers, for layouts at the border: channels-first <-> channels-last.
+// Transposing matrices of floats, and of elements half as wide, through registers, for layouts at the border:
+// channels-first <-> channels-last.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +47,30 @@ inline void transpose(const float* from, int64_t from_pitch, float* to, int64_t 
         transpose_square(source, from_pitch, target, to_pitch);
       } else {
         transpose_edge(source, from_pitch, target, to_pitch, height, width);
+      }
+    }
+  }
+}
+
+// The same of elements of 2 bytes, whatever they mean: two rows side by side are one row of 4 bytes, and whole vectors
+// of those are stored. At least vec_width columns: the last ones may be written twice.
+inline void transpose_halves(const uint16_t* from, int64_t from_pitch, uint16_t* to, int64_t to_pitch, int64_t rows,
+                             int64_t columns) {
+  for (int64_t r = 0; r < rows; r += 2 * vec_width) {
+    const int64_t height = rows - r < 2 * vec_width ? rows - r : 2 * vec_width;
+    for (int64_t first = 0; first < columns; first += vec_width) {
+      const int64_t c = first + vec_width <= columns ? first : columns - vec_width;
+      const uint16_t* source = from + r * from_pitch + c;
+      // The bits of a row as the upper halves of lanes; nothing is converted. What is beyond the last row is not
+      // stored.
+      const auto row = [&](int64_t i) { return as_int(load_bf16(source + (i < height ? i : 0) * from_pitch)); };
+      VecF lanes[vec_width];
+      for (int i = 0; i < vec_width; ++i) lanes[i] = as_float(shift_right_logical<16>(row(2 * i)) | row(2 * i + 1));
+      transpose_lanes(lanes);
+      for (int k = 0; k < vec_width; ++k) {
+        uint16_t* target = to + (c + k) * to_pitch + r;
+        store_first(reinterpret_cast<int32_t*>(target), as_int(lanes[k]), static_cast<int>(height / 2));
+        if (height % 2 != 0) target[height - 1] = source[(height - 1) * from_pitch + k];
       }
     }
   }
