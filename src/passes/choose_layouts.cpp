@@ -10,197 +10,46 @@
 // neighbours; a transpose between two orders that lie the same way in memory moves nothing. Every node gets one of the
 // two orders such that the bytes copied between them are few: components of free nodes start as their neighbours
 // weigh, then single nodes change sides as long as that saves. Where two orders meet, an `identity` copies; except
-// where a kernel row reads or writes the other order itself. The caller's tensors are always row-major.
+// where a kernel row reads or writes the other order itself, and a spatial node, alone or with the free nodes that hang
+// on it, is done sooner so by the rows' estimates. The caller's tensors are always row-major.
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
-#include "graph/constant_nodes.h"
-#include "kernel/concrete.h"
-#include "passes/describe.h"
+#include "passes/memory_orders.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace polyphase {
 namespace {
 
-enum class MemoryOrder : std::uint8_t { row_major, channels_last };
-
-MemoryOrder other(MemoryOrder order) {
-  return order == MemoryOrder::row_major ? MemoryOrder::channels_last : MemoryOrder::row_major;
-}
-
-Layout layout_of(MemoryOrder order, int rank) {
-  return order == MemoryOrder::row_major ? Layout::row_major(rank) : Layout::channels_last(rank);
-}
-
-// Both orders lie the same way in memory: one channel, or one element per channel.
-bool lies_the_same(const Shape& shape) {
-  if (shape.rank() < 3 || shape[1] == 1) return true;
-  return std::all_of(shape.begin() + 2, shape.end(), [](const Dim& dim) { return dim == 1; });
-}
-
 class Chooser {
  public:
-  Chooser(Graph& graph, const Target& target) : graph_(graph), target_(target), on_weights_(nodes_on_weights(graph)) {
-    std::map<std::string, DimRange, std::less<>> symbols;
-    graph.collect_symbols(symbols);
-    likely_ = target.likely == nullptr ? likely_sizes(symbols) : likely_sizes(symbols, *target.likely);
-  }
+  Chooser(Graph& graph, const Target& target) : graph_(graph), target_(target), orders_(graph, target) {}
 
   bool run() {
     for (const auto& node : graph_.nodes()) {
-      order_[node.get()] = wanted(*node);
-      if (is_free(*node)) free_.push_back(node.get());
+      if (orders_.is_free(*node)) free_.push_back(node.get());
     }
     ask_rows();
     weigh_neighbours();
     change_sides();
-    read_and_write_the_callers();
+    turn_spatial_nodes();
     return assign();
   }
 
  private:
-  // ---- what each node wants ----
-
-  // Its result is there before any run, as a constant's is: lower computes it.
-  bool is_constant_node(const Node& node) const { return node.is("constant") || on_weights_.count(&node) != 0; }
-
-  bool is_free(const Node& node) const {
-    if (on_weights_.count(&node) != 0) return false;
-    const LayoutRule rule = node.op().layout;
-    if (!node.regions().empty() || node.anchors("constant") || node.anchors("dims") || node.inputs().empty())
-      return false;
-    return rule == LayoutRule::elementwise || rule == LayoutRule::per_axis || rule == LayoutRule::permute;
-  }
-
-  // Takes its operand as it lies and gives its result in its own order.
-  static bool is_mover(const Node& node) { return node.op().layout == LayoutRule::permute || node.is("identity"); }
-
-  MemoryOrder wanted(const Node& node) const {
-    if (!node.outputs().empty() && node.output()->layout.is_set() && node.output()->type.shape.rank() >= 3)
-      return node.output()->layout.is_channels_last() ? MemoryOrder::channels_last : MemoryOrder::row_major;
-    return node.op().layout == LayoutRule::spatial ? MemoryOrder::channels_last : MemoryOrder::row_major;
-  }
-
-  // Whether operand i is a tensor in the node's own order (not a weight, a vector, a table).
-  static bool follows(const Node& node, std::size_t i) {
-    const Value* value = node.input(i);
-    if (value == nullptr) return false;
-    const Node& n = node;
-    if (n.op().layout == LayoutRule::row_major || n.op().layout == LayoutRule::permute) return false;
-    if (value->type.shape.rank() < 3) return false;
-    if (n.op().layout == LayoutRule::spatial || n.op().layout == LayoutRule::per_axis) {
-      // Weights and tables of the anchor stay as they are; its data, and what the other parts read, follow.
-      const bool variadic = n.op().inputs.size() == 1 && n.op().inputs.front().variadic;
-      for (std::size_t k = 1; k < n.anchor_part().operands.size() && !variadic; ++k) {
-        if (n.anchor_part().operands[k] == static_cast<int>(i)) return false;
-      }
-    }
-    return value->type.shape.rank() == n.output()->type.shape.rank() || n.op().layout != LayoutRule::elementwise;
-  }
-
-  // The order in which a node needs operand i.
-  MemoryOrder needed(const Node& node, std::size_t i) const {
-    if (on_weights_.count(&node) != 0) return MemoryOrder::row_major;
-    if (is_mover(node)) return made(*node.input(i));
-    if (reads_.count({&node, i}) != 0) return reads_.at({&node, i});
-    return follows(node, i) ? order_.at(&node) : MemoryOrder::row_major;
-  }
-
-  // The order in which a value is made.
-  MemoryOrder made(const Value& value) const {
-    const Node* node = value.producer;
-    if (node == nullptr || value.type.shape.rank() < 3) return MemoryOrder::row_major;
-    if (is_constant_node(*node)) return constant_order(value);
-    if (writes_.count(node) != 0) return writes_.at(node);
-    if (node->op().layout == LayoutRule::row_major) return MemoryOrder::row_major;
-    if (node->op().layout == LayoutRule::per_axis && value.type.shape.rank() != node->input(0)->type.shape.rank())
-      return MemoryOrder::row_major;
-    return order_.at(node);
-  }
-
-  // A constant is written down in the order that all its readers want.
-  MemoryOrder constant_order(const Value& value) const {
-    for (const Node* user : value.users) {
-      for (std::size_t i = 0; i < user->inputs().size(); ++i) {
-        if (user->input(i) != &value) continue;
-        if (is_mover(*user) || needed(*user, i) == MemoryOrder::row_major) return MemoryOrder::row_major;
-      }
-    }
-    return value.users.empty() || graph_.is_output(&value) ? MemoryOrder::row_major : MemoryOrder::channels_last;
-  }
-
-  // ---- costs, in bytes copied ----
-
-  double bytes(const Value& value) const { return bytes_of(value, likely_); }
-
-  double cost_of(const Value& value, MemoryOrder a, MemoryOrder b) const {
-    return a == b || lies_the_same(value.type.shape) || value.type.shape.rank() < 3 ? 0 : bytes(value);
-  }
-
-  // Copies of this value: one for each order that is not the one it is made in.
-  double copies_of(const Value& value) const {
-    const MemoryOrder from = made(value);
-    for (const Node* user : value.users) {
-      for (std::size_t i = 0; i < user->inputs().size(); ++i) {
-        if (user->input(i) == &value && needed(*user, i) != from) return cost_of(value, from, other(from));
-      }
-    }
-    return graph_.is_output(&value) ? cost_of(value, from, MemoryOrder::row_major) : 0;
-  }
-
-  // A transpose whose result lies as its operand does is only another name for it.
-  double moves_of(const Node& node) const {
-    if (!is_mover(node) || is_constant_node(node)) return 0;
-    if (node.is("identity")) return cost_of(*node.output(), made(*node.input(0)), made(*node.output()));
-    const Value& from = *node.input(0);
-    const Value& to = *node.output();
-    const Layout source = layout_of(made(from), from.type.shape.rank());
-    const Layout result = layout_of(made(to), to.type.shape.rank());
-    const auto& permutation = node.attributes().get<std::vector<std::int64_t>>("order");
-    for (std::size_t i = 0; i < permutation.size(); ++i) {
-      if (permutation[result.order()[i]] != source.order()[i]) return bytes(to);
-    }
-    return 0;
-  }
-
-  // What it costs to bring a per-axis node into the order that its only kernels take.
-  double detour_of(const Node& node) {
-    if (node.op().layout != LayoutRule::per_axis || node.outputs().size() != 1 || is_mover(node)) return 0;
-    const auto key = std::pair(&node, order_.at(&node));
-    if (const auto known = detours_.find(key); known != detours_.end()) return known->second;
-    double& cost = detours_[key];
-    if (has_row(node)) return cost;
-    order_[&node] = other(key.second);
-    if (has_row(node)) cost = bytes(*node.input(0)) + bytes(*node.output());
-    order_[&node] = key.second;
-    return cost;
-  }
-
-  // Everything that depends on this node's order.
-  double cost_around(const Node& node) {
-    double cost = moves_of(node) + detour_of(node);
-    for (std::size_t i = 0; i < node.inputs().size(); ++i) {
-      if (node.input(i) != nullptr) cost += copies_of(*node.input(i));
-    }
-    for (const auto& output : node.outputs()) {
-      cost += copies_of(*output);
-      for (const Node* user : output->users) cost += moves_of(*user);
-    }
-    return cost;
-  }
-
-  // ---- choosing ----
+  // ---- free nodes ----
 
   // Spatial operators that only have a row-major kernel.
   void ask_rows() {
     if (target_.catalogue == nullptr) return;
     for (const auto& node : graph_.nodes()) {
-      if (node->op().layout != LayoutRule::spatial || node->output()->layout.is_set() || is_constant_node(*node) ||
-          has_row(*node))
+      if (node->op().layout != LayoutRule::spatial || node->output()->layout.is_set() ||
+          orders_.is_constant_node(*node) || orders_.has_row(*node))
         continue;
-      order_[node.get()] = MemoryOrder::row_major;
-      if (!has_row(*node)) order_[node.get()] = MemoryOrder::channels_last;
+      orders_.set_order(*node, MemoryOrder::row_major);
+      if (!orders_.has_row(*node)) orders_.set_order(*node, MemoryOrder::channels_last);
     }
   }
 
@@ -213,11 +62,11 @@ class Chooser {
       return node;
     };
     for (const Node* node : free_) {
-      if (is_mover(*node)) continue;
+      if (MemoryOrders::is_mover(*node)) continue;
       for (std::size_t i = 0; i < node->inputs().size(); ++i) {
-        if (!follows(*node, i)) continue;  // a mover has no side of its own
+        if (!MemoryOrders::follows(*node, i)) continue;  // a mover has no side of its own
         const Node* producer = node->input(i)->producer;
-        if (producer == nullptr || parent.count(producer) == 0 || is_mover(*producer)) continue;
+        if (producer == nullptr || parent.count(producer) == 0 || MemoryOrders::is_mover(*producer)) continue;
         parent[find(node)] = find(producer);
       }
     }
@@ -228,8 +77,8 @@ class Chooser {
       if (found == components.end() || root->output()->layout.is_set()) continue;
       const auto total = [&](MemoryOrder order) {
         double cost = 0;
-        for (const Node* node : found->second) order_[node] = order;
-        for (const Node* node : found->second) cost += cost_around(*node);
+        for (const Node* node : found->second) orders_.set_order(*node, order);
+        for (const Node* node : found->second) cost += orders_.cost_around(*node);
         return cost;
       };
       const double row_major = total(MemoryOrder::row_major);
@@ -244,107 +93,160 @@ class Chooser {
       bool changed = false;
       for (std::size_t k = 0; k < free_.size(); ++k) {
         const Node* node = round % 2 == 0 ? free_[k] : free_[free_.size() - 1 - k];
-        const double before = cost_around(*node);
-        order_[node] = other(order_.at(node));
-        const double after = cost_around(*node);
+        const double before = orders_.cost_around(*node);
+        orders_.turn(*node);
+        const double after = orders_.cost_around(*node);
         if (after < before) {
           changed = true;
         } else {
-          order_[node] = other(order_.at(node));
+          orders_.turn(*node);
         }
       }
       if (!changed) return;
     }
   }
 
-  // ---- first and last kernels ----
+  // ---- spatial nodes, and the free ones that hang on them ----
 
-  StepDesc step_of(const Node& node) const {
-    std::vector<Layout> inputs(node.inputs().size());
-    std::vector<Layout> outputs;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (node.input(i) != nullptr) inputs[i] = layout_of(needed(node, i), node.input(i)->type.shape.rank());
-    }
-    for (const auto& output : node.outputs()) outputs.push_back(layout_of(made(*output), output->type.shape.rank()));
-    return describe(node, inputs, outputs);
-  }
+  // A spatial node in the other order: operands that it reads and a result that it writes so, together with free nodes
+  // around, which would otherwise make or need that order's opposite.
+  static constexpr std::size_t most_hanging = 8;
+  struct Turn {
+    std::vector<const Node*> free;
+    std::vector<std::size_t> reads;
+    bool writes = false;
+  };
 
-  bool has_row(const Node& node) const { return has_kernel(step_of(node), target_); }
-
-  // The cheapest kernel that takes the node so.
-  std::optional<double> cost_of_rows(const Node& node) const {
-    return cost_of_kernels(step_of(node), target_, likely_);
-  }
-
-  // Of a copy of the value into the other order.
-  double seconds_of_copy(const Value& value, MemoryOrder from) const {
-    constexpr double by_plain_loops = 1;  // dearer than any kernel
-    StepDesc copy;
-    copy.name = value.name;
-    copy.parts.push_back({.op = &graph_.registry().at("identity"), .attributes = {}, .operands = {0}});
-    const int rank = value.type.shape.rank();
-    copy.inputs.push_back({.type = value.type, .layout = layout_of(from, rank)});
-    copy.outputs.push_back({.type = value.type, .layout = layout_of(other(from), rank)});
-    return cost_of_kernels(copy, target_, likely_).value_or(by_plain_loops);
-  }
-
-  // Where a spatial node meets the other order, and a row takes it as it is for less than the copy costs.
-  void read_and_write_the_callers() {
+  // Where a spatial node meets the other order, itself or behind free nodes, and kernels take it as it is for less than
+  // the copies cost.
+  void turn_spatial_nodes() {
+    constexpr int most_turns = 4;
     if (target_.catalogue == nullptr) return;
-    for (const auto& owned : graph_.nodes()) {
-      const Node& node = *owned;
-      if (node.op().layout != LayoutRule::spatial || node.outputs().size() != 1 || is_constant_node(node)) continue;
-      read_the_callers(node);
-      write_the_callers(node);
-      read_the_callers(node);  // there may be a kernel that gains only where both are the caller's
-      if (writes_.count(&node) == 0) read_and_write(node);
+    for (const auto& node : graph_.nodes()) {
+      if (node->op().layout != LayoutRule::spatial || node->outputs().size() != 1 || orders_.is_constant_node(*node))
+        continue;
+      for (int turns = 0; turns < most_turns && turn_best(*node); ++turns) {
+      }
     }
   }
 
-  void read_the_callers(const Node& node) {
+  bool turn_best(const Node& node) {
+    std::optional<Turn> best;
+    double most = 1e-9;  // less is none
+    for (Turn& turn : turns_of(node)) {
+      const double gain = gain_of(node, turn);
+      if (gain <= most) continue;
+      most = gain;
+      best = std::move(turn);
+    }
+    if (best.has_value()) apply(node, *best);
+    return best.has_value();
+  }
+
+  // Turning twice is turning back.
+  void apply(const Node& node, const Turn& turn) {
+    for (const Node* each : turn.free) orders_.turn(*each);
+    for (const std::size_t i : turn.reads) orders_.turn_read(node, i);
+    if (turn.writes) orders_.turn_write(node);
+  }
+
+  // The node alone first, then with what hangs on its operands, on its result, and on both.
+  std::vector<Turn> turns_of(const Node& node) {
+    std::vector<Turn> turns;
+    const std::vector<std::size_t> reads = misfits_of(node);
+    const bool writes = orders_.copies_of(*node.output()) > 0;
+    for (const std::size_t i : reads) turns.push_back({{}, {i}, false});
+    if (writes) turns.push_back({{}, {}, true});
+    if (!reads.empty() && writes) turns.push_back({{}, reads, true});
+    std::vector<const Node*> before;
+    std::vector<const Node*> behind;
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
-      if (!follows(node, i)) continue;
-      const Value& value = *node.input(i);
-      if (cost_of(value, made(value), needed(node, i)) == 0) continue;
-      const double copy = seconds_of_copy(value, made(value));
-      const auto before = cost_of_rows(node);
-      reads_[{&node, i}] = other(needed(node, i));
-      const auto after = cost_of_rows(node);
-      if (!after.has_value() || (before.has_value() && *after > *before + copy)) reads_.erase({&node, i});
+      if (MemoryOrders::follows(node, i)) add_hanging(node.input(i)->producer, before);
     }
+    for (const Node* user : node.output()->users) add_reader(*user, *node.output(), behind);
+    const auto add = [&](const std::vector<const Node*>& free, bool turns_result) {
+      if (free.empty() || free.size() > most_hanging) return;
+      Turn turn{free, {}, turns_result};
+      apply(node, turn);
+      turn.reads = misfits_of(node);
+      Turn without_reads{free, {}, turns_result};
+      apply(node, without_reads);
+      turns.push_back(std::move(turn));
+    };
+    add(before, false);
+    add(behind, true);
+    for (const Node* each : behind) {
+      if (std::find(before.begin(), before.end(), each) == before.end()) before.push_back(each);
+    }
+    add(before, true);
+    return turns;
   }
 
-  void write_the_callers(const Node& node) {
-    const Value& result = *node.output();
-    const double bytes = copies_of(result);
-    if (bytes == 0) return;
-    const double copy = seconds_of_copy(result, made(result));
-    const auto before = cost_of_rows(node);
-    writes_[&node] = other(made(result));
-    const auto after = copies_of(result) < bytes ? cost_of_rows(node) : std::nullopt;
-    if (!after.has_value() || (before.has_value() && *after > *before + copy)) writes_.erase(&node);
-  }
-
-  // Neither alone was worth it: a kernel along the pixels turns nothing where both lie so, and much where one does.
-  void read_and_write(const Node& node) {
-    const Value& result = *node.output();
-    const double bytes = copies_of(result);
-    if (bytes == 0) return;
-    double copies = seconds_of_copy(result, made(result));
-    const auto before = cost_of_rows(node);
-    std::vector<std::pair<const Node*, std::size_t>> reads;
+  std::vector<std::size_t> misfits_of(const Node& node) const {
+    std::vector<std::size_t> out;
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
-      if (!follows(node, i) || cost_of(*node.input(i), made(*node.input(i)), needed(node, i)) == 0) continue;
-      copies += seconds_of_copy(*node.input(i), made(*node.input(i)));
-      reads_[{&node, i}] = other(needed(node, i));
-      reads.emplace_back(&node, i);
+      if (orders_.misfits(node, i)) out.push_back(i);
     }
-    if (reads.empty()) return;
-    writes_[&node] = other(made(result));
-    const auto after = copies_of(result) < bytes ? cost_of_rows(node) : std::nullopt;
-    if (after.has_value() && (!before.has_value() || *after < *before + copies)) return;
-    for (const auto& read : reads) reads_.erase(read);
-    writes_.erase(&node);
+    return out;
+  }
+
+  // Free nodes that touch each other, from `node` on; no more than tell that they are too many.
+  void add_hanging(const Node* node, std::vector<const Node*>& out) {
+    if (node == nullptr || out.size() > most_hanging || !orders_.is_free(*node) ||
+        MemoryOrders::MemoryOrders::is_mover(*node))
+      return;
+    if (std::find(out.begin(), out.end(), node) != out.end()) return;
+    out.push_back(node);
+    for (std::size_t i = 0; i < node->inputs().size(); ++i) {
+      if (MemoryOrders::follows(*node, i)) add_hanging(node->input(i)->producer, out);
+    }
+    for (const auto& output : node->outputs()) {
+      for (const Node* user : output->users) add_reader(*user, *output, out);
+    }
+  }
+
+  void add_reader(const Node& user, const Value& value, std::vector<const Node*>& out) {
+    for (std::size_t i = 0; i < user.inputs().size(); ++i) {
+      if (user.input(i) == &value && MemoryOrders::follows(user, i)) return add_hanging(&user, out);
+    }
+  }
+
+  // Estimated seconds that the turn saves. Nothing where nothing is copied.
+  double gain_of(const Node& node, const Turn& turn) {
+    std::vector<const Node*> nodes = turn.free;
+    nodes.push_back(&node);
+    std::vector<const Value*> values;
+    std::vector<const Node*> movers;
+    const auto add_once = [](auto& list, auto* each) {
+      if (each != nullptr && std::find(list.begin(), list.end(), each) == list.end()) list.push_back(each);
+    };
+    for (const Node* each : nodes) {
+      for (const Value* input : each->inputs()) add_once(values, input);
+      for (const auto& output : each->outputs()) {
+        add_once(values, output.get());
+        for (const Node* user : output->users) {
+          if (MemoryOrders::is_mover(*user)) add_once(movers, user);
+        }
+      }
+    }
+    const auto copies = [&] {
+      double seconds = 0;
+      for (const Value* value : values) seconds += orders_.seconds_of_copies(*value);
+      for (const Node* mover : movers) seconds += orders_.seconds_of_move(*mover);
+      return seconds;
+    };
+    const auto kernels = [&] {
+      double seconds = 0;
+      for (const Node* each : nodes) seconds += orders_.seconds_of(*each);
+      return seconds;
+    };
+    const double copied = copies();
+    if (copied == 0) return 0;
+    const double before = copied + kernels();
+    apply(node, turn);
+    const double after = copies() + kernels();
+    apply(node, turn);
+    return before - after;
   }
 
   // ---- writing it down ----
@@ -361,7 +263,7 @@ class Chooser {
     std::vector<std::pair<Value*, MemoryOrder>> made_so;
     for (const auto& input : graph_.inputs()) made_so.emplace_back(input.get(), MemoryOrder::row_major);
     for (const auto& node : graph_.nodes()) {
-      for (const auto& output : node->outputs()) made_so.emplace_back(output.get(), made(*output));
+      for (const auto& output : node->outputs()) made_so.emplace_back(output.get(), orders_.made(*output));
     }
     // Needs are read before the first copy changes who uses what.
     std::vector<std::vector<std::pair<Node*, std::size_t>>> misfits(made_so.size());
@@ -373,7 +275,7 @@ class Chooser {
       users.erase(std::unique(users.begin(), users.end()), users.end());
       for (Node* user : users) {
         for (std::size_t i = 0; i < user->inputs().size(); ++i) {
-          if (user->input(i) == value && needed(*user, i) != order) misfits[v].emplace_back(user, i);
+          if (user->input(i) == value && orders_.needed(*user, i) != order) misfits[v].emplace_back(user, i);
         }
       }
     }
@@ -407,13 +309,8 @@ class Chooser {
 
   Graph& graph_;
   const Target& target_;
-  const std::unordered_set<const Node*> on_weights_;
-  DimBindings likely_;
+  MemoryOrders orders_;
   std::vector<const Node*> free_;
-  std::unordered_map<const Node*, MemoryOrder> order_;
-  std::map<std::pair<const Node*, std::size_t>, MemoryOrder> reads_;  // operands that a row reads in the other order
-  std::map<std::pair<const Node*, MemoryOrder>, double> detours_;
-  std::unordered_map<const Node*, MemoryOrder> writes_;  // results that a row writes in the other order
 };
 
 }  // namespace

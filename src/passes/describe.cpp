@@ -62,6 +62,60 @@ std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target
   return best;
 }
 
+namespace {
+
+// The running value behind the first `count` parts, lying as the result does.
+std::optional<OperandDesc> running_value(const StepDesc& step, std::size_t count) {
+  std::vector<OperandInfo> infos(step.inputs.size());
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (step.inputs[i].present) infos[i].type = &step.inputs[i].type;
+  }
+  const std::vector<Part> first(step.parts.begin(), step.parts.begin() + static_cast<std::ptrdiff_t>(count));
+  std::vector<DimCheck> checks;
+  const auto types = infer_parts(first, infos, checks, {});
+  if (!types.ok() || types->front().shape.rank() != step.outputs.front().layout.rank()) return std::nullopt;
+  OperandDesc out;
+  out.type = types->front();
+  out.layout = step.outputs.front().layout;
+  return out;
+}
+
+// The parts [begin, end) as a step of their own, which begins with `from` where it is not the first.
+StepDesc piece_of(const StepDesc& step, std::size_t begin, std::size_t end, const OperandDesc& from,
+                  const OperandDesc& to) {
+  StepDesc out;
+  out.name = step.name;
+  out.anchor = step.anchor >= begin && step.anchor < end ? step.anchor - begin : 0;
+  out.outputs = {to};
+  for (std::size_t i = begin; i < end; ++i) {
+    Part part = step.parts[i];
+    for (int& operand : part.operands) {
+      if (operand == Part::absent || (operand == Part::running && i > begin)) continue;
+      out.inputs.push_back(operand == Part::running ? from : step.inputs[static_cast<std::size_t>(operand)]);
+      operand = static_cast<int>(out.inputs.size()) - 1;
+    }
+    out.parts.push_back(std::move(part));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<double> cost_in_pieces(const StepDesc& step, const Target& target, const DimBindings& likely) {
+  std::optional<double> best = cost_of_kernels(step, target, likely);
+  if (best.has_value() || step.outputs.size() != 1) return best;
+  for (std::size_t cut = step.anchor + 1; cut < step.parts.size(); ++cut) {
+    const auto between = running_value(step, cut);
+    if (!between.has_value()) continue;
+    const auto first = cost_of_kernels(piece_of(step, 0, cut, {}, *between), target, likely);
+    if (!first.has_value()) continue;
+    const auto rest =
+        cost_of_kernels(piece_of(step, cut, step.parts.size(), *between, step.outputs.front()), target, likely);
+    if (rest.has_value() && (!best.has_value() || *first + *rest < *best)) best = *first + *rest;
+  }
+  return best;
+}
+
 bool has_kernel(const StepDesc& step, const Target& target) {
   if (target.catalogue == nullptr) return false;
   const std::vector<const Row*>& rows = target.catalogue->rows_for(step.anchor_part().op->name);

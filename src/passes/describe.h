@@ -19,6 +19,9 @@ StepDesc describe(const Node& node);
 // The cost of the cheapest row, reference loops aside, that takes the step; nothing if there is none. `likely` are the
 // sizes to estimate with.
 std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target, const DimBindings& likely);
+// The same of a step that may have no kernel as a whole: then of the cheapest cut behind its anchor, as `lower` will
+// make it.
+std::optional<double> cost_in_pieces(const StepDesc& step, const Target& target, const DimBindings& likely);
 // Whether there is one. Costs nothing but the question, where costs may be measured.
 bool has_kernel(const StepDesc& step, const Target& target);
 
