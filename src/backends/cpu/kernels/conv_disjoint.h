@@ -86,6 +86,7 @@ struct ConvDisjointPlan {
   int64_t phases;      // of the last axis
   int64_t pixels;      // of a register block
   int64_t tile_pixels;
+  int64_t panel_step;    // floats from one block of pixels to the next: an odd number of vectors
   int64_t pixel_tiles;
   int64_t blocks_per_tile;
   int64_t block_tiles;

@@ -90,6 +90,7 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   const int64_t fitting = std::min({panel_floats / std::max<int64_t>(1, shape.in_channels), sums_floats / columns,
                                     sums_floats / plan.phases, ceil_div(points, plan.pixels) * plan.pixels});
   plan.tile_pixels = std::max<int64_t>(1, fitting / plan.pixels) * plan.pixels;
+  plan.panel_step = (std::max<int64_t>(1, shape.in_channels) | 1) * plan.pixels;
   plan.pixel_tiles = ceil_div(points, plan.tile_pixels);
   const int64_t pieces = shape.batch * plan.pixel_tiles;
   const int64_t outputs = plan.tile_pixels * columns * f.blocks;
@@ -110,7 +111,7 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   plan.scratch_bytes = scratch_piece_bytes<HeldLine>(plan.most_held) +
                        scratch_piece_bytes<ProductTarget>(plan.tile_pixels / width) +
                        2 * scratch_piece_bytes<int64_t>(columns) + scratch_piece_bytes<KernelLine>(f.lines_per_block) +
-                       scratch_piece_bytes<float>(std::max<int64_t>(1, shape.in_channels) * plan.tile_pixels) +
+                       scratch_piece_bytes<float>(plan.tile_pixels / plan.pixels * plan.panel_step) +
                        2 * scratch_piece_bytes<float>(columns * plan.tile_pixels) +
                        scratch_piece_bytes<float>(plan.tile_pixels * plan.phases) +
                        2 * scratch_piece_bytes<float>(plan.tile_pixels) + scratch_piece_bytes<float>(columns);

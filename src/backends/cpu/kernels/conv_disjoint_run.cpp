@@ -24,7 +24,7 @@ class Tile {
     line_out_ = pieces.next<int64_t>(f_.columns());
     line_sums_ = pieces.next<int64_t>(f_.columns());
     kernel_lines_ = pieces.next<KernelLine>(f_.lines_per_block);
-    panel_ = pieces.next<float>(std::max<int64_t>(1, s_.in_channels) * plan.tile_pixels);
+    panel_ = pieces.next<float>(plan.tile_pixels / plan.pixels * plan.panel_step);
     sums_ = pieces.next<float>(f_.columns() * plan.tile_pixels);
     partial_ = pieces.next<float>(f_.columns() * plan.tile_pixels);
     line_ = pieces.next<float>(plan.tile_pixels * plan.phases);
@@ -85,6 +85,7 @@ class Tile {
 
   // The tile's pixels of all channels: [block of pixels][channel][pixel], zeros behind the last one.
   void fill_panel() {
+    constexpr int64_t ahead = 4;  // channels
     const float* image = p_.in + place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel;
     for (int64_t c = 0; c < s_.in_channels; ++c) {
       const float* channel = image + c * plan_.in.channel;
@@ -92,6 +93,7 @@ class Tile {
       each_run_of_points(s_.in, plan_.in, first_, last_, [&](int64_t point, int64_t offset, int64_t count) {
         if (plan_.in.axis[2] == 1 && count == last_ - first_) {
           pixels = channel + offset;
+          if (c + ahead < s_.in_channels) fetch_line(pixels + ahead * plan_.in.channel, count);
           return;
         }
         float* to = gathered_ + point - first_;
@@ -110,7 +112,7 @@ class Tile {
     }
   }
 
-  int64_t panel_step() const { return s_.in_channels * plan_.pixels; }
+  int64_t panel_step() const { return plan_.panel_step; }
 
   int64_t lines_of_block() const { return std::min(f_.lines_per_block, f_.lines - block_ * f_.lines_per_block); }
 

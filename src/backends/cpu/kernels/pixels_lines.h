@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/conv_pixels.h"
+#include "backends/cpu/kernels/planar_input.h"
 #include "backends/cpu/simd/transpose.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -21,12 +22,6 @@ POLYPHASE_INLINE void copy_padded(const float* from, float* to, int64_t before, 
     i += vec_width;
   }
   for (; i < count + after; i += vec_width) store(to + i, broadcast(0.0F));
-}
-
-// Fetches a line that is copied soon: lines of different channels are too far apart for the processor to foresee them.
-POLYPHASE_INLINE void fetch_line(const float* from, int64_t count) {
-  constexpr int64_t line = 64 / sizeof(float);
-  for (int64_t i = 0; i < count; i += line) __builtin_prefetch(from + i, 0, 2);
 }
 
 // A block of input positions: `extent` from `first` on, any of them outside the image.

@@ -10,6 +10,12 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
+// Fetches a line that is copied soon: lines of different channels are too far apart for the processor to foresee them.
+POLYPHASE_INLINE void fetch_line(const float* from, int64_t count) {
+  constexpr int64_t line = 64 / sizeof(float);
+  for (int64_t i = 0; i < count; i += line) __builtin_prefetch(from + i, 0, 2);
+}
+
 // f(point, offset in elements, count) for the runs of points [begin, end) of an image that lie strides.axis[2] apart.
 template <class F>
 void each_run_of_points(const int64_t (&extent)[3], const ImageStrides& strides, int64_t begin, int64_t end, F f) {
