@@ -31,6 +31,7 @@ constexpr bool is_chunk(int width, int64_t columns, int64_t interleaved) {
 // Packed weights: [group][column block][chunk][in channel][chunk columns]. A block holds whole lines of the kernel.
 struct ConvDisjointFormat {
   int64_t interleaved;      // columns that leave the registers as one: the taps of a line, or 1
+  int64_t leaving;          // outputs of a pixel as which they leave: the phases of a line, or 1
   int64_t lines;            // of the kernel, of all out channels: out_channels * kernel[0] * kernel[1]
   int64_t lines_per_block;  // the last block may have fewer
   int64_t blocks;
@@ -38,16 +39,27 @@ struct ConvDisjointFormat {
   int64_t chunks;  // of a block
   int64_t block_floats;
 
-  int64_t columns() const { return chunks * chunk; }  // of a block
+  int64_t columns() const { return chunks * chunk; }                  // of a block
+  int64_t sums() const { return columns() / interleaved * leaving; }  // of a pixel and a block
 
   ConvDisjointFormat(const ConvShape& shape, int width);
   ConvDisjointFormat() = default;
 };
 
-// Where the outputs of a vector of pixels go: those of the block's line l to first + lines[l].
+// Outputs [from, to) of a vector of pixels, which lie `at` beyond where they would if they began the vector's.
+struct ProductRun {
+  int64_t at;
+  int32_t from;
+  int32_t to;
+};
+
+// Where the outputs of a vector of pixels go: those of the block's line l to first + lines[l], as one run unless they
+// belong to several lines of the image.
 struct ProductTarget {
   float* first;
   const int64_t* lines;
+  const ProductRun* runs;  // null: one run, of all outputs
+  int64_t run_count;
 };
 
 // Pixels [q0, q1) of an input line whose outputs lie in the tile's sums; z and y are outputs without crop.

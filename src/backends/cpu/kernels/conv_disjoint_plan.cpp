@@ -49,6 +49,8 @@ ConvDisjointFormat::ConvDisjointFormat(const ConvShape& shape, int width) {
   const int64_t line = shape.kernel[2];
   lines = shape.out_channels * shape.kernel[0] * shape.kernel[1];
   interleaved = shape.transposed && line == shape.stride[2] && line <= most_interleaved_phases ? line : 1;
+  const bool is_every_other = shape.transposed && line == 1 && shape.stride[2] == 2;
+  leaving = is_every_other ? 2 : interleaved;
   const int64_t most = pixel_columns(width) / interleaved * interleaved;
   lines_per_block = lines_of_block(line, lines, most);
   blocks = ceil_div(lines, lines_per_block);
@@ -87,7 +89,8 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   plan.pixels = pixel_vectors(width, static_cast<int>(f.chunk)) * width;
   const int64_t points = shape.in_points();
   const int64_t columns = f.columns();
-  const int64_t fitting = std::min({panel_floats / std::max<int64_t>(1, shape.in_channels), sums_floats / columns,
+  const int64_t sums = f.sums();
+  const int64_t fitting = std::min({panel_floats / std::max<int64_t>(1, shape.in_channels), sums_floats / sums,
                                     sums_floats / plan.phases, ceil_div(points, plan.pixels) * plan.pixels});
   plan.tile_pixels = std::max<int64_t>(1, fitting / plan.pixels) * plan.pixels;
   plan.panel_step = (std::max<int64_t>(1, shape.in_channels) | 1) * plan.pixels;
@@ -104,15 +107,17 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   const int64_t most_depth = std::clamp<int64_t>(slice_floats / plan.pixels, 1, 2 * sum_piece);
   const int64_t slices = ceil_div(std::max<int64_t>(1, shape.in_channels), most_depth);
   plan.depth = ceil_div(std::max<int64_t>(1, shape.in_channels), slices);
-  plan.straight = out.axis[2] == 1 && endings.count == 0 && !plan.past_caches && f.interleaved == plan.phases;
+  plan.straight = out.axis[2] == 1 && endings.count == 0 && !plan.past_caches && f.leaving == plan.phases;
   plan.by_lines = shape.in_channels == 1 && f.interleaved == plan.phases && plan.phases > 1 && in.axis[2] == 1;
   plan.direct = out.axis[2] == 1 && !plan.past_caches;
   plan.most_held = plan.tile_pixels / width + ceil_div(plan.tile_pixels, std::max<int64_t>(1, shape.in[2])) + 2;
   plan.scratch_bytes = scratch_piece_bytes<HeldLine>(plan.most_held) +
                        scratch_piece_bytes<ProductTarget>(plan.tile_pixels / width) +
+                       scratch_piece_bytes<ProductRun>(plan.tile_pixels) +
                        2 * scratch_piece_bytes<int64_t>(columns) + scratch_piece_bytes<KernelLine>(f.lines_per_block) +
                        scratch_piece_bytes<float>(plan.tile_pixels / plan.pixels * plan.panel_step) +
-                       2 * scratch_piece_bytes<float>(columns * plan.tile_pixels) +
+                       scratch_piece_bytes<float>(sums * plan.tile_pixels) +
+                       scratch_piece_bytes<float>(columns * plan.tile_pixels) +
                        scratch_piece_bytes<float>(plan.tile_pixels * plan.phases) +
                        2 * scratch_piece_bytes<float>(plan.tile_pixels) + scratch_piece_bytes<float>(columns);
   return plan;

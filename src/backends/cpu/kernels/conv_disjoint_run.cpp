@@ -21,17 +21,18 @@ class Tile {
     ScratchPieces pieces(scratch);
     lines_ = pieces.next<HeldLine>(plan.most_held);
     targets_ = pieces.next<ProductTarget>(plan.tile_pixels / vec_width);
+    runs_ = pieces.next<ProductRun>(plan.tile_pixels);
     line_out_ = pieces.next<int64_t>(f_.columns());
     line_sums_ = pieces.next<int64_t>(f_.columns());
     kernel_lines_ = pieces.next<KernelLine>(f_.lines_per_block);
     panel_ = pieces.next<float>(plan.tile_pixels / plan.pixels * plan.panel_step);
-    sums_ = pieces.next<float>(f_.columns() * plan.tile_pixels);
+    sums_ = pieces.next<float>(f_.sums() * plan.tile_pixels);
     partial_ = pieces.next<float>(f_.columns() * plan.tile_pixels);
     line_ = pieces.next<float>(plan.tile_pixels * plan.phases);
     gathered_ = pieces.next<float>(plan.tile_pixels);
     untouched_ = pieces.next<float>(plan.tile_pixels);
     bias_ = pieces.next<float>(f_.columns());
-    for (int64_t i = 0; i < f_.columns(); ++i) line_sums_[i] = i * f_.interleaved * plan.tile_pixels;
+    for (int64_t i = 0; i < f_.columns(); ++i) line_sums_[i] = i * f_.leaving * plan.tile_pixels;
   }
 
   void run(int64_t tile) {
@@ -116,27 +117,42 @@ class Tile {
 
   int64_t lines_of_block() const { return std::min(f_.lines_per_block, f_.lines - block_ * f_.lines_per_block); }
 
-  // Where the outputs of a vector of pixels of one line go straight to, through the kernel's first line; null: not all
-  // of them lie in the output.
-  float* straight_target(int64_t pixel) const {
-    const int64_t q = (first_ + pixel) % s_.in[2];
-    const int64_t line = (first_ + pixel) / s_.in[2];
-    const int64_t at[3] = {line / s_.in[1] * step(0) - plan_.crop[0], line % s_.in[1] * step(1) - plan_.crop[1],
-                           q * step(2) - plan_.crop[2]};
-    bool inside = plan_.straight && first_ + pixel + vec_width <= last_ && q + vec_width <= s_.in[2] && at[2] >= 0 &&
-                  at[2] + vec_width * step(2) <= s_.out[2];
-    for (int a = 0; a < 2; ++a) inside = inside && at[a] >= 0 && at[a] + s_.kernel[a] <= s_.out[a];
-    if (!inside) return nullptr;
-    return p_.out + place_.batch * plan_.out.batch + at[0] * plan_.out.axis[0] + at[1] * plan_.out.axis[1] + at[2];
+  // Where the outputs of the vector that begins with a pixel of the tile go straight to, and the runs of those that lie in
+  // several lines, written from `runs` on. False: the kernel's lines lead some of them out of the image.
+  bool find_straight_target(int64_t pixel, ProductRun* runs, ProductTarget& target) const {
+    if (!plan_.straight) return false;
+    float* const image = p_.out + place_.batch * plan_.out.batch;
+    const int64_t begin = first_ + pixel;
+    const int64_t end = std::min(last_, begin + vec_width);
+    target = {image, line_out_, runs, 0};
+    for (int64_t point = begin; point < end;) {
+      const int64_t line = point / s_.in[2];
+      const int64_t next = std::min(end, (line + 1) * s_.in[2]);
+      const int64_t at[2] = {line / s_.in[1] * step(0) - plan_.crop[0], line % s_.in[1] * step(1) - plan_.crop[1]};
+      for (int a = 0; a < 2; ++a) {
+        if (at[a] < 0 || at[a] + s_.kernel[a] > s_.out[a]) return false;
+      }
+      // Output o of the vector is the line's output o + x.
+      const int64_t x = (begin - line * s_.in[2]) * plan_.phases - plan_.crop[2];
+      const int64_t from = std::max((point - begin) * plan_.phases, -x);
+      const int64_t to = std::min((next - begin) * plan_.phases, s_.out[2] - x);
+      if (from < to) {
+        runs[target.run_count++] = {at[0] * plan_.out.axis[0] + at[1] * plan_.out.axis[1] + x,
+                                    static_cast<int32_t>(from), static_cast<int32_t>(to)};
+      }
+      point = next;
+    }
+    if (target.run_count == 1 && runs->to - runs->from == vec_width * plan_.phases)
+      target = {image + runs->at, line_out_, nullptr, 0};
+    return true;
   }
 
   void find_targets() {
     const int64_t filled = ceil_div(last_ - first_, plan_.pixels) * plan_.pixels;
     for (int64_t pixel = 0; pixel < filled; pixel += vec_width) {
-      float* const straight = straight_target(pixel);
       ProductTarget& target = targets_[pixel / vec_width];
-      target = {sums_ + pixel * f_.interleaved, line_sums_};
-      if (straight != nullptr) target = {straight, line_out_};
+      if (!find_straight_target(pixel, runs_ + pixel, target))
+        target = {sums_ + pixel * f_.leaving, line_sums_, nullptr, 0};
     }
   }
 
@@ -150,12 +166,14 @@ class Tile {
     for (int64_t point = first_; point < last_;) {
       const int64_t line = point / s_.in[2];
       const int64_t line_end = std::min(last_, (line + 1) * s_.in[2]);
+      const auto vector_end = [&](int64_t at) {
+        return std::min(line_end, first_ + ((at - first_) / vec_width + 1) * vec_width);
+      };
       int64_t end = point;
-      while (end < line_end && !is_straight(end))
-        end = std::min(line_end, first_ + ((end - first_) / vec_width + 1) * vec_width);
+      while (end < line_end && !is_straight(end)) end = vector_end(end);
       const int64_t q0 = point - line * s_.in[2];
       int64_t next = end;
-      while (next < line_end && is_straight(next)) next += vec_width;
+      while (next < line_end && is_straight(next)) next = vector_end(next);
       const int64_t q1 = next - line * s_.in[2];
       const bool begins = has_margins && q0 == 0;
       const bool ends = has_margins && q1 == s_.in[2];
@@ -202,7 +220,7 @@ class Tile {
         t.targets = targets_ + pixel / vec_width;
         const auto vectors = static_cast<int>(ceil_div(std::min(plan_.pixels, last_ - first_ - pixel), vec_width));
         const ProductTileFunction function =
-            product_tile(static_cast<int>(f_.chunk), vectors, static_cast<int>(f_.interleaved));
+            product_tile(static_cast<int>(f_.chunk), vectors, static_cast<int>(f_.interleaved), static_cast<int>(f_.leaving));
         for (int64_t chunk = 0; chunk < chunks; ++chunk, t.partial += f_.chunk * plan_.pixels) {
           t.weights = weights + (chunk * s_.in_channels + c) * f_.chunk;
           t.init = bias_ + chunk * f_.chunk;
@@ -220,8 +238,8 @@ class Tile {
       const int64_t line = block_ * f_.lines_per_block + i;
       const int64_t channel = group_ * s_.out_channels + line / (s_.kernel[0] * s_.kernel[1]);
       if (i == 0 || channel != place_.channel) begin_channel(channel);
-      float* values = sums_ + i * s_.kernel[2] * plan_.tile_pixels;
-      if (plan_.phases != f_.interleaved) {
+      float* values = sums_ + i * (s_.kernel[2] / f_.interleaved) * f_.leaving * plan_.tile_pixels;
+      if (plan_.phases != f_.leaving) {
         interleave_phases(values);
         values = line_;
       }
@@ -353,6 +371,7 @@ class Tile {
   float* untouched_;          // what outputs are that no tap reaches
   float* bias_;               // of the columns of a block
   ProductTarget* targets_;    // of each vector of pixels
+  ProductRun* runs_;          // of those that have several, or not all their outputs
   int64_t* line_out_;         // of the block's lines in the output
   int64_t* line_sums_;        // and in sums_
   KernelLine* kernel_lines_;  // of the block

@@ -1,8 +1,10 @@
 // The register tile of conv_disjoint: M columns by V vectors of pixels, summed over some channels.
 //
-// S columns beside each other are the phases of one output line: they leave the registers interleaved.
+// K columns beside each other are the taps of one output line: they leave the registers interleaved as its S phases, of
+// which those without a tap are `init` alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -20,14 +22,25 @@ struct ProductTile {
   float* partial;                // [M][V] vectors: sums of the channels before these, or for those behind
   const ProductTarget* targets;  // [V]
   int64_t first_line;
-  int64_t lines;  // of these columns, at most M / S: what follows is filling
+  int64_t lines;  // of these columns, at most M / K: what follows is filling
   int64_t pitch;
   int64_t channels;
   bool begun;  // `partial` holds what channels before these came to
   bool ends;   // no channels come behind these: `init` is added
 };
 
-template <int M, int V, int S>
+// The outputs of a vector's pixels that lie in several lines of the image, or in part outside of it.
+__attribute__((noinline)) void store_runs(const VecF* outputs, int count, const ProductTarget& target, float* to) {
+  for (int64_t r = 0; r < target.run_count; ++r) {
+    const ProductRun& run = target.runs[r];
+    for (int i = run.from / vec_width; i < count && i * vec_width < run.to; ++i) {
+      store_range(to + run.at + i * vec_width, outputs[i], std::max(0, run.from - i * vec_width),
+                  std::min(vec_width, run.to - i * vec_width));
+    }
+  }
+}
+
+template <int M, int V, int S, int K>
 void run_product_tile(const ProductTile& t) {
   VecF acc[M][V];
   for (int m = 0; m < M; ++m) {
@@ -57,48 +70,53 @@ void run_product_tile(const ProductTile& t) {
     }
     return;
   }
-  for (int l = 0; l < M / S && l < t.lines; ++l) {
+  for (int l = 0; l < M / K && l < t.lines; ++l) {
     for (int v = 0; v < V; ++v) {
       VecF rows[S];
-      for (int s = 0; s < S; ++s) rows[s] = acc[l * S + s][v] + broadcast(t.init[l * S + s]);
-      float* to = t.targets[v].first + t.targets[v].lines[t.first_line + l];
-      if constexpr (S == 1) {
-        store(to, rows[0]);
-      } else {
-        store_interleaved(rows, to);
+      for (int s = 0; s < K; ++s) rows[s] = acc[l * K + s][v] + broadcast(t.init[l * K + s]);
+      for (int s = K; s < S; ++s) rows[s] = broadcast(t.init[l * K]);
+      const ProductTarget& target = t.targets[v];
+      VecF outputs[S];
+      interleave_lanes(rows, outputs);
+      float* const to = target.first + target.lines[t.first_line + l];
+      if (target.runs != nullptr) {
+        store_runs(outputs, S, target, to);
+        continue;
       }
+      for (int s = 0; s < S; ++s) store(to + s * vec_width, outputs[s]);
     }
   }
 }
 
 using ProductTileFunction = void (*)(const ProductTile&);
 
-template <int S, int M>
+template <int S, int K, int M>
 ProductTileFunction pick_product_tile(int vectors) {
-  if (vectors == 1) return run_product_tile<M, 1, S>;
-  return run_product_tile<M, pixel_vectors(vec_width, M), S>;
+  if (vectors == 1) return run_product_tile<M, 1, S, K>;
+  return run_product_tile<M, pixel_vectors(vec_width, M), S, K>;
 }
 
-template <int S, int... M>
+template <int S, int K, int... M>
 ProductTileFunction pick_product_tile(int columns, int vectors, std::integer_sequence<int, M...>) {
   ProductTileFunction found = nullptr;
   const auto try_columns = [&](auto count) {
-    if constexpr (is_chunk(vec_width, count, S)) {
-      if (columns == count) found = pick_product_tile<S, count>(vectors);
+    if constexpr (is_chunk(vec_width, count, K)) {
+      if (columns == count) found = pick_product_tile<S, K, count>(vectors);
     }
   };
   (try_columns(std::integral_constant<int, M + 1>()), ...);
   return found;
 }
 
-// For one vector of pixels, or as many as fit beside the columns, of which `phases` are interleaved.
-inline ProductTileFunction product_tile(int columns, int vectors, int phases) {
+// For one vector of pixels, or as many as fit beside the columns, of which `taps` leave as `phases` outputs.
+inline ProductTileFunction product_tile(int columns, int vectors, int taps, int phases) {
   static_assert(most_interleaved_phases == 4);
   constexpr auto all = std::make_integer_sequence<int, pixel_columns(vec_width)>();
-  if (phases == 2) return pick_product_tile<2>(columns, vectors, all);
-  if (phases == 3) return pick_product_tile<3>(columns, vectors, all);
-  if (phases == 4) return pick_product_tile<4>(columns, vectors, all);
-  return pick_product_tile<1>(columns, vectors, all);
+  if (taps == 2) return pick_product_tile<2, 2>(columns, vectors, all);
+  if (taps == 3) return pick_product_tile<3, 3>(columns, vectors, all);
+  if (taps == 4) return pick_product_tile<4, 4>(columns, vectors, all);
+  if (phases == 2) return pick_product_tile<2, 1>(columns, vectors, all);
+  return pick_product_tile<1, 1>(columns, vectors, all);
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

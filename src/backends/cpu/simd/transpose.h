@@ -89,11 +89,12 @@ struct InterleavedLanes {
   }
 };
 
-// to[i * S + r] = rows[r][i] for the lanes i of a vector.
+// out as a whole: [i * S + r] = rows[r][i] for the lanes i of a vector.
 template <int S>
-POLYPHASE_INLINE void store_interleaved(const VecF (&rows)[S], float* to) {
-  VecF out[S];
-  if constexpr (S == 2) {
+POLYPHASE_INLINE void interleave_lanes(const VecF (&rows)[S], VecF (&out)[S]) {
+  if constexpr (S == 1) {
+    out[0] = rows[0];
+  } else if constexpr (S == 2) {
     zip(rows[0], rows[1], out[0], out[1]);
   } else if constexpr (S == 4) {
     VecF even[2];
@@ -111,6 +112,13 @@ POLYPHASE_INLINE void store_interleaved(const VecF (&rows)[S], float* to) {
         out[k] = select(less(row, broadcast(static_cast<float>(r) + 0.5F)), pick(rows[r], column), out[k]);
     }
   }
+}
+
+// to[i * S + r] = rows[r][i].
+template <int S>
+POLYPHASE_INLINE void store_interleaved(const VecF (&rows)[S], float* to) {
+  VecF out[S];
+  interleave_lanes(rows, out);
   for (int k = 0; k < S; ++k) store(to + k * vec_width, out[k]);
 }
 
