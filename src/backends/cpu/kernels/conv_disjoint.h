@@ -22,6 +22,10 @@ namespace polyphase::cpu {
 // Phases of an output line that can leave the registers interleaved.
 inline constexpr int64_t most_interleaved_phases = 4;
 
+// Lanes from which on every other output, which no tap reaches, leaves the registers with its neighbour: with fewer it
+// takes longer than to put them between when the line is written.
+inline constexpr int least_width_of_gaps = 16;
+
 // Columns that a register block may have, of which so many are interleaved: few sizes, since each is code of its own.
 constexpr bool is_chunk(int width, int64_t columns, int64_t interleaved) {
   const bool is_size = columns <= 4 || columns == 6 || columns == 12;
@@ -53,6 +57,9 @@ struct ProductRun {
   int32_t to;
 };
 
+// Outputs of a run that goes past the caches: of shorter ones too much lies in lines of the caches that they share.
+inline constexpr int64_t least_streamed = 64;
+
 // Where the outputs of a vector of pixels go: those of the block's line l to first + lines[l], as one run unless they
 // belong to several lines of the image.
 struct ProductTarget {
@@ -60,6 +67,7 @@ struct ProductTarget {
   const int64_t* lines;
   const ProductRun* runs;  // null: one run, of all outputs
   int64_t run_count;
+  bool streams;  // as one run of whole cache lines, past the caches
 };
 
 // Pixels [q0, q1) of an input line whose outputs lie in the tile's sums; z and y are outputs without crop.
@@ -88,11 +96,12 @@ struct ConvDisjointPlan {
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
   bool has_bias;
-  bool past_caches;  // an output so large that the caches cannot hold it for its reader
+  bool streams;      // lines go past the caches, which cannot hold the output for its reader
   bool has_gaps;     // output lines that no tap reaches
   bool straight;     // sums can go from the registers to where they belong
   bool by_lines;     // one input channel per group: no product, but each line scaled by the taps of the kernel's lines
   bool direct;       // lines are written where they belong, not copied there
+  bool joined_lines;  // of a channel: all its outputs are as one line, whose endings are alike
   bool alike_endings;  // whose operands are the same for all pixels of a channel
   int64_t crop[3];     // in front: output o of an axis is o + crop = stride * q + tap
   int64_t phases;      // of the last axis

@@ -34,6 +34,14 @@ int64_t lines_of_block(int64_t line, int64_t lines, int64_t chunk) {
   return best;
 }
 
+// Whether all lines of an image begin a cache line where the first one does.
+bool has_whole_cache_lines(const ConvShape& shape, const ImageStrides& out) {
+  constexpr int64_t floats = cache_line / static_cast<int64_t>(sizeof(float));
+  bool whole = (shape.batch == 1 || out.batch % floats == 0) && out.channel % floats == 0;
+  for (int a = 0; a < 2; ++a) whole = whole && (shape.out[a] == 1 || out.axis[a] % floats == 0);
+  return whole;
+}
+
 }  // namespace
 
 bool conv_disjoint_takes(const ConvShape& shape) {
@@ -49,7 +57,7 @@ ConvDisjointFormat::ConvDisjointFormat(const ConvShape& shape, int width) {
   const int64_t line = shape.kernel[2];
   lines = shape.out_channels * shape.kernel[0] * shape.kernel[1];
   interleaved = shape.transposed && line == shape.stride[2] && line <= most_interleaved_phases ? line : 1;
-  const bool is_every_other = shape.transposed && line == 1 && shape.stride[2] == 2;
+  const bool is_every_other = width >= least_width_of_gaps && shape.transposed && line == 1 && shape.stride[2] == 2;
   leaving = is_every_other ? 2 : interleaved;
   const int64_t most = pixel_columns(width) / interleaved * interleaved;
   lines_per_block = lines_of_block(line, lines, most);
@@ -70,7 +78,7 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   plan.out = out;
   plan.endings = endings;
   plan.has_bias = has_bias;
-  plan.past_caches = is_past_caches(shape);
+  plan.streams = is_past_caches(shape) && shape.out[2] >= least_streamed;
   plan.alike_endings = true;
   for (int i = 0; i < endings.count; ++i) {
     if (!takes_operand(endings.steps[i].kind)) continue;
@@ -107,9 +115,12 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   const int64_t most_depth = std::clamp<int64_t>(slice_floats / plan.pixels, 1, 2 * sum_piece);
   const int64_t slices = ceil_div(std::max<int64_t>(1, shape.in_channels), most_depth);
   plan.depth = ceil_div(std::max<int64_t>(1, shape.in_channels), slices);
-  plan.straight = out.axis[2] == 1 && endings.count == 0 && !plan.past_caches && f.leaving == plan.phases;
+  plan.straight = out.axis[2] == 1 && endings.count == 0 && f.leaving == plan.phases &&
+                  (!plan.streams || has_whole_cache_lines(shape, out));
   plan.by_lines = shape.in_channels == 1 && f.interleaved == plan.phases && plan.phases > 1 && in.axis[2] == 1;
-  plan.direct = out.axis[2] == 1 && !plan.past_caches;
+  plan.direct = out.axis[2] == 1 && !plan.streams;
+  plan.joined_lines = plan.alike_endings && (shape.out[1] == 1 || out.axis[1] == shape.out[2] * out.axis[2]) &&
+                      (shape.out[0] == 1 || out.axis[0] == shape.out[1] * shape.out[2] * out.axis[2]);
   plan.most_held = plan.tile_pixels / width + ceil_div(plan.tile_pixels, std::max<int64_t>(1, shape.in[2])) + 2;
   plan.scratch_bytes = scratch_piece_bytes<HeldLine>(plan.most_held) +
                        scratch_piece_bytes<ProductTarget>(plan.tile_pixels / width) +

@@ -66,12 +66,19 @@ class Tile {
     const int64_t channels = s_.groups * s_.out_channels;
     place_.batch = tile / channels;
     begin_channel(tile % channels);
-    for (int64_t z = 0; z < s_.out[0]; ++z) {
-      for (int64_t y = 0; y < s_.out[1]; ++y) {
-        if (is_reached(0, z) && is_reached(1, y) && s_.in[2] > 0) continue;
-        begin_line(z, y);
-        fill(0, s_.out[2]);
+    int64_t run = 0;  // lines before the present one that no tap reaches, and that are filled as one
+    const int64_t lines = s_.out[0] * s_.out[1];
+    bool plane_reached = false;
+    for (int64_t line = 0; line <= lines; ++line) {
+      const int64_t y = line % s_.out[1];
+      if (y == 0) plane_reached = line < lines && s_.in[2] > 0 && is_reached(0, line / s_.out[1]);
+      const bool is_gap = line < lines && !(plane_reached && is_reached(1, y));
+      if (run > 0 && !(is_gap && plan_.joined_lines)) {
+        begin_line((line - run) / s_.out[1], (line - run) % s_.out[1]);
+        fill(0, run * s_.out[2]);
+        run = 0;
       }
+      if (is_gap) ++run;
     }
     finish_streams();
   }
@@ -124,7 +131,7 @@ class Tile {
     float* const image = p_.out + place_.batch * plan_.out.batch;
     const int64_t begin = first_ + pixel;
     const int64_t end = std::min(last_, begin + vec_width);
-    target = {image, line_out_, runs, 0};
+    target = {image, line_out_, runs, 0, false};
     for (int64_t point = begin; point < end;) {
       const int64_t line = point / s_.in[2];
       const int64_t next = std::min(end, (line + 1) * s_.in[2]);
@@ -143,8 +150,9 @@ class Tile {
       point = next;
     }
     if (target.run_count == 1 && runs->to - runs->from == vec_width * plan_.phases)
-      target = {image + runs->at, line_out_, nullptr, 0};
-    return true;
+      target = {image + runs->at, line_out_, nullptr, 0, plan_.streams};
+    if (target.runs != nullptr && !stores_ranges_fast) return false;
+    return !plan_.streams || (target.streams && reinterpret_cast<uintptr_t>(target.first) % cache_line == 0);
   }
 
   void find_targets() {
@@ -152,7 +160,7 @@ class Tile {
     for (int64_t pixel = 0; pixel < filled; pixel += vec_width) {
       ProductTarget& target = targets_[pixel / vec_width];
       if (!find_straight_target(pixel, runs_ + pixel, target))
-        target = {sums_ + pixel * f_.leaving, line_sums_, nullptr, 0};
+        target = {sums_ + pixel * f_.leaving, line_sums_, nullptr, 0, false};
     }
   }
 
@@ -348,11 +356,10 @@ class Tile {
   }
 
   void store_run(int64_t x, const float* values, int64_t count) const {
-    constexpr int64_t worth = 64;  // floats: of shorter runs too much lies in lines of the caches that they share
     float* to = out_ + x * plan_.out.axis[2];
     if (plan_.out.axis[2] != 1) {
       for (int64_t i = 0; i < count; ++i) to[i * plan_.out.axis[2]] = values[i];
-    } else if (plan_.past_caches && count >= worth) {
+    } else if (plan_.streams && count >= least_streamed) {
       stream_row(values, to, count);
     } else {
       copy_row(values, to, count);

@@ -30,14 +30,26 @@ struct ProductTile {
 };
 
 // The outputs of a vector's pixels that lie in several lines of the image, or in part outside of it.
-__attribute__((noinline)) void store_runs(const VecF* outputs, int count, const ProductTarget& target, float* to) {
+template <int S>
+__attribute__((noinline)) void store_runs(const VecF (&rows)[S], const ProductTarget& target, float* to) {
+  VecF outputs[S];
+  interleave_lanes(rows, outputs);
   for (int64_t r = 0; r < target.run_count; ++r) {
     const ProductRun& run = target.runs[r];
-    for (int i = run.from / vec_width; i < count && i * vec_width < run.to; ++i) {
+    for (int i = run.from / vec_width; i < S && i * vec_width < run.to; ++i) {
       store_range(to + run.at + i * vec_width, outputs[i], std::max(0, run.from - i * vec_width),
                   std::min(vec_width, run.to - i * vec_width));
     }
   }
+}
+
+template <int S>
+POLYPHASE_INLINE void store_target(const VecF (&rows)[S], const ProductTarget& target, float* to) {
+  if constexpr (stores_ranges_fast) {
+    if (target.runs != nullptr) return store_runs(rows, target, to);
+  }
+  if (target.streams) return stream_interleaved(rows, to);
+  store_interleaved(rows, to);
 }
 
 template <int M, int V, int S, int K>
@@ -76,14 +88,7 @@ void run_product_tile(const ProductTile& t) {
       for (int s = 0; s < K; ++s) rows[s] = acc[l * K + s][v] + broadcast(t.init[l * K + s]);
       for (int s = K; s < S; ++s) rows[s] = broadcast(t.init[l * K]);
       const ProductTarget& target = t.targets[v];
-      VecF outputs[S];
-      interleave_lanes(rows, outputs);
-      float* const to = target.first + target.lines[t.first_line + l];
-      if (target.runs != nullptr) {
-        store_runs(outputs, S, target, to);
-        continue;
-      }
-      for (int s = 0; s < S; ++s) store(to + s * vec_width, outputs[s]);
+      store_target(rows, target, target.first + target.lines[t.first_line + l]);
     }
   }
 }
@@ -115,7 +120,9 @@ inline ProductTileFunction product_tile(int columns, int vectors, int taps, int 
   if (taps == 2) return pick_product_tile<2, 2>(columns, vectors, all);
   if (taps == 3) return pick_product_tile<3, 3>(columns, vectors, all);
   if (taps == 4) return pick_product_tile<4, 4>(columns, vectors, all);
-  if (phases == 2) return pick_product_tile<2, 1>(columns, vectors, all);
+  if constexpr (vec_width >= least_width_of_gaps) {
+    if (phases == 2) return pick_product_tile<2, 1>(columns, vectors, all);
+  }
   return pick_product_tile<1, 1>(columns, vectors, all);
 }
 

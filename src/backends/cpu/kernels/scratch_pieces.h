@@ -9,9 +9,10 @@
 
 namespace polyphase::cpu {
 
+inline constexpr int64_t cache_line = 64;  // bytes
+
 template <class T>
 constexpr int64_t scratch_piece_bytes(int64_t count) {
-  constexpr int64_t cache_line = 64;
   return ceil_div(count * static_cast<int64_t>(sizeof(T)), cache_line) * cache_line;
 }
 

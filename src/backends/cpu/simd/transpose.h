@@ -122,6 +122,14 @@ POLYPHASE_INLINE void store_interleaved(const VecF (&rows)[S], float* to) {
   for (int k = 0; k < S; ++k) store(to + k * vec_width, out[k]);
 }
 
+// store_interleaved past the caches: `to` begins a vector.
+template <int S>
+__attribute__((noinline)) void stream_interleaved(const VecF (&rows)[S], float* to) {
+  VecF out[S];
+  interleave_lanes(rows, out);
+  for (int k = 0; k < S; ++k) stream(to + k * vec_width, out[k]);
+}
+
 // The vectors at the end are computed once more where they are not whole: rows and `to` do not overlap.
 template <int S>
 void interleave_rows(const float* const (&from)[S], float* to, int64_t columns) {

@@ -59,6 +59,7 @@ POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) { _mm512_mask_s
 POLYPHASE_INLINE void store_first(int32_t* p, Vec<int32_t> a, int n) {
   _mm512_mask_storeu_epi32(p, lane_bits(0, n), a.v);
 }
+inline constexpr bool stores_ranges_fast = true;
 POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) {
   _mm512_mask_storeu_ps(p, lane_bits(lo, hi), a.v);
 }

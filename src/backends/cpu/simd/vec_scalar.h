@@ -61,6 +61,7 @@ POLYPHASE_INLINE void store(float* p, Vec<float> a) { std::memcpy(p, &a.v, sizeo
 POLYPHASE_INLINE void stream(float* p, Vec<float> a) { store(p, a); }
 POLYPHASE_INLINE void finish_streams() {}
 POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) { std::memcpy(p, &a.v, sizeof a.v); }
+inline constexpr bool stores_ranges_fast = false;
 POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) {
   for (int i = lo; i < hi; ++i) p[i] = a.v[i];
 }
