@@ -1,6 +1,7 @@
 // Fills in the table of one cluster; compiled once per cluster.
 #include "backends/cpu/cluster_kernels.h"
 
+#include "backends/cpu/cluster_numbers.h"
 #include "backends/cpu/kernels/attention_run.h"
 #include "backends/cpu/kernels/conv_depthwise_run.h"
 #include "backends/cpu/kernels/conv_disjoint_run.h"
@@ -13,11 +14,7 @@
 #include "backends/cpu/kernels/grid_sample_run.h"
 #include "backends/cpu/kernels/matmul_run.h"
 #include "backends/cpu/kernels/normalize_run.h"
-#include "backends/cpu/kernels/number_elements_run.h"
-#include "backends/cpu/kernels/number_image_run.h"
-#include "backends/cpu/kernels/number_normalize_run.h"
 #include "backends/cpu/kernels/number_product_run.h"
-#include "backends/cpu/kernels/number_reduce_run.h"
 #include "backends/cpu/kernels/pair_unit.h"
 #include "backends/cpu/kernels/panel_lines_run.h"
 #include "backends/cpu/kernels/pool_run.h"
@@ -89,11 +86,6 @@ Fault reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std:
   return nullptr;
 }
 
-Fault number_elements(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_elements(head_of<NumberElementsPlan>(plan), pointers.inputs, pointers.outputs[0], tile);
-  return nullptr;
-}
-
 Fault number_matmul(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   run_number_matmul(head_of<NumberMatmulPlan>(plan), pointers.inputs[0], pointers.inputs[1], pointers.outputs[0], tile);
   return nullptr;
@@ -103,31 +95,6 @@ Fault number_conv(const Plan& plan, const Pointers& pointers, int, int64_t tile,
   const auto& p = head_of<NumberConvPlan>(plan);
   run_number_conv(p, pointers.inputs[p.data], p.bias < 0 ? nullptr : pointers.inputs[p.bias], pointers.packed,
                   pointers.outputs[0], tile);
-  return nullptr;
-}
-
-Fault number_pool(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_pool(head_of<PoolPlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
-  return nullptr;
-}
-
-Fault number_resample(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_resample(head_of<ResamplePlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
-  return nullptr;
-}
-
-Fault number_normalize(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_normalize(head_of<NumberNormalizePlan>(plan), pointers.inputs, pointers.outputs[0], tile);
-  return nullptr;
-}
-
-Fault number_softmax(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_softmax(head_of<NumberSoftmaxPlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
-  return nullptr;
-}
-
-Fault number_reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_reduce(head_of<ReducePlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
   return nullptr;
 }
 

@@ -96,18 +96,18 @@ struct ConvDisjointPlan {
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
   bool has_bias;
-  bool streams;      // lines go past the caches, which cannot hold the output for its reader
-  bool has_gaps;     // output lines that no tap reaches
-  bool straight;     // sums can go from the registers to where they belong
-  bool by_lines;     // one input channel per group: no product, but each line scaled by the taps of the kernel's lines
-  bool direct;       // lines are written where they belong, not copied there
+  bool streams;       // lines go past the caches, which cannot hold the output for its reader
+  bool has_gaps;      // output lines that no tap reaches
+  bool straight;      // sums can go from the registers to where they belong
+  bool by_lines;      // one input channel per group: no product, but each line scaled by the taps of the kernel's lines
+  bool direct;        // lines are written where they belong, not copied there
   bool joined_lines;  // of a channel: all its outputs are as one line, whose endings are alike
   bool alike_endings;  // whose operands are the same for all pixels of a channel
   int64_t crop[3];     // in front: output o of an axis is o + crop = stride * q + tap
   int64_t phases;      // of the last axis
   int64_t pixels;      // of a register block
   int64_t tile_pixels;
-  int64_t panel_step;    // floats from one block of pixels to the next: an odd number of vectors
+  int64_t panel_step;  // floats from one block of pixels to the next: an odd number of vectors
   int64_t pixel_tiles;
   int64_t blocks_per_tile;
   int64_t block_tiles;

@@ -122,15 +122,14 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   plan.joined_lines = plan.alike_endings && (shape.out[1] == 1 || out.axis[1] == shape.out[2] * out.axis[2]) &&
                       (shape.out[0] == 1 || out.axis[0] == shape.out[1] * shape.out[2] * out.axis[2]);
   plan.most_held = plan.tile_pixels / width + ceil_div(plan.tile_pixels, std::max<int64_t>(1, shape.in[2])) + 2;
-  plan.scratch_bytes = scratch_piece_bytes<HeldLine>(plan.most_held) +
-                       scratch_piece_bytes<ProductTarget>(plan.tile_pixels / width) +
-                       scratch_piece_bytes<ProductRun>(plan.tile_pixels) +
-                       2 * scratch_piece_bytes<int64_t>(columns) + scratch_piece_bytes<KernelLine>(f.lines_per_block) +
-                       scratch_piece_bytes<float>(plan.tile_pixels / plan.pixels * plan.panel_step) +
-                       scratch_piece_bytes<float>(sums * plan.tile_pixels) +
-                       scratch_piece_bytes<float>(columns * plan.tile_pixels) +
-                       scratch_piece_bytes<float>(plan.tile_pixels * plan.phases) +
-                       2 * scratch_piece_bytes<float>(plan.tile_pixels) + scratch_piece_bytes<float>(columns);
+  plan.scratch_bytes =
+      scratch_piece_bytes<HeldLine>(plan.most_held) + scratch_piece_bytes<ProductTarget>(plan.tile_pixels / width) +
+      scratch_piece_bytes<ProductRun>(plan.tile_pixels) + 2 * scratch_piece_bytes<int64_t>(columns) +
+      scratch_piece_bytes<KernelLine>(f.lines_per_block) +
+      scratch_piece_bytes<float>(plan.tile_pixels / plan.pixels * plan.panel_step) +
+      scratch_piece_bytes<float>(sums * plan.tile_pixels) + scratch_piece_bytes<float>(columns * plan.tile_pixels) +
+      scratch_piece_bytes<float>(plan.tile_pixels * plan.phases) + 2 * scratch_piece_bytes<float>(plan.tile_pixels) +
+      scratch_piece_bytes<float>(columns);
   return plan;
 }
 

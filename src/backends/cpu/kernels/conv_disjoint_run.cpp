@@ -124,8 +124,8 @@ class Tile {
 
   int64_t lines_of_block() const { return std::min(f_.lines_per_block, f_.lines - block_ * f_.lines_per_block); }
 
-  // Where the outputs of the vector that begins with a pixel of the tile go straight to, and the runs of those that lie in
-  // several lines, written from `runs` on. False: the kernel's lines lead some of them out of the image.
+  // Where the outputs of the vector that begins with a pixel of the tile go straight to, and the runs of those that lie
+  // in several lines, written from `runs` on. False: the kernel's lines lead some of them out of the image.
   bool find_straight_target(int64_t pixel, ProductRun* runs, ProductTarget& target) const {
     if (!plan_.straight) return false;
     float* const image = p_.out + place_.batch * plan_.out.batch;
@@ -227,8 +227,8 @@ class Tile {
         t.pixels = panel_ + pixel / plan_.pixels * panel_step() + c * plan_.pixels;
         t.targets = targets_ + pixel / vec_width;
         const auto vectors = static_cast<int>(ceil_div(std::min(plan_.pixels, last_ - first_ - pixel), vec_width));
-        const ProductTileFunction function =
-            product_tile(static_cast<int>(f_.chunk), vectors, static_cast<int>(f_.interleaved), static_cast<int>(f_.leaving));
+        const ProductTileFunction function = product_tile(
+            static_cast<int>(f_.chunk), vectors, static_cast<int>(f_.interleaved), static_cast<int>(f_.leaving));
         for (int64_t chunk = 0; chunk < chunks; ++chunk, t.partial += f_.chunk * plan_.pixels) {
           t.weights = weights + (chunk * s_.in_channels + c) * f_.chunk;
           t.init = bias_ + chunk * f_.chunk;

@@ -61,14 +61,23 @@ void run_product_tile(const ProductTile& t) {
   const float* pixels = t.pixels;
   const float* weights = t.weights;
   const float* const end = pixels + t.channels * t.pitch;
-#pragma GCC unroll 4
-  for (; pixels != end; pixels += t.pitch, weights += M) {
+  const auto add_channel = [&]() {
     VecF x[V];
     for (int v = 0; v < V; ++v) x[v] = load(pixels + v * vec_width);
     for (int m = 0; m < M; ++m) {
       const VecF w = broadcast(weights[m]);
       for (int v = 0; v < V; ++v) acc[m][v] = fma(x[v], w, acc[m][v]);
     }
+    pixels += t.pitch;
+    weights += M;
+  };
+  constexpr int much = 12;  // a step of so many products is not worth being written several times
+  if constexpr (M * V < much) {
+#pragma GCC unroll 4
+    while (pixels != end) add_channel();
+  } else {
+#pragma GCC unroll 1
+    while (pixels != end) add_channel();
   }
   const auto partial = [&t](int m, int v) { return t.partial + (m * V + v) * vec_width; };
   if (t.begun) {
