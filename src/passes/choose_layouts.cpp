@@ -13,6 +13,7 @@
 // where a kernel row reads or writes the other order itself, and a spatial node, alone or with the free nodes that hang
 // on it, is done sooner so by the rows' estimates. The caller's tensors are always row-major.
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -211,7 +212,7 @@ class Chooser {
     }
   }
 
-  // Estimated seconds that the turn saves. Nothing where nothing is copied.
+  // Estimated seconds that the turn saves. Nothing where nothing is copied, or where a copy would only go elsewhere.
   double gain_of(const Node& node, const Turn& turn) {
     std::vector<const Node*> nodes = turn.free;
     nodes.push_back(&node);
@@ -230,9 +231,9 @@ class Chooser {
       }
     }
     const auto copies = [&] {
-      double seconds = 0;
-      for (const Value* value : values) seconds += orders_.seconds_of_copies(*value);
-      for (const Node* mover : movers) seconds += orders_.seconds_of_move(*mover);
+      std::vector<double> seconds;
+      for (const Value* value : values) seconds.push_back(orders_.seconds_of_copies(*value));
+      for (const Node* mover : movers) seconds.push_back(orders_.seconds_of_move(*mover));
       return seconds;
     };
     const auto kernels = [&] {
@@ -240,12 +241,19 @@ class Chooser {
       for (const Node* each : nodes) seconds += orders_.seconds_of(*each);
       return seconds;
     };
-    const double copied = copies();
-    if (copied == 0) return 0;
-    const double before = copied + kernels();
+    const auto sum = [](const std::vector<double>& seconds) {
+      return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    };
+    const std::vector<double> copied = copies();
+    if (sum(copied) == 0) return 0;
+    const double before = sum(copied) + kernels();
     apply(node, turn);
-    const double after = copies() + kernels();
+    const std::vector<double> copied_then = copies();
+    const double after = sum(copied_then) + kernels();
     apply(node, turn);
+    for (std::size_t i = 0; i < copied.size(); ++i) {
+      if (copied[i] == 0 && copied_then[i] > 0) return 0;
+    }
     return before - after;
   }
 
