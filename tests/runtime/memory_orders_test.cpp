@@ -91,5 +91,27 @@ TEST(MemoryOrders, ElementwiseStepsTurn) {
   }
 }
 
+// Results that no cache holds are written past the caches, whole vectors of them.
+TEST(MemoryOrders, LargeCastsAreWholeFromAnyPlaceOn) {
+  for (const Cluster cluster : all_clusters) {
+    if (!cpu::runs_here(cluster)) continue;
+    for (const bool narrows : {false, true}) {
+      Random random(7);
+      const std::string from = narrows ? "f32" : "f16";
+      const std::string sizes = narrows ? "3, 2900001" : "3, 1450001";
+      auto graph = parse_graph("graph \"g\" (%x: " + from + "[" + sizes + "], %s: " + from +
+                                   "[3, 1]) {\n %y = mul(%x, %s) then cast(_) to=" + (narrows ? "f16" : "f32") +
+                                   "\n return %y\n}\n",
+                               registry());
+      ASSERT_TRUE(graph.ok()) << graph.error().text();
+      const Catalogue catalogue(cpu::rows_of(cluster), registry());
+      const Target target = cpu::target_of(cluster, false, catalogue);
+      auto engine = lower(**graph, target);
+      ASSERT_TRUE(engine.ok()) << engine.error().text();
+      expect_as_interpreted(**graph, std::move(engine).value(), target, random);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace polyphase

@@ -32,7 +32,8 @@ struct ElementwisePlan {
   bool result_crossed;
   int32_t crossed_count;
   int32_t crossed[most_crossed];
-  int64_t chunk;  // elements of the last axis that one tile walks in each of its rows
+  bool past_caches;  // a result so large that the caches cannot hold it for its reader
+  int64_t chunk;     // elements of the last axis that one tile walks in each of its rows
   int64_t chunks;
   int64_t rows_per_tile;
   int64_t tiles;

@@ -149,7 +149,8 @@ inline void load_numbers(DType dtype, const std::byte* from, int64_t stride, int
 
 // to[i * stride] = from[i]. Code of its own: inlined, it is what GCC warns of as reading sums that nobody set.
 template <class Number>
-__attribute__((noinline)) void store_numbers(DType dtype, const Number* from, int64_t n, std::byte* to, int64_t stride) {
+__attribute__((noinline)) void store_numbers(DType dtype, const Number* from, int64_t n, std::byte* to,
+                                             int64_t stride) {
   with_element<Number>(dtype, [&]<class T>(T) { store_run<T>(from, n, to, stride); });
 }
 

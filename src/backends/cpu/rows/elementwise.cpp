@@ -197,6 +197,16 @@ void set_elementwise_axes(const PlanRequest& request, ElementwisePlan& plan) {
 
 namespace {
 
+// A large result that cannot be written over its operand, whose lines would be in the caches.
+bool is_past_caches(const PlanRequest& request, const ElementwisePlan& plan) {
+  constexpr std::size_t large = 16 << 20;
+  const TensorDesc& y = request.outputs[0];
+  const std::size_t element = size_bytes(y.dtype);
+  const bool by_rows = plan.crossed_count == 0 && !plan.result_crossed && plan.to_strides[plan.rank - 1] == 1;
+  return by_rows && element != size_bytes(plan.from_dtypes[plan.first_operand]) &&
+         static_cast<std::size_t>(y.element_count()) * element >= large;
+}
+
 Plan plan_elementwise(const PlanRequest& request, const Target&) {
   ElementwisePlan plan{};
   const auto steps = chain_steps(request.desc);
@@ -205,6 +215,7 @@ Plan plan_elementwise(const PlanRequest& request, const Target&) {
   plan.step_count = static_cast<int32_t>(steps->size());
   plan.first_operand = request.desc.anchor_part().operands.front();
   set_elementwise_axes(request, plan);
+  plan.past_caches = is_past_caches(request, plan);
   return Plan::of(plan);
 }
 
