@@ -77,10 +77,13 @@ def ratio_summary(report: dict) -> str:
         if found:
             each.append(f"{peer} {geometric_mean(found):.2f} ({len(found)})")
     text += f" Each alone: {', '.join(each)}."
-    large = [row["flops"] / report["roof"]["flops"] / (row["results"]["polyphase"]["ms"] * 1e-3) for row in report["rows"] if row["flops"] >= 2e8 and row["bound"] == "compute"]
-    if large:
+    rows = [row for row in report["rows"] if row["flops"] >= 2e8 and row["bound"] == "compute" and row["ratio"]]
+    if rows:
+        large = [row["flops"] / report["roof"]["flops"] / (row["results"]["polyphase"]["ms"] * 1e-3) for row in rows]
+        best = geometric_mean([share / row["ratio"] for share, row in zip(large, rows)])
         text += (f" Of the FMA peak ({report['roof']['flops'] / 1e9:.0f} GFLOP/s, a loop on registers alone), {len(large)} rows of 0.2 GFLOP or more: geometric mean "
-                 f"{100 * geometric_mean(large):.0f} %, least {100 * min(large):.0f} %.")
+                 f"{100 * geometric_mean(large):.0f} %, least {100 * min(large):.0f} %; the best peers {100 * best:.0f} %, so that a system which computes every product "
+                 f"cannot be more than {1 / best:.2f} times as fast on these rows. Above the peak is Winograd's filtering, which computes fewer.")
     return text
 
 
