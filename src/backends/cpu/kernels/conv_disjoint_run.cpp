@@ -91,36 +91,10 @@ class Tile {
     return floor_mod(at, step(axis)) < s_.kernel[axis] && at >= 0 && floor_div(at, step(axis)) < s_.in[axis];
   }
 
-  // The tile's pixels of all channels: [block of pixels][channel][pixel], zeros behind the last one.
   void fill_panel() {
-    constexpr int64_t ahead = 4;  // channels
-    const float* image = p_.in + place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel;
-    for (int64_t c = 0; c < s_.in_channels; ++c) {
-      const float* channel = image + c * plan_.in.channel;
-      const float* pixels = gathered_;
-      each_run_of_points(s_.in, plan_.in, first_, last_, [&](int64_t point, int64_t offset, int64_t count) {
-        if (plan_.in.axis[2] == 1 && count == last_ - first_) {
-          pixels = channel + offset;
-          if (c + ahead < s_.in_channels) fetch_line(pixels + ahead * plan_.in.channel, count);
-          return;
-        }
-        float* to = gathered_ + point - first_;
-        for (int64_t i = 0; i < count; ++i) to[i] = channel[offset + i * plan_.in.axis[2]];
-      });
-      float* to = panel_ + c * plan_.pixels;
-      int64_t left = last_ - first_;
-      for (; left >= plan_.pixels; left -= plan_.pixels, pixels += plan_.pixels, to += panel_step()) {
-        for (int64_t v = 0; v < plan_.pixels; v += vec_width) store(to + v, load(pixels + v));
-      }
-      if (left == 0) continue;
-      for (int64_t v = 0; v < plan_.pixels; v += vec_width) {
-        const auto lanes = static_cast<int>(std::clamp<int64_t>(left - v, 0, vec_width));
-        store(to + v, lanes == vec_width ? load(pixels + v) : load_first(pixels + v, lanes));
-      }
-    }
+    copy_panel(s_, plan_.in, p_.in + place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel, first_,
+               last_, {plan_.pixels, plan_.panel_step}, gathered_, panel_);
   }
-
-  int64_t panel_step() const { return plan_.panel_step; }
 
   int64_t lines_of_block() const { return std::min(f_.lines_per_block, f_.lines - block_ * f_.lines_per_block); }
 
@@ -213,31 +187,20 @@ class Tile {
       line_out_[i] = (group_ * s_.out_channels + line / kernel_lines) * plan_.out.channel +
                      line / s_.kernel[1] % s_.kernel[0] * plan_.out.axis[0] + line % s_.kernel[1] * plan_.out.axis[1];
     }
-    ProductTile t = {};
-    t.pitch = plan_.pixels;
-    const float* weights = p_.weights + (group_ * f_.blocks + block_) * f_.block_floats;
-    const int64_t lines_of_chunk = f_.chunk / f_.interleaved;
-    const int64_t lines = lines_of_block() * s_.kernel[2] / f_.interleaved;
-    for (int64_t c = 0; c < std::max<int64_t>(1, s_.in_channels); c += plan_.depth) {
-      t.channels = std::min(plan_.depth, s_.in_channels - c);
-      t.begun = c > 0;
-      t.ends = c + plan_.depth >= s_.in_channels;
-      t.partial = partial_;
-      for (int64_t pixel = 0; pixel < last_ - first_; pixel += plan_.pixels) {
-        t.pixels = panel_ + pixel / plan_.pixels * panel_step() + c * plan_.pixels;
-        t.targets = targets_ + pixel / vec_width;
-        const auto vectors = static_cast<int>(ceil_div(std::min(plan_.pixels, last_ - first_ - pixel), vec_width));
-        const ProductTileFunction function = product_tile(
-            static_cast<int>(f_.chunk), vectors, static_cast<int>(f_.interleaved), static_cast<int>(f_.leaving));
-        for (int64_t chunk = 0; chunk < chunks; ++chunk, t.partial += f_.chunk * plan_.pixels) {
-          t.weights = weights + (chunk * s_.in_channels + c) * f_.chunk;
-          t.init = bias_ + chunk * f_.chunk;
-          t.first_line = chunk * lines_of_chunk;
-          t.lines = lines - t.first_line;
-          function(t);
-        }
-      }
-    }
+    multiply_panel({.panel = panel_,
+                    .panel_step = plan_.panel_step,
+                    .block = plan_.pixels,
+                    .pixels = last_ - first_,
+                    .channels = s_.in_channels,
+                    .depth = plan_.depth,
+                    .weights = p_.weights + (group_ * f_.blocks + block_) * f_.block_floats,
+                    .chunk = f_.chunk,
+                    .columns = lines_of_block() * s_.kernel[2],
+                    .taps = f_.interleaved,
+                    .phases = f_.leaving,
+                    .init = bias_,
+                    .partial = partial_,
+                    .targets = targets_});
   }
 
   // What went to sums_ to where it belongs: each line of the kernel leads every line of the input to another line.

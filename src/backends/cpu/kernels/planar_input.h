@@ -32,6 +32,42 @@ void each_run_of_points(const int64_t (&extent)[3], const ImageStrides& strides,
   }
 }
 
+// How a panel of pixels lies: [block of pixels][channel][pixel].
+struct PixelPanel {
+  int64_t block;  // pixels: whole vectors
+  int64_t step;   // floats from one block to the next
+};
+
+// The pixels [first, last) of all channels of a group's image, zeros behind them as far as vectors go. `gathered` holds
+// as many pixels, where they do not lie side by side.
+inline void copy_panel(const ConvShape& shape, const ImageStrides& strides, const float* image, int64_t first,
+                       int64_t last, const PixelPanel& panel, float* gathered, float* to) {
+  constexpr int64_t ahead = 4;  // channels
+  for (int64_t c = 0; c < shape.in_channels; ++c) {
+    const float* channel = image + c * strides.channel;
+    const float* pixels = gathered;
+    each_run_of_points(shape.in, strides, first, last, [&](int64_t point, int64_t offset, int64_t count) {
+      if (strides.axis[2] == 1 && count == last - first) {
+        pixels = channel + offset;
+        if (c + ahead < shape.in_channels) fetch_line(pixels + ahead * strides.channel, count);
+        return;
+      }
+      float* target = gathered + point - first;
+      for (int64_t i = 0; i < count; ++i) target[i] = channel[offset + i * strides.axis[2]];
+    });
+    float* target = to + c * panel.block;
+    int64_t left = last - first;
+    for (; left >= panel.block; left -= panel.block, pixels += panel.block, target += panel.step) {
+      for (int64_t v = 0; v < panel.block; v += vec_width) store(target + v, load(pixels + v));
+    }
+    if (left == 0) continue;
+    for (int64_t v = 0; v < panel.block; v += vec_width) {
+      const auto lanes = static_cast<int>(std::clamp<int64_t>(left - v, 0, vec_width));
+      store(target + v, lanes == vec_width ? load(pixels + v) : load_first(pixels + v, lanes));
+    }
+  }
+}
+
 // Block `tile` of ceil(points / block) per image; `to` is [batch][point][channel] with `pitch` elements from point to
 // point. `from` is channels-first, its lines may lie apart, or channels-last.
 inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strides, const float* from, float* to,

@@ -135,4 +135,48 @@ inline ProductTileFunction product_tile(int columns, int vectors, int taps, int 
   return pick_product_tile<1, 1>(columns, vectors, all);
 }
 
+// All columns of a panel of pixels.
+struct PanelProduct {
+  const float* panel;  // as copy_panel writes it
+  int64_t panel_step;
+  int64_t block;  // pixels of a register block
+  int64_t pixels;
+  int64_t channels;
+  int64_t depth;         // channels between which sums stay in registers
+  const float* weights;  // [chunk][channel][column]
+  int64_t chunk;         // columns
+  int64_t columns;
+  int64_t taps;  // columns that leave as `phases` outputs
+  int64_t phases;
+  const float* init;             // [column]
+  float* partial;                // as many floats as there are columns of whole chunks by pixels of whole blocks
+  const ProductTarget* targets;  // of each vector of pixels
+};
+
+inline void multiply_panel(const PanelProduct& p) {
+  ProductTile t = {};
+  t.pitch = p.block;
+  const int64_t chunks = ceil_div(p.columns, p.chunk);
+  for (int64_t c = 0; c < std::max<int64_t>(1, p.channels); c += p.depth) {
+    t.channels = std::min(p.depth, p.channels - c);
+    t.begun = c > 0;
+    t.ends = c + p.depth >= p.channels;
+    t.partial = p.partial;
+    for (int64_t pixel = 0; pixel < p.pixels; pixel += p.block) {
+      t.pixels = p.panel + pixel / p.block * p.panel_step + c * p.block;
+      t.targets = p.targets + pixel / vec_width;
+      const auto vectors = static_cast<int>(ceil_div(std::min(p.block, p.pixels - pixel), vec_width));
+      const ProductTileFunction function =
+          product_tile(static_cast<int>(p.chunk), vectors, static_cast<int>(p.taps), static_cast<int>(p.phases));
+      for (int64_t chunk = 0; chunk < chunks; ++chunk, t.partial += p.chunk * p.block) {
+        t.weights = p.weights + (chunk * p.channels + c) * p.chunk;
+        t.init = p.init + chunk * p.chunk;
+        t.first_line = chunk * p.chunk / p.taps;
+        t.lines = p.columns / p.taps - t.first_line;
+        function(t);
+      }
+    }
+  }
+}
+
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER
