@@ -193,8 +193,7 @@ class Chooser {
 
   // Free nodes that touch each other, from `node` on; no more than tell that they are too many.
   void add_hanging(const Node* node, std::vector<const Node*>& out) {
-    if (node == nullptr || out.size() > most_hanging || !orders_.is_free(*node) ||
-        MemoryOrders::MemoryOrders::is_mover(*node))
+    if (node == nullptr || out.size() > most_hanging || !orders_.is_free(*node) || MemoryOrders::is_mover(*node))
       return;
     if (std::find(out.begin(), out.end(), node) != out.end()) return;
     out.push_back(node);
