@@ -46,29 +46,32 @@ POLYPHASE_INLINE Vec<int32_t> load(const int32_t* p) {
   std::memcpy(&r.v, p, sizeof r.v);
   return r;
 }
-POLYPHASE_INLINE Vec<float> load_first(const float* p, int n) {
-  FloatLanes r = {0, 0, 0, 0};
-  for (int i = 0; i < n; ++i) r[i] = p[i];
-  return {r};
+// Lane by lane, wherever p lies.
+template <class Lanes, class T>
+POLYPHASE_INLINE Lanes load_lanes(const T* p, int n) {
+  T lanes[sizeof(Lanes) / sizeof(T)] = {};
+  for (int i = 0; i < n; ++i) std::memcpy(&lanes[i], p + i, sizeof(T));
+  Lanes r;
+  std::memcpy(&r, lanes, sizeof r);
+  return r;
 }
-POLYPHASE_INLINE Vec<int32_t> load_first(const int32_t* p, int n) {
-  IntLanes r = {0, 0, 0, 0};
-  for (int i = 0; i < n; ++i) r[i] = p[i];
-  return {r};
+template <class Lanes, class T>
+POLYPHASE_INLINE void store_lanes(T* p, const Lanes& a, int lo, int hi) {
+  T lanes[sizeof(Lanes) / sizeof(T)];
+  std::memcpy(lanes, &a, sizeof a);
+  for (int i = lo; i < hi; ++i) std::memcpy(p + i, &lanes[i], sizeof(T));
 }
+POLYPHASE_INLINE Vec<float> load_first(const float* p, int n) { return {load_lanes<FloatLanes>(p, n)}; }
+POLYPHASE_INLINE Vec<int32_t> load_first(const int32_t* p, int n) { return {load_lanes<IntLanes>(p, n)}; }
 POLYPHASE_INLINE void store(float* p, Vec<float> a) { std::memcpy(p, &a.v, sizeof a.v); }
 // Stores past the caches where there is such a thing; p is aligned to the vector.
 POLYPHASE_INLINE void stream(float* p, Vec<float> a) { store(p, a); }
 POLYPHASE_INLINE void finish_streams() {}
 POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) { std::memcpy(p, &a.v, sizeof a.v); }
 inline constexpr bool stores_ranges_fast = false;
-POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) {
-  for (int i = lo; i < hi; ++i) p[i] = a.v[i];
-}
+POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) { store_lanes(p, a.v, lo, hi); }
 POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) { store_range(p, a, 0, n); }
-POLYPHASE_INLINE void store_first(int32_t* p, Vec<int32_t> a, int n) {
-  for (int i = 0; i < n; ++i) p[i] = a.v[i];
-}
+POLYPHASE_INLINE void store_first(int32_t* p, Vec<int32_t> a, int n) { store_lanes(p, a.v, 0, n); }
 
 POLYPHASE_INLINE Vec<float> operator+(Vec<float> a, Vec<float> b) { return {a.v + b.v}; }
 POLYPHASE_INLINE Vec<float> operator-(Vec<float> a, Vec<float> b) { return {a.v - b.v}; }
