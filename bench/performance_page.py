@@ -82,8 +82,11 @@ def ratio_summary(report: dict) -> str:
         large = [row["flops"] / report["roof"]["flops"] / (row["results"]["polyphase"]["ms"] * 1e-3) for row in rows]
         best = geometric_mean([share / row["ratio"] for share, row in zip(large, rows)])
         text += (f" Of the FMA peak ({report['roof']['flops'] / 1e9:.0f} GFLOP/s, a loop on registers alone), {len(large)} rows of 0.2 GFLOP or more: geometric mean "
-                 f"{100 * geometric_mean(large):.0f} %, least {100 * min(large):.0f} %; the best peers {100 * best:.0f} %, so that a system which computes every product "
-                 f"cannot be more than {1 / best:.2f} times as fast on these rows. Above the peak is Winograd's filtering, which computes fewer.")
+                 f"{100 * geometric_mean(large):.0f} %, least {100 * min(large):.0f} %; the best peers {100 * best:.0f} %")
+        if report["settings"]["dtype"] == "fp32":
+            text += f", so that a system which computes every product cannot be more than {1 / best:.2f} times as fast on these rows. Above the peak is Winograd's filtering, which computes fewer."
+        else:
+            text += ". The peak is that of FP32."
     return text
 
 
