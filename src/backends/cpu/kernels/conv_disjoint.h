@@ -57,9 +57,6 @@ struct ProductRun {
   int32_t to;
 };
 
-// Outputs of a run that goes past the caches: of shorter ones too much lies in lines of the caches that they share.
-inline constexpr int64_t least_streamed = 64;
-
 // Where the outputs of a vector of pixels go: those of the block's line l to first + lines[l], as one run unless they
 // belong to several lines of the image.
 struct ProductTarget {

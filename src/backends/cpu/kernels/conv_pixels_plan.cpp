@@ -186,7 +186,7 @@ ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, 
   plan.has_bias = has_bias;
   plan.in_planar = in.channel != 1 || shape.groups * shape.in_channels == 1;
   plan.out_planar = out.channel != 1;
-  plan.past_caches = is_past_caches(shape) && (plan.out_planar || out.axis[2] == 1) && shape.out[2] >= 64;
+  plan.past_caches = streams_lines(shape) && (plan.out_planar || out.axis[2] == 1);
   plan.width = width;
   PixelsPlanner(plan).choose();
   const int64_t columns = plan.format.chunk * plan.format.chunks;

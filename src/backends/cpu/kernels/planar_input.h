@@ -1,4 +1,5 @@
-// Copies an image channels-last, a block of positions at a time: phase 0 of the kernels that need it.
+// Copies a channels-first image into the order that a kernel reads: channels-last, a block of positions at a time
+// (phase 0 of the kernels that need it), or as a panel of pixels.
 #pragma once
 
 #include <algorithm>

@@ -340,7 +340,7 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
   const double lines = straight < 1 ? groups * product_of_factors(f.lines, s.in[0], s.in[1]) : 0;
   return (by.product * groups * vectors * columns * static_cast<double>(s.in_channels) +
           results * (by.result * straight + by.result_held * (1 - straight)) +
-          (plan.phases != f.interleaved ? by.result_scattered * results : 0) + by.line * lines +
+          (plan.phases != f.leaving ? by.result_scattered * results : 0) + by.line * lines +
           by.block * groups * static_cast<double>(f.blocks) +
           by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, s.in_channels) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
