@@ -8,6 +8,7 @@
 
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/unrolled.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -33,24 +34,24 @@ inline void multiply_panel(const AttentionProduct& p, int64_t row, int64_t colum
   const float* a = p.a + row * p.a_pitch;
   const float* b = p.b + column * p.inner;
   float* y = p.y + row * p.y_pitch + column;
-  VecF sums[rows][vectors];
-  for (auto& sum : sums) {
-    for (VecF& lanes : sum) lanes = broadcast(0.0F);
-  }
+  constexpr int count = rows * vectors;
+  VecF sums[count];  // [row][vector]
+  unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { sums[i] = broadcast(0.0F); });
   for (int64_t k = 0; k < p.inner; ++k) {
     VecF columns[vectors];
-    for (int j = 0; j < vectors; ++j) columns[j] = load(b + (k * vectors + j) * vec_width);
-    for (int i = 0; i < rows; ++i) {
+    unrolled<vectors>([&](int j) POLYPHASE_INLINE_LAMBDA { columns[j] = load(b + (k * vectors + j) * vec_width); });
+    unrolled<rows>([&](int i) POLYPHASE_INLINE_LAMBDA {
       const VecF factor = broadcast(a[i * p.a_pitch + k]);
-      for (int j = 0; j < vectors; ++j) sums[i][j] = fma(factor, columns[j], sums[i][j]);
-    }
+      unrolled<vectors>([&](int j) POLYPHASE_INLINE_LAMBDA {
+        sums[i * vectors + j] = fma(factor, columns[j], sums[i * vectors + j]);
+      });
+    });
   }
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < vectors; ++j) {
-      float* to = y + i * p.y_pitch + j * vec_width;
-      store(to, p.factors == nullptr ? sums[i][j] : fma(load(to), broadcast(p.factors[row + i]), sums[i][j]));
-    }
-  }
+  const float* const factors = p.factors == nullptr ? nullptr : p.factors + row;
+  unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA {
+    float* const to = y + i / vectors * p.y_pitch + i % vectors * vec_width;
+    store(to, factors == nullptr ? sums[i] : fma(load(to), broadcast(factors[i / vectors]), sums[i]));
+  });
 }
 
 template <int vectors>

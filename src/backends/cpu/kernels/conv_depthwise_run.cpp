@@ -6,6 +6,7 @@
 #include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/planar_input.h"
 #include "backends/cpu/simd/transpose.h"
+#include "backends/cpu/simd/unrolled.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
@@ -123,10 +124,8 @@ class Tile {
 
   template <int P, int V>
   POLYPHASE_INLINE void run_pixels(int64_t r, int64_t q, int64_t c, int64_t first, int64_t last, int lanes) {
-    VecF acc[P][V];
-    for (int i = 0; i < P; ++i) {
-      for (int j = 0; j < V; ++j) acc[i][j] = load(bias_ + c + j * vw);
-    }
+    VecF acc[P * V];  // [pixel][vector]
+    unrolled<P * V>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = load(bias_ + c + i % V * vw); });
     const int64_t pitch = w_.in_step() * in_strides_.axis[2];
     const int64_t shift = taps_.shift_step * in_strides_.axis[2];
     const int64_t start = (w_.in_step() * q + taps_.first_shift) * in_strides_.axis[2] + c;
@@ -134,27 +133,27 @@ class Tile {
       const float* in = lines_[l].in + start + first * shift;
       const float* weight = lines_[l].weights + (taps_.first_index + first * taps_.index_step) * plan_.pitch + c;
       for (int64_t t = first; t < last; ++t) {
-        for (int j = 0; j < V; ++j) {
+        unrolled<V>([&](int j) POLYPHASE_INLINE_LAMBDA {
           const VecF w = load(weight + j * vw);
-          for (int i = 0; i < P; ++i) {
+          unrolled<P>([&](int i) POLYPHASE_INLINE_LAMBDA {
             const float* x = in + i * pitch + j * vw;
-            acc[i][j] = fma(V == 2 || lanes == vw ? load(x) : load_first(x, lanes), w, acc[i][j]);
-          }
-        }
+            acc[i * V + j] = fma(V == 2 || lanes == vw ? load(x) : load_first(x, lanes), w, acc[i * V + j]);
+          });
+        });
         in += shift;
         weight += taps_.index_step * plan_.pitch;
       }
     }
-    for (int i = 0; i < P; ++i) {
+    unrolled<P>([&](int i) POLYPHASE_INLINE_LAMBDA {
       float* to = out_ + w_.output_of(r, q + i) * out_pitch_ + c;
-      for (int j = 0; j < V; ++j) {
+      unrolled<V>([&](int j) POLYPHASE_INLINE_LAMBDA {
         if (V == 2 || lanes == vw) {
-          store(to + j * vw, acc[i][j]);
+          store(to + j * vw, acc[i * V + j]);
         } else {
-          store_first(to, acc[i][j], lanes);
+          store_first(to, acc[i * V + j], lanes);
         }
-      }
-    }
+      });
+    });
   }
 
   void end_line() {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "backends/cpu/kernels/blocked_sum.h"
+#include "backends/cpu/simd/unrolled.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -49,79 +50,64 @@ inline void prefetch_for_store(const float* at) { __builtin_prefetch(at, 1, 3); 
 template <int MR, int NV>
 void run_gemm_tile(const GemmTile& t) {
   constexpr int vw = vec_width;
-  VecF acc[MR][NV];
-  for (int i = 0; i < MR; ++i) {
-    for (int j = 0; j < NV; ++j) acc[i][j] = broadcast(0.0F);
-  }
-  VecF total[MR][NV];
-  const bool pieces = t.segments * t.channels > sum_piece;
-  if (pieces) {
-    for (int i = 0; i < MR; ++i) {
-      for (int j = 0; j < NV; ++j) total[i][j] = broadcast(0.0F);
-    }
-  }
+  constexpr int count = MR * NV;
+  VecF acc[count];  // [row][vector]
+  unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = broadcast(0.0F); });
+  alignas(64) float total[count * vw];  // of the pieces before
+  bool summed = false;
   // Where the results go is fetched meanwhile: stores that wait for memory would stop the loads of what comes next.
   for (int i = 0; i < MR; ++i) {
     for (int j = 0; j < NV; ++j) prefetch_for_store(t.out[i] + t.out_column + j * vw);
   }
-  int64_t left = pieces ? sum_piece : INT64_MAX;
+  int64_t left = t.segments * t.channels > sum_piece ? sum_piece : INT64_MAX;
   for (int32_t s = 0; s < t.segments; ++s) {
     const float* const* rows = t.rows + s * t.row_pitch;
     const float* row[MR];
-    for (int i = 0; i < MR; ++i) row[i] = rows[i] + t.first_channel;
+    unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA { row[i] = rows[i] + t.first_channel; });
     const float* b = t.panel + t.taps[s] * t.tap_pitch;
     for (int64_t first = 0; first < t.channels;) {
       const int64_t end = left < t.channels - first ? first + left : t.channels;
       for (int64_t c = first; c < end; ++c) {
         VecF column[NV];
-        for (int j = 0; j < NV; ++j) column[j] = load(b + j * vw);
+        unrolled<NV>([&](int j) POLYPHASE_INLINE_LAMBDA { column[j] = load(b + j * vw); });
         b += NV * vw;
-        for (int i = 0; i < MR; ++i) {
+        unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA {
           const VecF a = broadcast(row[i][c]);
-          for (int j = 0; j < NV; ++j) acc[i][j] = fma(a, column[j], acc[i][j]);
-        }
+          unrolled<NV>([&](int j) POLYPHASE_INLINE_LAMBDA { acc[i * NV + j] = fma(a, column[j], acc[i * NV + j]); });
+        });
       }
       left -= end - first;
       first = end;
       if (left > 0) continue;
       left = sum_piece;
-      for (int i = 0; i < MR; ++i) {
-        for (int j = 0; j < NV; ++j) {
-          total[i][j] = total[i][j] + acc[i][j];
-          acc[i][j] = broadcast(0.0F);
-        }
-      }
+      unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA {
+        store(total + i * vw, summed ? load(total + i * vw) + acc[i] : acc[i]);
+        acc[i] = broadcast(0.0F);
+      });
+      summed = true;
     }
   }
-  if (pieces) {
-    for (int i = 0; i < MR; ++i) {
-      for (int j = 0; j < NV; ++j) acc[i][j] = total[i][j] + acc[i][j];
-    }
-  }
+  if (summed) unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = load(total + i * vw) + acc[i]; });
   // Only now, so that a bias or the sums of earlier channels do not make every step round at their magnitude.
-  for (int i = 0; i < MR; ++i) {
-    for (int j = 0; j < NV; ++j) acc[i][j] = acc[i][j] + load(t.init + i * t.init_pitch + j * vw);
+  unrolled<count>(
+      [&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = acc[i] + load(t.init + i / NV * t.init_pitch + i % NV * vw); });
+  if (t.activation == TileActivation::relu) {
+    unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = max(broadcast(0.0F), acc[i]); });
+  } else if (t.activation == TileActivation::leaky_relu) {
+    const VecF slope = broadcast(t.slope);
+    unrolled<count>(
+        [&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = select(less(acc[i], broadcast(0.0F)), acc[i] * slope, acc[i]); });
   }
-  if (t.activation != TileActivation::none) {
-    const VecF zero = broadcast(0.0F);
-    const VecF slope = broadcast(t.activation == TileActivation::relu ? 0.0F : t.slope);
-    const bool leaky = t.activation == TileActivation::leaky_relu;
-    for (int i = 0; i < MR; ++i) {
-      for (int j = 0; j < NV; ++j) {
-        const VecF x = acc[i][j];
-        acc[i][j] = leaky ? select(less(x, zero), x * slope, x) : max(zero, x);
-      }
+  const bool whole = t.last_lanes == vw;
+  unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA {
+    float* const to = t.out[i] + t.out_column;
+    unrolled<NV - 1>([&](int j) POLYPHASE_INLINE_LAMBDA { store(to + j * vw, acc[i * NV + j]); });
+    if (whole) {
+      store(to + (NV - 1) * vw, acc[i * NV + NV - 1]);
+    } else {
+      store_first(to + (NV - 1) * vw, acc[i * NV + NV - 1], t.last_lanes);
     }
-  }
-  for (int i = 0; i < MR; ++i) {
-    for (int j = 0; j + 1 < NV; ++j) store(t.out[i] + t.out_column + j * vw, acc[i][j]);
-  }
-  constexpr int last = NV - 1;
-  if (t.last_lanes == vw) {
-    for (int i = 0; i < MR; ++i) store(t.out[i] + t.out_column + last * vw, acc[i][last]);
-  } else {
-    for (int i = 0; i < MR; ++i) store_first(t.out[i] + t.out_column + last * vw, acc[i][last], t.last_lanes);
-  }
+  });
 }
 
 using GemmTileFunction = void (*)(const GemmTile&);

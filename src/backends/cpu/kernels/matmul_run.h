@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/matmul.h"
+#include "backends/cpu/simd/unrolled.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -30,25 +31,25 @@ struct MatmulRows {
 // y = or += a · b for `rows` rows and the columns' count.
 template <int rows, bool whole>
 inline void multiply_rows(const MatmulRows& r, const MatmulColumns& b, int64_t inner, bool add) {
-  VecF sums[rows][2];
-  for (auto& sum : sums) sum[0] = sum[1] = broadcast(0.0F);
+  VecF sums[2 * rows];  // [row][vector]
+  unrolled<2 * rows>([&](int i) POLYPHASE_INLINE_LAMBDA { sums[i] = broadcast(0.0F); });
   const int low = std::min(b.count, vec_width);
   const int high = b.count - low;
   for (int64_t k = 0; k < inner; ++k) {
     const float* row = b.data + k * b.row;
     const VecF left = whole ? load(row) : load_first(row, low);
     const VecF right = whole ? load(row + vec_width) : load_first(row + low, high);
-    for (int i = 0; i < rows; ++i) {
+    unrolled<rows>([&](int i) POLYPHASE_INLINE_LAMBDA {
       const VecF factor = broadcast(r.a[i * r.a_row + k]);
-      sums[i][0] = fma(factor, left, sums[i][0]);
-      sums[i][1] = fma(factor, right, sums[i][1]);
-    }
+      sums[2 * i] = fma(factor, left, sums[2 * i]);
+      sums[2 * i + 1] = fma(factor, right, sums[2 * i + 1]);
+    });
   }
-  for (int i = 0; i < rows; ++i) {
+  unrolled<rows>([&](int i) POLYPHASE_INLINE_LAMBDA {
     float* y = r.y + i * r.y_row;
-    store_first(y, add ? load_first(y, low) + sums[i][0] : sums[i][0], low);
-    if (high > 0) store_first(y + low, add ? load_first(y + low, high) + sums[i][1] : sums[i][1], high);
-  }
+    store_first(y, add ? load_first(y, low) + sums[2 * i] : sums[2 * i], low);
+    if (high > 0) store_first(y + low, add ? load_first(y + low, high) + sums[2 * i + 1] : sums[2 * i + 1], high);
+  });
 }
 
 template <int rows>

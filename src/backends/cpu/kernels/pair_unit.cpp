@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/cpu/simd/pairs.h"
+#include "backends/cpu/simd/unrolled.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
@@ -120,27 +121,28 @@ constexpr int pair_rows = vec_width == 16 ? (POLYPHASE_PAIRS_ID > 0 ? 12 : 8) : 
 
 template <int M, int V>
 void run_pair_rows(const PairTile& t, int64_t row, int64_t column) {
-  VecF acc[M][V];
-  for (int i = 0; i < M; ++i) {
-    for (int v = 0; v < V; ++v) acc[i][v] = broadcast(0.0F);
-  }
+  VecF acc[M * V];
+  unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = broadcast(0.0F); });
   for (int64_t s = 0; s < t.segment_count; ++s) {
     const uint16_t* a = t.rows + t.segments[s] + row * t.row_step;
     const uint16_t* b = t.panel + t.weights_at[s] + 2 * column;
     for (int64_t k = 0; k < t.depth; k += 2, b += 2 * t.columns) {
       VecI weights[V];
-      for (int v = 0; v < V; ++v) weights[v] = load(reinterpret_cast<const int32_t*>(b) + v * vec_width);
-      for (int i = 0; i < M; ++i) {
+      unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
+        weights[v] = load(reinterpret_cast<const int32_t*>(b) + v * vec_width);
+      });
+      unrolled<M>([&](int i) POLYPHASE_INLINE_LAMBDA {
         int32_t pair;
         __builtin_memcpy(&pair, a + i * t.row_step + k, sizeof pair);
         const VecI pairs = broadcast(pair);
-        for (int v = 0; v < V; ++v) acc[i][v] = dot_pairs(acc[i][v], pairs, weights[v]);
-      }
+        unrolled<V>([&](int v)
+                        POLYPHASE_INLINE_LAMBDA { acc[i * V + v] = dot_pairs(acc[i * V + v], pairs, weights[v]); });
+      });
     }
   }
-  for (int i = 0; i < M; ++i) {
-    for (int v = 0; v < V; ++v) store(t.out + (row + i) * t.out_step + column + v * vec_width, acc[i][v]);
-  }
+  unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA {
+    store(t.out + (row + i / V) * t.out_step + column + i % V * vec_width, acc[i]);
+  });
 }
 
 using PairRowsFunction = void (*)(const PairTile&, int64_t row, int64_t column);

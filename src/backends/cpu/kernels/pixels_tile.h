@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/kernels/conv_pixels.h"
+#include "backends/cpu/simd/unrolled.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -32,8 +33,8 @@ struct PixelsTile {
 
 // Adds the products of some taps of some channels; returns where the next weights lie.
 template <int M, int V>
-POLYPHASE_INLINE const float* add_products(VecF (&acc)[M][V], const PixelsTile& t, const float* lines, int64_t channels,
-                                           int64_t first_tap, int64_t last_tap, const float* weight) {
+POLYPHASE_INLINE const float* add_products(VecF (&acc)[M * V], const PixelsTile& t, const float* lines,
+                                           int64_t channels, int64_t first_tap, int64_t last_tap, const float* weight) {
   const bool is_far = channels > 8;
   const int64_t ahead = 3 * t.channel_pitch + V * vec_width - 1;
   for (int64_t c = 0; c < channels; ++c, lines += t.channel_pitch) {
@@ -42,14 +43,14 @@ POLYPHASE_INLINE const float* add_products(VecF (&acc)[M][V], const PixelsTile& 
       // Lines of all channels together lie in the second-level cache; a line's begin came with the block before it.
       if (is_far) __builtin_prefetch(line + ahead, 0, 3);
       VecF x[V];
-      for (int v = 0; v < V; ++v) {
+      unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
         x[v] = load(line + v * vec_width);
         if constexpr (M > 1) hold(x[v]);  // an unaligned load costs more than the multiply-add it feeds
-      }
-      for (int m = 0; m < M; ++m) {
+      });
+      unrolled<M>([&](int m) POLYPHASE_INLINE_LAMBDA {
         const VecF w = broadcast(weight[m]);
-        for (int v = 0; v < V; ++v) acc[m][v] = fma(x[v], w, acc[m][v]);
-      }
+        unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { acc[m * V + v] = fma(x[v], w, acc[m * V + v]); });
+      });
       weight += M;
     }
   }
@@ -58,17 +59,12 @@ POLYPHASE_INLINE const float* add_products(VecF (&acc)[M][V], const PixelsTile& 
 
 template <int M, int V>
 POLYPHASE_INLINE void run_pixels_block(const PixelsTile& t, const float* lines, float* sums) {
-  VecF acc[M][V];
-  const auto clear = [&acc] {
-    for (int m = 0; m < M; ++m) {
-      for (int v = 0; v < V; ++v) acc[m][v] = broadcast(0.0F);
-    }
-  };
-  clear();
-  const auto place = [&](int m, int v) { return sums + m * t.sum_pitch + v * vec_width; };
+  VecF acc[M * V];  // [column][vector]
+  unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = broadcast(0.0F); });
+  const auto place = [&](int i) POLYPHASE_INLINE_LAMBDA { return sums + i / V * t.sum_pitch + i % V * vec_width; };
   int64_t summed = t.begun;  // columns whose sums lie at their places
   if (t.channels * t.taps <= pixels_piece) {
-    add_products(acc, t, lines, t.channels, 0, t.taps, t.weights);
+    add_products<M, V>(acc, t, lines, t.channels, 0, t.taps, t.weights);
   } else {
     const float* weight = t.weights;
     const int64_t taps = t.taps > pixels_piece ? pixels_piece : t.taps;
@@ -77,25 +73,26 @@ POLYPHASE_INLINE void run_pixels_block(const PixelsTile& t, const float* lines, 
       const int64_t count = c + channels < t.channels ? channels : t.channels - c;
       for (int64_t k = 0; k < t.taps; k += taps) {
         if (c + k > 0) {
-          for (int m = 0; m < M; ++m) {
-            for (int v = 0; v < V; ++v) store(place(m, v), m < summed ? load(place(m, v)) + acc[m][v] : acc[m][v]);
-          }
-          clear();
+          unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA {
+            store(place(i), i / V < summed ? load(place(i)) + acc[i] : acc[i]);
+            acc[i] = broadcast(0.0F);
+          });
           summed = M;
         }
-        weight =
-            add_products(acc, t, lines + c * t.channel_pitch, count, k, k + taps < t.taps ? k + taps : t.taps, weight);
+        weight = add_products<M, V>(acc, t, lines + c * t.channel_pitch, count, k,
+                                    k + taps < t.taps ? k + taps : t.taps, weight);
       }
     }
   }
-  for (int m = 0; m < M; ++m) {
+  unrolled<M>([&](int m) POLYPHASE_INLINE_LAMBDA {
     const VecF init = broadcast(t.ends ? t.init[m] : 0.0F);
-    for (int v = 0; v < V; ++v) {
-      VecF sum = m < summed ? load(place(m, v)) + acc[m][v] : acc[m][v];
+    unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
+      const int i = m * V + v;
+      VecF sum = m < summed ? load(place(i)) + acc[i] : acc[i];
       if (t.ends) sum = sum + init;  // last: each step before would round at the bias's magnitude
-      store(place(m, v), sum);
-    }
-  }
+      store(place(i), sum);
+    });
+  });
 }
 
 template <int M, int V>

@@ -11,6 +11,7 @@
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/simd/transpose.h"
+#include "backends/cpu/simd/unrolled.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -18,6 +19,7 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 struct ProductTile {
   const float* pixels;           // [channel][pixel], `pitch` floats from channel to channel
   const float* weights;          // [channel][M]
+  const float* next_weights;     // as many, which are read soon
   const float* init;             // [M]
   float* partial;                // [M][V] vectors: sums of the channels before these, or for those behind
   const ProductTarget* targets;  // [V]
@@ -54,24 +56,27 @@ POLYPHASE_INLINE void store_target(const VecF (&rows)[S], const ProductTarget& t
 
 template <int M, int V, int S, int K>
 void run_product_tile(const ProductTile& t) {
-  VecF acc[M][V];
-  for (int m = 0; m < M; ++m) {
-    for (int v = 0; v < V; ++v) acc[m][v] = broadcast(0.0F);
-  }
+  VecF acc[M * V];
+  unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = broadcast(0.0F); });
+  constexpr int much = 12;  // a step of so many products is not worth being written several times
   const float* pixels = t.pixels;
   const float* weights = t.weights;
+  const float* next = t.next_weights;
   const float* const end = pixels + t.channels * t.pitch;
-  const auto add_channel = [&]() {
+  const auto add_channel = [&]() POLYPHASE_INLINE_LAMBDA {
     VecF x[V];
-    for (int v = 0; v < V; ++v) x[v] = load(pixels + v * vec_width);
-    for (int m = 0; m < M; ++m) {
+    unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { x[v] = load(pixels + v * vec_width); });
+    unrolled<M>([&](int m) POLYPHASE_INLINE_LAMBDA {
       const VecF w = broadcast(weights[m]);
-      for (int v = 0; v < V; ++v) acc[m][v] = fma(x[v], w, acc[m][v]);
-    }
+      unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { acc[m * V + v] = fma(x[v], w, acc[m * V + v]); });
+    });
     pixels += t.pitch;
     weights += M;
+    if constexpr (M * V >= much) {
+      __builtin_prefetch(next, 0, 3);
+      next += M;
+    }
   };
-  constexpr int much = 12;  // a step of so many products is not worth being written several times
   if constexpr (M * V < much) {
 #pragma GCC unroll 4
     while (pixels != end) add_channel();
@@ -79,22 +84,17 @@ void run_product_tile(const ProductTile& t) {
 #pragma GCC unroll 1
     while (pixels != end) add_channel();
   }
-  const auto partial = [&t](int m, int v) { return t.partial + (m * V + v) * vec_width; };
-  if (t.begun) {
-    for (int m = 0; m < M; ++m) {
-      for (int v = 0; v < V; ++v) acc[m][v] = load(partial(m, v)) + acc[m][v];
-    }
-  }
-  if (!t.ends) {
-    for (int m = 0; m < M; ++m) {
-      for (int v = 0; v < V; ++v) store(partial(m, v), acc[m][v]);
-    }
-    return;
-  }
+  float* const partial = t.partial;
+  if (t.begun) unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = load(partial + i * vec_width) + acc[i]; });
+  alignas(64) float last[M * V * vec_width];
+  float* const to = t.ends ? last : partial;
+  unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { store(to + i * vec_width, acc[i]); });
+  if (!t.ends) return;
   for (int l = 0; l < M / K && l < t.lines; ++l) {
     for (int v = 0; v < V; ++v) {
       VecF rows[S];
-      for (int s = 0; s < K; ++s) rows[s] = acc[l * K + s][v] + broadcast(t.init[l * K + s]);
+      for (int s = 0; s < K; ++s)
+        rows[s] = load(last + ((l * K + s) * V + v) * vec_width) + broadcast(t.init[l * K + s]);
       for (int s = K; s < S; ++s) rows[s] = broadcast(t.init[l * K]);
       const ProductTarget& target = t.targets[v];
       store_target(rows, target, target.first + target.lines[t.first_line + l]);
@@ -153,6 +153,15 @@ struct PanelProduct {
   const ProductTarget* targets;  // of each vector of pixels
 };
 
+// What multiply_panel reads behind the weights of `chunk`: of the next one, the next pixels, channels or block.
+inline const float* weights_behind(const PanelProduct& p, int64_t channel, int64_t pixel, int64_t chunk) {
+  const int64_t chunks = ceil_div(p.columns, p.chunk);
+  if (chunk + 1 < chunks) return p.weights + ((chunk + 1) * p.channels + channel) * p.chunk;
+  if (pixel + p.block < p.pixels) return p.weights + channel * p.chunk;
+  const bool is_last = channel + p.depth >= p.channels;
+  return p.weights + (is_last ? chunks * p.channels : channel + p.depth) * p.chunk;
+}
+
 inline void multiply_panel(const PanelProduct& p) {
   ProductTile t = {};
   t.pitch = p.block;
@@ -170,6 +179,7 @@ inline void multiply_panel(const PanelProduct& p) {
           product_tile(static_cast<int>(p.chunk), vectors, static_cast<int>(p.taps), static_cast<int>(p.phases));
       for (int64_t chunk = 0; chunk < chunks; ++chunk, t.partial += p.chunk * p.block) {
         t.weights = p.weights + (chunk * p.channels + c) * p.chunk;
+        t.next_weights = weights_behind(p, c, pixel, chunk);
         t.init = p.init + chunk * p.chunk;
         t.first_line = chunk * p.chunk / p.taps;
         t.lines = p.columns / p.taps - t.first_line;

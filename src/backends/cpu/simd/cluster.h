@@ -19,3 +19,6 @@
 #define POLYPHASE_SIMD_ID POLYPHASE_SIMD_EXPAND(POLYPHASE_SIMD_ID_, POLYPHASE_CLUSTER)
 
 #define POLYPHASE_INLINE inline __attribute__((always_inline))
+
+// The same of a lambda, behind its parameters.
+#define POLYPHASE_INLINE_LAMBDA __attribute__((always_inline))
