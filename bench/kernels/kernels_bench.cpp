@@ -1,7 +1,7 @@
 // Times single layers on one kernel cluster: each result is checked against the double reference before it is timed.
 //
 //   kernels_bench suite.cases [--threads N] [--cluster avx512] [--filter TEXT] [--layout planar|last] [--seconds S]
-//                [--kernel NAME] [--no-check] [--processor-time]
+//                [--kernel NAME] [--images f16|bf16] [--no-check] [--processor-time]
 // Prints one line per layer and kernel: name kernel median_ms min_ms GFLOP/s percent-of-measured-peak
 // relative-RMS-error.
 #include <algorithm>
@@ -99,6 +99,7 @@ struct Options {
   std::string filter;
   std::string cluster = runnable_clusters().back();
   std::string kernel;
+  DType images = DType::f32;
   int threads = 1;
   double seconds = 0.5;
   bool planar = true;
@@ -123,13 +124,16 @@ void bench(const ConvCase& c, const Options& options, Team& team, double peak) {
                        static_cast<double>(s.kernel_points() * points);
   const ConvData data = make_data(c, 1, false);
   const std::vector<double> want = options.check ? reference(c, data) : std::vector<double>{};
-  const Layouts layouts = {options.planar, options.planar, 0};
+  const Layouts layouts = {
+      .in_planar = options.planar, .out_planar = options.planar, .types = {options.images, options.images}, .extra = 0};
+  const double most_error = is_narrow(options.images) ? 1e-2 : 2e-6;
   for (const std::string& name : kernels_for(c)) {
     if (!options.kernel.empty() && options.kernel != name) continue;
+    if (is_narrow(options.images) && !takes_narrow_images(name)) continue;
     const auto kernel = bind_kernel(name, c, data, layouts, options.cluster, options.threads);
     team.run(*kernel);
     const double error = options.check ? relative_rms_error(kernel->result(), want) : 0;
-    if (!(error < 2e-6)) {
+    if (!(error < most_error)) {
       std::printf("%s %s WRONG: relative RMS error %.3g\n", c.name.c_str(), name.c_str(), error);
       std::exit(1);
     }
@@ -154,7 +158,8 @@ void bench(const ConvCase& c, const Options& options, Team& team, double peak) {
 double measured_peak(const Options& options, Team& team) {
   const auto c = parse_conv_case("peak conv n1 g1 c256:64 in1x2304 k1x1 s1x1");
   const ConvData data = make_data(*c, 1, false);
-  const auto kernel = bind_kernel("gemm", *c, data, {false, false, 0}, options.cluster, options.threads);
+  const auto kernel = bind_kernel("gemm", *c, data, {.in_planar = false, .out_planar = false, .types = {}, .extra = 0},
+                                  options.cluster, options.threads);
   double best = 1e9;
   for (int i = 0; i < 200; ++i) {
     const auto t = Clock::now();
@@ -185,6 +190,8 @@ int run(int argc, char** argv) {
       options.filter = argv[++i];
     else if (word == "--kernel")
       options.kernel = argv[++i];
+    else if (word == "--images")
+      options.images = dtype_from_name(argv[++i]).value_or(DType::f32);
     else if (word == "--seconds")
       options.seconds = std::atof(argv[++i]);
     else if (word == "--layout")

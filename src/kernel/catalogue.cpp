@@ -14,6 +14,15 @@ std::string_view name_of(Density density) {
   return names[static_cast<std::size_t>(density)];
 }
 
+bool StepDesc::begins_with_cast() const {
+  return anchor == 1 && parts.front().op->name == "cast" && parts.front().attributes.get<DType>("to") == DType::f32 &&
+         is_narrow(data().type.dtype);
+}
+
+bool StepDesc::ends_with_cast() const {
+  return anchor + 1 < parts.size() && parts.back().op->name == "cast" && is_narrow(outputs.front().type.dtype);
+}
+
 int StepDesc::anchor_operand(std::size_t i) const {
   const Part& part = parts[anchor];
   return i < part.operands.size() && part.operands[i] >= 0 ? part.operands[i] : -1;

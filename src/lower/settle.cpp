@@ -1,5 +1,6 @@
-// settle: a kernel for every step. A fused step that no row takes whole is cut where the pieces cost least; a step that
-// only the reference loops take in its layouts is tried in others, with copies around it.
+// settle: a kernel for every step. A fused step that no row takes whole is cut where the pieces cost least, and casts
+// at its ends are cut off where that costs less than the kernels that take them; a step that only the reference loops
+// take in its layouts is tried in others, with copies around it.
 #include <algorithm>
 
 #include "lower/draft.h"
@@ -168,14 +169,28 @@ DraftStep piece(const DraftStep& step, std::size_t begin, std::size_t end, int f
   return out;
 }
 
-// Least total cost over all ways to cut the parts into runs; best[i] is the cost of parts [0, i), cut[i] where its last
-// run begins.
-Result<void> split(Draft& draft, int id) {
+// Where a step may be cut, its begin and end among them: anywhere, or only between it and the casts at its ends.
+std::vector<std::size_t> cuts_of(const StepDesc& desc, bool anywhere) {
+  std::vector<std::size_t> cuts;
+  const std::size_t end = desc.parts.size();
+  for (std::size_t at = 0; at <= end; ++at) {
+    const bool at_cast = (at == 1 && desc.begins_with_cast()) || (at + 1 == end && desc.ends_with_cast());
+    if (anywhere || at == 0 || at == end || at_cast) cuts.push_back(at);
+  }
+  return cuts;
+}
+
+// Least total cost over all ways to cut the parts into runs; best[i] is the cost of the parts before cuts[i], last[i]
+// which cut its last run begins with.
+Result<void> split(Draft& draft, int id, const std::vector<std::size_t>& cuts) {
   const DraftStep whole = draft.step(id);
   TRY(const std::vector<Type> types, running_types(draft, whole));
-  const Layout layout = draft.value(whole.outputs.front()).layout;
+  const bool widens = describe(draft, whole)->desc.begins_with_cast();
   std::vector<int> between;  // the running value after part i
   for (std::size_t i = 0; i + 1 < types.size(); ++i) {
+    const int lies_as = widens && i == 0 ? whole.inputs[static_cast<std::size_t>(whole.parts.front().operands.front())]
+                                         : whole.outputs.front();
+    const Layout layout = draft.value(lies_as).layout;
     const bool alike = types[i].shape.rank() == layout.rank();
     between.push_back(draft.add_value(whole.name + ".part" + std::to_string(i), types[i], alike ? layout : Layout()));
   }
@@ -184,23 +199,25 @@ Result<void> split(Draft& draft, int id) {
     return piece(whole, begin, end, begin == 0 ? -1 : between[begin - 1],
                  end == n ? whole.outputs : std::vector<int>{between[end - 1]});
   };
-  std::vector<double> best(n + 1, never);
-  std::vector<std::size_t> cut(n + 1, 0);
+  std::vector<double> best(cuts.size(), never);
+  std::vector<std::size_t> last(cuts.size(), 0);
   best[0] = 0;
-  for (std::size_t end = 1; end <= n; ++end) {
-    for (std::size_t begin = 0; begin < end; ++begin) {
+  for (std::size_t i = 1; i < cuts.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
       // A run of one part always goes: at worst by its reference loops.
-      const double own = end == begin + 1 ? std::min(cost_of(ask(draft, run_of(begin, end))), never / 100)
-                                          : cost_of(ask(draft, run_of(begin, end)));
-      if (best[begin] + own < best[end]) {
-        best[end] = best[begin] + own;
-        cut[end] = begin;
+      const double cost = cost_of(ask(draft, run_of(cuts[j], cuts[i])));
+      const double own = cuts[i] == cuts[j] + 1 ? std::min(cost, never / 100) : cost;
+      if (best[j] + own < best[i]) {
+        best[i] = best[j] + own;
+        last[i] = j;
       }
     }
   }
   std::vector<std::size_t> ends;
-  for (std::size_t end = n; end > 0; end = cut[end]) ends.push_back(end);
-  draft.remark(whole, "no kernel takes it whole: cut into " + std::to_string(ends.size()) + " steps");
+  for (std::size_t i = cuts.size() - 1; i > 0; i = last[i]) ends.push_back(cuts[i]);
+  if (ends.size() == 1) return {};
+  if (!draft.step(id).settled())
+    draft.remark(whole, "no kernel takes it whole: cut into " + std::to_string(ends.size()) + " steps");
   std::vector<int> added;
   std::size_t begin = 0;
   for (auto end = ends.rbegin(); end != ends.rend(); ++end) {
@@ -242,10 +259,11 @@ Result<void> settle_step(Draft& draft, int id) {
   }
   if (rows.empty()) {
     if (draft.step(id).bare()) return no_kernel(draft.step(id));
-    return split(draft, id);
+    return split(draft, id, cuts_of(describe(draft, draft.step(id))->desc, true));
   }
   draft.step(id).rows = std::move(rows);
-  return {};
+  const auto cuts = cuts_of(describe(draft, draft.step(id))->desc, false);
+  return cuts.size() > 2 ? split(draft, id, cuts) : Result<void>{};
 }
 
 Result<void> settle(Draft& draft) {

@@ -64,8 +64,9 @@ std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target
 
 namespace {
 
-// The running value behind the first `count` parts, lying as the result does.
+// The running value behind the first `count` parts, lying as the result does or, in front of the anchor, as the data.
 std::optional<OperandDesc> running_value(const StepDesc& step, std::size_t count) {
+  const Layout& layout = count <= step.anchor ? step.data().layout : step.outputs.front().layout;
   std::vector<OperandInfo> infos(step.inputs.size());
   for (std::size_t i = 0; i < infos.size(); ++i) {
     if (step.inputs[i].present) infos[i].type = &step.inputs[i].type;
@@ -73,10 +74,10 @@ std::optional<OperandDesc> running_value(const StepDesc& step, std::size_t count
   const std::vector<Part> first(step.parts.begin(), step.parts.begin() + static_cast<std::ptrdiff_t>(count));
   std::vector<DimCheck> checks;
   const auto types = infer_parts(first, infos, checks, {});
-  if (!types.ok() || types->front().shape.rank() != step.outputs.front().layout.rank()) return std::nullopt;
+  if (!types.ok() || types->front().shape.rank() != layout.rank()) return std::nullopt;
   OperandDesc out;
   out.type = types->front();
-  out.layout = step.outputs.front().layout;
+  out.layout = layout;
   return out;
 }
 
@@ -103,17 +104,37 @@ StepDesc piece_of(const StepDesc& step, std::size_t begin, std::size_t end, cons
 
 std::optional<double> cost_in_pieces(const StepDesc& step, const Target& target, const DimBindings& likely) {
   std::optional<double> best = cost_of_kernels(step, target, likely);
-  if (best.has_value() || step.outputs.size() != 1) return best;
-  for (std::size_t cut = step.anchor + 1; cut < step.parts.size(); ++cut) {
+  if (step.outputs.size() != 1) return best;
+  const bool is_whole = best.has_value();
+  const std::size_t end = step.parts.size();
+  const auto keep_cheaper = [&](const std::optional<double>& first, const std::optional<double>& rest) {
+    if (first.has_value() && rest.has_value() && (!best.has_value() || *first + *rest < *best)) best = *first + *rest;
+  };
+  if (step.begins_with_cast()) {
+    if (const auto between = running_value(step, 1); between.has_value()) {
+      keep_cheaper(cost_of_kernels(piece_of(step, 0, 1, {}, *between), target, likely),
+                   cost_in_pieces(piece_of(step, 1, end, *between, step.outputs.front()), target, likely));
+    }
+  }
+  if (is_whole && !step.ends_with_cast()) return best;
+  for (std::size_t cut = is_whole ? end - 1 : step.anchor + 1; cut < end; ++cut) {
     const auto between = running_value(step, cut);
     if (!between.has_value()) continue;
     const auto first = cost_of_kernels(piece_of(step, 0, cut, {}, *between), target, likely);
     if (!first.has_value()) continue;
-    const auto rest =
-        cost_of_kernels(piece_of(step, cut, step.parts.size(), *between, step.outputs.front()), target, likely);
-    if (rest.has_value() && (!best.has_value() || *first + *rest < *best)) best = *first + *rest;
+    keep_cheaper(first, cost_of_kernels(piece_of(step, cut, end, *between, step.outputs.front()), target, likely));
   }
   return best;
+}
+
+bool has_kernel_between_casts(const StepDesc& step, const Target& target) {
+  if (has_kernel(step, target)) return true;
+  const std::size_t begin = step.begins_with_cast() ? 1 : 0;
+  const std::size_t end = step.parts.size() - (step.ends_with_cast() ? 1 : 0);
+  if ((begin == 0 && end == step.parts.size()) || step.outputs.size() != 1) return false;
+  const auto from = running_value(step, std::max<std::size_t>(1, begin));
+  const auto to = running_value(step, end);
+  return from.has_value() && to.has_value() && has_kernel(piece_of(step, begin, end, *from, *to), target);
 }
 
 bool has_kernel(const StepDesc& step, const Target& target) {

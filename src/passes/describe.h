@@ -20,9 +20,11 @@ StepDesc describe(const Node& node);
 // sizes to estimate with.
 std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target, const DimBindings& likely);
 // The same of a step that may have no kernel as a whole: then of the cheapest cut behind its anchor, as `lower` will
-// make it.
+// make it. Casts of narrow images at its ends are cut off wherever that costs less.
 std::optional<double> cost_in_pieces(const StepDesc& step, const Target& target, const DimBindings& likely);
 // Whether there is one. Costs nothing but the question, where costs may be measured.
 bool has_kernel(const StepDesc& step, const Target& target);
+// Whether there is one for the step, or for what is left of it between casts of narrow images.
+bool has_kernel_between_casts(const StepDesc& step, const Target& target);
 
 }  // namespace polyphase

@@ -3,9 +3,9 @@
 //   %a = leaky_relu(%x) alpha=0.1       %y = leaky_relu(%x) alpha=0.1 then conv_transpose!(_, %w)
 //   %y = conv_transpose(%a, %w) →
 //
-// So do pads of spatial axes of any mode, read in place, and casts from bf16 where products are bf16. Condition: one
-// user, the data operand of a convolution that has no beginning yet, and a kernel that takes both in one. Runs after
-// fuse_endings, where an activation costs less.
+// So do pads of spatial axes of any mode, read in place, and casts from f16 and bf16, which kernels that copy the image
+// widen on the way. Condition: one user, the data operand of a convolution that has no beginning yet, and a kernel that
+// takes both in one. Runs after fuse_endings, where an activation costs less.
 #include <algorithm>
 #include <array>
 
@@ -22,7 +22,7 @@ bool may_begin(const Node& before, const Value& data) {
   if (before.fused() || std::find(beginnings.begin(), beginnings.end(), before.op().name) == beginnings.end())
     return false;
   if (!is_float(data.type.dtype)) return false;
-  if (before.is("cast")) return before.input(0)->type.dtype == DType::bf16 && data.type.dtype == DType::f32;
+  if (before.is("cast")) return is_narrow(before.input(0)->type.dtype) && data.type.dtype == DType::f32;
   if (!before.is("pad")) return before.input(0)->type == data.type;
   const auto& pre = before.attributes().get<std::vector<Dim>>("pre");
   const auto& post = before.attributes().get<std::vector<Dim>>("post");
@@ -48,6 +48,17 @@ Value* joined(Rewrite& rewrite, const Node& before, const Node& node, const Valu
   return rewrite.add_parts(std::move(parts), before.parts().size(), std::move(inputs));
 }
 
+// In the layouts that the node will most likely get, or channels-first, in which a narrow image is copied in any case.
+bool some_kernel_takes(const Node& node, const Target& target) {
+  if (has_kernel(describe(node), target)) return true;
+  if (node.parts().front().op->name != "cast") return false;
+  std::vector<Layout> inputs(node.inputs().size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (node.input(i) != nullptr) inputs[i] = Layout::row_major(node.input(i)->type.shape.rank());
+  }
+  return has_kernel(describe(node, inputs, {Layout::row_major(node.output()->type.shape.rank())}), target);
+}
+
 bool fuse(Graph& graph, const Target& target) {
   bool changed = false;
   for (Node* node : graph.node_list()) {
@@ -57,7 +68,7 @@ bool fuse(Graph& graph, const Target& target) {
     if (!may_begin(*data->producer, *data)) continue;
     Rewrite rewrite(graph, node);
     Value* result = joined(rewrite, *data->producer, *node, data);
-    if (!rewrite.ok() || !has_kernel(describe(*result->producer), target)) continue;
+    if (!rewrite.ok() || !some_kernel_takes(*result->producer, target)) continue;
     changed = rewrite.commit(node->output(), result) || changed;
   }
   return changed;

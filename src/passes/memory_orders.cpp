@@ -192,7 +192,7 @@ StepDesc MemoryOrders::step_of(const Node& node) const {
   return describe(node, inputs, outputs);
 }
 
-bool MemoryOrders::has_row(const Node& node) const { return has_kernel(step_of(node), target_); }
+bool MemoryOrders::has_row(const Node& node) const { return has_kernel_between_casts(step_of(node), target_); }
 
 double MemoryOrders::seconds_of(const Node& node) const {
   return cost_in_pieces(step_of(node), target_, likely_).value_or(plain_loops);

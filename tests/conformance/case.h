@@ -7,7 +7,8 @@
 //
 // Operands go by the names in the operator's list; a variadic one is repeated. Elements are seeded integers: -4..4, or
 // the range after '@'; `@-64..64/16` divides them by 16; {…} writes them out. An ending's first operand is the running
-// value, its others are written like the operator's, and one left out has the running value's type. Settings: ulp=N and
+// value, its others are written like the operator's, and one left out has the running value's type. What stands before
+// a convolution begins its step: `cast x=f16[1,3,5] to=f32 then conv_transpose w=f32[3,4,3] …`. Settings: ulp=N and
 // tolerance=T (of the largest magnitude) loosen the comparison, which is otherwise exact;
 // layout=row_major|channels_last keeps to that layout; seed=N.
 #pragma once

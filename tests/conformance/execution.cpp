@@ -29,10 +29,19 @@ Result<std::vector<Tensor>> run_part(const CasePart& part, std::vector<Tensor>& 
   return results;
 }
 
+std::size_t anchor_of(const Case& source) {
+  for (std::size_t p = 0; p < source.parts.size(); ++p) {
+    const std::string& name = source.parts[p].op->name;
+    if (name == "conv" || name == "conv_transpose") return p;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<PreparedCase> prepare(Case source) {
   PreparedCase out;
+  out.anchor = anchor_of(source);
   std::vector<Tensor> running;
   for (std::size_t p = 0; p < source.parts.size(); ++p) {
     const CasePart& part = source.parts[p];
@@ -54,7 +63,7 @@ Result<PreparedCase> prepare(Case source) {
         }
         tensor = make_tensor(made, source.seed * 1000 + out.inputs.size());
       }
-      const bool image = p > 0 || part.op->layout != LayoutRule::spatial || out.inputs.empty();
+      const bool image = p != out.anchor || part.op->layout != LayoutRule::spatial || out.inputs.empty();
       out.follows_data.push_back(image && tensor.valid() && tensor.view().rank >= 3);
       out.inputs.push_back(tensor);
       operands.push_back(tensor);
@@ -75,7 +84,7 @@ std::string Variant::text() const {
 }
 
 std::vector<Variant> variants_of(const PreparedCase& prepared) {
-  const LayoutRule rule = prepared.parts.front().op->layout;
+  const LayoutRule rule = prepared.parts[prepared.anchor].op->layout;
   const bool images = rule != LayoutRule::row_major && !prepared.inputs.empty() &&
                       prepared.inputs.front().view().rank >= 3 &&
                       prepared.expected.front().view().rank == prepared.inputs.front().view().rank;
@@ -104,7 +113,7 @@ StepDesc describe(const PreparedCase& prepared, const Variant& variant, const st
   StepDesc desc;
   desc.name = prepared.parts.front().op->name;
   desc.parts = prepared.parts;
-  desc.anchor = 0;
+  desc.anchor = prepared.anchor;
   for (std::size_t i = 0; i < prepared.inputs.size(); ++i) {
     OperandDesc operand;
     const Tensor& tensor = prepared.inputs[i];

@@ -16,6 +16,7 @@ namespace polyphase::test {
 struct PreparedCase {
   Case source;
   std::vector<Part> parts;
+  std::size_t anchor = 0;      // a convolution behind others, else the first part
   std::vector<Tensor> inputs;  // by desc.inputs; not valid: absent
   std::vector<Tensor> yields;  // the first result after each part
   std::vector<Tensor> expected;

@@ -5,12 +5,14 @@ namespace polyphase {
 namespace {
 
 std::string accepts(const StepDesc& desc, const Target&) {
+  const bool widens = desc.begins_with_cast();
   for (const OperandDesc& input : desc.inputs) {
-    if (input.present && input.type.dtype != DType::f32) return "takes f32";
+    const bool is_widened = widens && &input == &desc.data();
+    if (input.present && !is_widened && input.type.dtype != DType::f32) return "takes f32";
   }
   for (const Part& part : desc.beginnings()) {
     const bool reflects = part.op->name == "pad" && part.attributes.get<std::string>("mode") == "reflect";
-    if (part.op->name != "leaky_relu" && !reflects) return "does not begin with " + part.op->name;
+    if (part.op->name != "leaky_relu" && !reflects && !widens) return "does not begin with " + part.op->name;
   }
   const OperandDesc& result = desc.outputs.front();
   if (result.type.dtype != DType::f32) return "gives f32";

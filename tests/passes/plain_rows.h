@@ -1,6 +1,6 @@
 // A catalogue for passes that ask kernels: convolutions in f32 that read either order and write channels-last, with a
-// leaky_relu or a reflecting pad before them and any endings. They cannot run; passes only ask. And the operators of
-// the tests.
+// leaky_relu, a reflecting pad or a cast of a narrow image before them and any endings. They cannot run; passes only
+// ask. And the operators of the tests.
 #pragma once
 
 #include "kernel/catalogue.h"

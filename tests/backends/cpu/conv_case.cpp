@@ -71,6 +71,13 @@ std::string ConvCase::text() const {
   return out.str();
 }
 
+std::string Layouts::text() const {
+  const auto image = [](bool planar, DType type) {
+    return std::string(planar ? "planar " : "channels-last ") + std::string(name_of(type));
+  };
+  return image(in_planar, types.in) + " to " + image(out_planar, types.out) + ", extra " + std::to_string(extra);
+}
+
 std::optional<ConvCase> parse_conv_case(const std::string& line) {
   if (line.empty() || line[0] == '#') return std::nullopt;
   ConvCase c;

@@ -45,9 +45,10 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data);
 struct Layouts {
   bool in_planar = true;
   bool out_planar = true;
-  bool in_narrow = false;   // stored in bf16; kernel "pairs" only
-  bool out_narrow = false;  // likewise
-  int64_t extra = 0;        // pixels (channels-last) or lines (channels-first) lie this many elements further apart
+  ImageTypes types = {};  // as the images are stored
+  int64_t extra = 0;      // pixels (channels-last) or lines (channels-first) lie this many elements further apart
+
+  std::string text() const;
 };
 
 // A cluster that the tests have beside the CPU's: its "pairs" use the matrix unit, the rest is scalar.

@@ -61,8 +61,10 @@ TEST(ConvKernels, RandomGeometriesAreExact) {
     const ConvCase c = random_case(random, 3'000'000);
     const ConvData data = make_data(c, seed + i, true);
     const std::vector<double> want = reference(c, data);
-    const Layouts layouts = {
-        .in_planar = random() % 2 == 0, .out_planar = random() % 2 == 0, .extra = random() % 3 == 0 ? 5 : 0};
+    const Layouts layouts = {.in_planar = random() % 2 == 0,
+                             .out_planar = random() % 2 == 0,
+                             .types = {},
+                             .extra = random() % 3 == 0 ? 5 : 0};
     for (const std::string& cluster : runnable_clusters()) {
       for (const std::string& kernel : kernels_for(c)) {
         const std::vector<float> got = run_kernel(kernel, c, data, layouts, cluster);
@@ -89,23 +91,53 @@ TEST(ConvKernels, PairsOfRandomGeometriesAreExact) {
     if (*conv_pairs_refuses(c.shape) != '\0') continue;
     const ConvData data = make_data(c, seed + i, true);
     const std::vector<double> want = reference(c, data);
-    const Layouts layouts = {.in_planar = random() % 2 == 0,
-                             .out_planar = random() % 2 == 0,
-                             .in_narrow = random() % 2 == 0,
-                             .out_narrow = random() % 2 == 0,
-                             .extra = random() % 3 == 0 ? 5 : 0};
+    const Layouts layouts = {
+        .in_planar = random() % 2 == 0,
+        .out_planar = random() % 2 == 0,
+        .types = {random() % 2 == 0 ? DType::bf16 : DType::f32, random() % 2 == 0 ? DType::bf16 : DType::f32},
+        .extra = random() % 3 == 0 ? 5 : 0};
     std::vector<std::string> clusters = runnable_clusters();
     clusters.emplace_back(emulated_matrix_unit);
     for (const std::string& cluster : clusters) {
       const std::vector<float> got = run_kernel("pairs", c, data, layouts, cluster);
       ASSERT_EQ(got.size(), want.size());
       for (size_t j = 0; j < got.size(); ++j) {
-        const float right = layouts.out_narrow ? static_cast<float>(BFloat16(want[j])) : static_cast<float>(want[j]);
-        ASSERT_EQ(got[j], right) << "on " << cluster << ", element " << j << " of " << got.size() << ", in "
-                                 << layouts.in_planar << layouts.in_narrow << " out " << layouts.out_planar
-                                 << layouts.out_narrow << " extra " << layouts.extra << ", case " << i << " seed "
-                                 << seed << "\n"
+        const float right = rounded(want[j], layouts.types.out);
+        ASSERT_EQ(got[j], right) << "on " << cluster << ", element " << j << " of " << got.size() << ", "
+                                 << layouts.text() << ", case " << i << " seed " << seed << "\n"
                                  << c.text();
+      }
+    }
+  }
+}
+
+// Kernels that read and write images half as wide give the bits that casts around them would.
+TEST(ConvKernels, NarrowImagesGiveTheBitsOfCasts) {
+  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 250, 1500);
+  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
+  constexpr DType types[] = {DType::f32, DType::f16, DType::bf16};
+  for (uint64_t i = 0; i < cases; ++i) {
+    std::mt19937_64 random(seed * 5'000'011 + i);
+    const ConvCase c = random_case(random, 2'000'000);
+    ConvData data = make_data(c, seed + i, false);
+    const Layouts layouts = {.in_planar = random() % 3 != 0,
+                             .out_planar = random() % 3 != 0,
+                             .types = {types[random() % 3], types[1 + random() % 2]},
+                             .extra = random() % 3 == 0 ? 5 : 0};
+    for (float& x : data.in) x = rounded(static_cast<double>(x), layouts.types.in);
+    Layouts wide = layouts;
+    wide.types = {};
+    for (const std::string& cluster : runnable_clusters()) {
+      for (const std::string& kernel : kernels_for(c)) {
+        if (!takes_narrow_images(kernel)) continue;
+        const std::vector<float> want = run_kernel(kernel, c, data, wide, cluster);
+        const std::vector<float> got = run_kernel(kernel, c, data, layouts, cluster);
+        for (size_t j = 0; j < got.size(); ++j) {
+          ASSERT_EQ(got[j], rounded(static_cast<double>(want[j]), layouts.types.out))
+              << kernel << " on " << cluster << ", element " << j << " of " << got.size() << ", " << layouts.text()
+              << ", case " << i << " seed " << seed << "\n"
+              << c.text();
+        }
       }
     }
   }

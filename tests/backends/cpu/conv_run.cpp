@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "backends/cpu/rows/conv_costs.h"
 #include "base/float16.h"
@@ -59,12 +60,35 @@ int64_t span_of(int64_t batch, int64_t channels, const int64_t (&extent)[3], con
   return last + 1;
 }
 
+// An image half as wide, no better aligned than its elements.
+class NarrowImage {
+ public:
+  NarrowImage(const AlignedFloats& from, DType type) : type_(type), bits_(from.size() + 1) {
+    for (size_t i = 0; i < from.size(); ++i) {
+      const auto value = static_cast<double>(from[i]);
+      bits_[i + 1] = type == DType::f16 ? Half(value).bits : BFloat16(value).bits;
+    }
+  }
+  uint16_t* data() { return bits_.data() + 1; }
+  float value(size_t i) const {
+    Half half;
+    BFloat16 upper;
+    half.bits = upper.bits = bits_[i + 1];
+    return type_ == DType::f16 ? static_cast<float>(half) : static_cast<float>(upper);
+  }
+
+ private:
+  DType type_;
+  std::vector<uint16_t, CacheLineAllocator<uint16_t>> bits_;
+};
+
 class Bound : public BoundKernel {
  public:
   Bound(const ConvCase& c, const ConvData& data, const Layouts& layouts)
       : shape_(c.shape),
         in_channels_(shape_.groups * shape_.in_channels),
         out_channels_(shape_.groups * shape_.out_channels) {
+    shape_.types = layouts.types;
     in_strides_ = image_strides(in_channels_, shape_.in, layouts.in_planar, layouts.extra);
     out_strides_ = image_strides(out_channels_, shape_.out, layouts.out_planar, layouts.extra);
     in_.resize(static_cast<size_t>(span_of(shape_.batch, in_channels_, shape_.in, in_strides_)));
@@ -80,6 +104,10 @@ class Bound : public BoundKernel {
   }
 
   std::vector<float> result() override {
+    for (size_t i = 0; narrow_out_.has_value() && i < out_.size(); ++i) {
+      const float value = narrow_out_->value(i);
+      out_[i] = value == rounded(untouched, shape_.types.out) ? untouched : value;
+    }
     std::vector<float> rest(out_.begin(), out_.end());
     std::vector<float> result(static_cast<size_t>(shape_.batch * out_channels_ * shape_.out_points()));
     each_element(shape_.batch, out_channels_, shape_.out, out_strides_, [&](int64_t i, int64_t at) {
@@ -102,6 +130,14 @@ class Bound : public BoundKernel {
     for (int i = 0; i < workers; ++i) scratch_.push_back(std::make_unique<AlignedBytes>(scratch_bytes));
     pointers_ = {in_.data(),  packed_->floats(), bias_.empty() ? nullptr : bias_.data(),
                  out_.data(), shared_->floats(), nullptr};
+    if (is_narrow(shape_.types.in)) {
+      narrow_in_.emplace(in_, shape_.types.in);
+      pointers_.in = reinterpret_cast<const float*>(narrow_in_->data());
+    }
+    if (is_narrow(shape_.types.out)) {
+      narrow_out_.emplace(out_, shape_.types.out);
+      pointers_.out = reinterpret_cast<float*>(narrow_out_->data());
+    }
   }
 
   ConvShape shape_;
@@ -112,6 +148,8 @@ class Bound : public BoundKernel {
   WeightStrides weight_strides_ = {};
   AlignedFloats in_;
   AlignedFloats out_;
+  std::optional<NarrowImage> narrow_in_;
+  std::optional<NarrowImage> narrow_out_;
   std::vector<float> bias_;
   std::unique_ptr<AlignedBytes> packed_;
   std::unique_ptr<AlignedBytes> shared_;
@@ -141,51 +179,24 @@ class BoundTo : public Bound {
   P plan_;
 };
 
-// Also between images in bf16.
 class BoundPairs : public Bound {
  public:
   BoundPairs(const ConvCase& c, const ConvData& data, const Layouts& layouts, const ClusterKernels& kernels,
              int workers)
       : Bound(c, data, layouts), kernels_(kernels) {
-    const DType in_type = layouts.in_narrow ? DType::bf16 : DType::f32;
-    const DType out_type = layouts.out_narrow ? DType::bf16 : DType::f32;
-    plan_ = plan_conv_pairs(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, in_type, out_type,
-                            kernels.pair_unit);
+    plan_ = plan_conv_pairs(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, kernels.pair_unit);
     make_room(conv_pairs_packed_bytes(shape_) / 4 + 1, plan_.shared_bytes, plan_.scratch_bytes, workers);
     pack_conv_pairs(shape_, data.weights.data(), weight_strides_, {}, reinterpret_cast<uint16_t*>(packed_->floats()));
-    const auto narrowed = [](const AlignedFloats& from) {
-      std::vector<BFloat16> to;
-      for (const float x : from) to.emplace_back(static_cast<double>(x));
-      return to;
-    };
-    if (layouts.in_narrow) {
-      narrow_in_ = narrowed(in_);
-      pointers_.in = reinterpret_cast<const float*>(narrow_in_.data());
-    }
-    if (layouts.out_narrow) {
-      narrow_out_ = narrowed(out_);
-      pointers_.out = reinterpret_cast<float*>(narrow_out_.data());
-    }
   }
   int phases() const override { return conv_pairs_phases(plan_); }
   int64_t tiles(int phase) const override { return conv_pairs_tiles(plan_, phase); }
   void run(int phase, int64_t tile, int worker) override {
     kernels_.conv_pairs(plan_, pointers_, phase, tile, scratch_[static_cast<size_t>(worker)]->bytes.get());
   }
-  std::vector<float> result() override {
-    const auto rounded_untouched = static_cast<float>(BFloat16(static_cast<double>(untouched)));
-    for (size_t i = 0; i < narrow_out_.size(); ++i) {
-      const auto value = static_cast<float>(narrow_out_[i]);
-      out_[i] = value == rounded_untouched ? untouched : value;
-    }
-    return Bound::result();
-  }
 
  private:
   const ClusterKernels& kernels_;
   ConvPairsPlan plan_;
-  std::vector<BFloat16> narrow_in_;
-  std::vector<BFloat16> narrow_out_;
 };
 
 using BoundGemm = BoundTo<ConvGemmPlan, plan_conv_gemm, conv_gemm_packed_floats, pack_conv_gemm, conv_gemm_phases,
@@ -201,6 +212,13 @@ using BoundWinograd = BoundTo<ConvWinogradPlan, plan_conv_winograd, conv_winogra
                               conv_winograd_phases, conv_winograd_tiles, &ClusterKernels::conv_winograd>;
 
 }  // namespace
+
+float rounded(double value, DType type) {
+  if (type == DType::f16) return static_cast<float>(Half(value));
+  return type == DType::bf16 ? static_cast<float>(BFloat16(value)) : static_cast<float>(value);
+}
+
+bool takes_narrow_images(const std::string& kernel) { return kernel != "depthwise" && kernel != "pixels"; }
 
 std::vector<std::string> kernels_for(const ConvCase& c) {
   std::vector<std::string> names;

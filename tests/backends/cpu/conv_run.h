@@ -21,6 +21,12 @@ class BoundKernel {
   virtual std::vector<float> result() = 0;
 };
 
+// What storing a value in that type makes of it: f32, f16 or bf16.
+float rounded(double value, DType type);
+
+// Whether it reads and writes f16 and bf16 besides f32.
+bool takes_narrow_images(const std::string& kernel);
+
 // The names of the kernels that take the case, best first.
 std::vector<std::string> kernels_for(const ConvCase& c);
 

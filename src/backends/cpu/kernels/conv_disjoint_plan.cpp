@@ -115,10 +115,11 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   const int64_t most_depth = std::clamp<int64_t>(slice_floats / plan.pixels, 1, 2 * sum_piece);
   const int64_t slices = ceil_div(std::max<int64_t>(1, shape.in_channels), most_depth);
   plan.depth = ceil_div(std::max<int64_t>(1, shape.in_channels), slices);
-  plan.straight = out.axis[2] == 1 && endings.count == 0 && f.leaving == plan.phases &&
+  const bool narrows = is_narrow(shape.types.out);
+  plan.straight = !narrows && out.axis[2] == 1 && endings.count == 0 && f.leaving == plan.phases &&
                   (!plan.streams || has_whole_cache_lines(shape, out));
   plan.by_lines = shape.in_channels == 1 && f.interleaved == plan.phases && plan.phases > 1 && in.axis[2] == 1;
-  plan.direct = out.axis[2] == 1 && !plan.streams;
+  plan.direct = !narrows && out.axis[2] == 1 && !plan.streams;
   plan.joined_lines = plan.alike_endings && (shape.out[1] == 1 || out.axis[1] == shape.out[2] * out.axis[2]) &&
                       (shape.out[0] == 1 || out.axis[0] == shape.out[1] * shape.out[2] * out.axis[2]);
   plan.most_held = plan.tile_pixels / width + ceil_div(plan.tile_pixels, std::max<int64_t>(1, shape.in[2])) + 2;

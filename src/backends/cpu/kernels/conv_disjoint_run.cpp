@@ -91,9 +91,13 @@ class Tile {
     return floor_mod(at, step(axis)) < s_.kernel[axis] && at >= 0 && floor_div(at, step(axis)) < s_.in[axis];
   }
 
+  StoredImage group_image() const {
+    return StoredImage(p_.in, s_.types.in) +
+           (place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel);
+  }
+
   void fill_panel() {
-    copy_panel(s_, plan_.in, p_.in + place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel, first_,
-               last_, {plan_.pixels, plan_.panel_step}, gathered_, panel_);
+    copy_panel(s_, plan_.in, group_image(), first_, last_, {plan_.pixels, plan_.panel_step}, gathered_, panel_);
   }
 
   int64_t lines_of_block() const { return std::min(f_.lines_per_block, f_.lines - block_ * f_.lines_per_block); }
@@ -225,9 +229,10 @@ class Tile {
     }
   }
 
-  // One input channel: its lines become output lines one by one, straight from one image to the other where they can.
+  // One input channel: its lines become output lines one by one, straight from one image to the other where they can;
+  // narrow ones are widened in the room of the panel.
   void write_by_lines() {
-    const float* image = p_.in + place_.batch * plan_.in.batch + group_ * plan_.in.channel;
+    const StoredImage image = group_image();
     const float* weights = p_.weights + (group_ * f_.blocks + block_) * f_.block_floats;
     for (int64_t i = 0; i < lines_of_block(); ++i) {
       const int64_t line = block_ * f_.lines_per_block + i;
@@ -235,6 +240,9 @@ class Tile {
                           group_ * s_.out_channels + line / (s_.kernel[0] * s_.kernel[1])};
     }
     for (const HeldLine* q = lines_; q != lines_end_; ++q) {
+      const StoredImage from = image + q->from;
+      if (!from.wide()) load_elements(from.type, from.data, 1, panel_, q->q1 - q->q0);
+      const float* const pixels = from.wide() ? from.floats() : panel_;
       for (int64_t i = 0; i < lines_of_block(); ++i) {
         const KernelLine& line = kernel_lines_[i];
         const int64_t z = q->z + line.z;
@@ -242,7 +250,7 @@ class Tile {
         if (z < 0 || z >= s_.out[0] || y < 0 || y >= s_.out[1]) continue;
         begin_channel(line.channel);
         begin_line(z, y);
-        scale_line(*q, image + q->from, weights + i * s_.kernel[2]);
+        scale_line(*q, pixels, weights + i * s_.kernel[2]);
       }
     }
   }
@@ -251,7 +259,7 @@ class Tile {
     const int64_t x = q.q0 * plan_.phases - plan_.crop[2];
     const int64_t count = (q.q1 - q.q0) * plan_.phases;
     const bool straight = plan_.direct && x >= 0 && x + count <= s_.out[2];
-    float* const values = straight ? out_ + x : line_;
+    float* const values = straight ? out_.floats() + x : line_;
     scale_to_phases(plan_.phases, from, weights, value_, values, q.q1 - q.q0);
     if (straight) {
       end(values, x, count);
@@ -271,8 +279,8 @@ class Tile {
   void begin_line(int64_t z, int64_t y) {
     place_.axis[0] = z;
     place_.axis[1] = y;
-    out_ = p_.out + place_.batch * plan_.out.batch + place_.channel * plan_.out.channel + z * plan_.out.axis[0] +
-           y * plan_.out.axis[1];
+    out_ = StoredResult(p_.out, s_.types.out) + (place_.batch * plan_.out.batch + place_.channel * plan_.out.channel +
+                                                 z * plan_.out.axis[0] + y * plan_.out.axis[1]);
   }
 
   // Outputs of some pixels of a line, and those beside the image with its first and last.
@@ -319,7 +327,11 @@ class Tile {
   }
 
   void store_run(int64_t x, const float* values, int64_t count) const {
-    float* to = out_ + x * plan_.out.axis[2];
+    if (!out_.wide()) {
+      store_elements(out_.type, values, (out_ + x * plan_.out.axis[2]).data, plan_.out.axis[2], count);
+      return;
+    }
+    float* to = out_.floats() + x * plan_.out.axis[2];
     if (plan_.out.axis[2] != 1) {
       for (int64_t i = 0; i < count; ++i) to[i * plan_.out.axis[2]] = values[i];
     } else if (plan_.streams && count >= least_streamed) {
@@ -347,7 +359,7 @@ class Tile {
   KernelLine* kernel_lines_;  // of the block
   HeldLine* lines_;
   HeldLine* lines_end_ = nullptr;
-  float* out_ = nullptr;
+  StoredResult out_ = {p_.out, s_.types.out};  // of the present line
   float value_ = 0;
   int64_t group_ = 0;
   int64_t block_ = 0;

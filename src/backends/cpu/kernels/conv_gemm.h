@@ -50,15 +50,15 @@ struct ConvGemmPlan {
   EndingProgram endings;  // without a leading bias
   bool has_bias;          // a leading bias: initial value of the accumulators
   bool in_planar;         // channels-first input
-  bool in_copied;         // phase 0 copies the input channels-last, because it is channels-first or its pixels collide
-  bool past_caches;       // channels-first output so large that the caches cannot hold it for its reader
-  bool out_planar;        // channels-first output: tiles are transposed on their way out
-  bool local;             // channels-first input of which tiles turn their own piece; they then own all outer phases
-  bool joined;            // taps beside each other read pixels beside each other: all of a line are one segment
-  bool gathered;          // few input channels that cannot be joined: rows are copied side by side, one segment in all
-  bool fast_endings;      // at most one (leaky) ReLU: applied in registers
-  bool run_contiguous;    // the channels of a pixel are followed by those of the next pixel
-  bool run_endings;       // and the operands of the endings lie alike: the endings of a line are one run
+  bool in_copied;       // phase 0 copies the input channels-last: it is channels-first or narrow, or its pixels collide
+  bool past_caches;     // channels-first output so large that the caches cannot hold it for its reader
+  bool out_planar;      // channels-first or narrow output: tiles are transposed on their way out
+  bool local;           // channels-first input of which tiles turn their own piece; they then own all outer phases
+  bool joined;          // taps beside each other read pixels beside each other: all of a line are one segment
+  bool gathered;        // few input channels that cannot be joined: rows are copied side by side, one segment in all
+  bool fast_endings;    // at most one (leaky) ReLU: applied in registers
+  bool run_contiguous;  // the channels of a pixel are followed by those of the next pixel
+  bool run_endings;     // and the operands of the endings lie alike: the endings of a line are one run
   int64_t lines_per_tile;
   int64_t line_blocks;
   int64_t x_block;  // output positions of a tile along the last axis, a multiple of the stride

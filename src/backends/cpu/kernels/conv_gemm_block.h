@@ -117,12 +117,17 @@ class GemmBlock {
     return row_count_ > 0;
   }
 
-  const float* input_line(const Line& line, int64_t tap_d, int64_t tap_h) const {
+  // Where it lies in the image; -1 outside.
+  int64_t input_at(const Line& line, int64_t tap_d, int64_t tap_h) const {
     const int64_t id = d_.in_step() * line.q[0] + taps_d_.first_shift + tap_d * taps_d_.shift_step;
     const int64_t ih = h_.in_step() * line.q[1] + taps_h_.first_shift + tap_h * taps_h_.shift_step;
-    if (id < 0 || id >= s_.in[0] || ih < 0 || ih >= s_.in[1]) return nullptr;
-    return in_ + line.batch * in_strides_.batch + id * in_strides_.axis[0] + ih * in_strides_.axis[1] +
+    if (id < 0 || id >= s_.in[0] || ih < 0 || ih >= s_.in[1]) return -1;
+    return line.batch * in_strides_.batch + id * in_strides_.axis[0] + ih * in_strides_.axis[1] +
            group_ * s_.in_channels * in_strides_.channel;
+  }
+  const float* input_line(const Line& line, int64_t tap_d, int64_t tap_h) const {
+    const int64_t at = input_at(line, tap_d, tap_h);
+    return at < 0 ? nullptr : in_ + at;
   }
 
   // Input positions that one line of a tile reads, channels-last: plan.local.
@@ -145,19 +150,20 @@ class GemmBlock {
     taps_h_ = h_.taps(0);
     for (int64_t l = 0; l < line_count_;) {
       float* line = local_ + l * local_pitch_;
-      const float* source = input_line(lines_[l], 0, 0);
+      const int64_t source = input_at(lines_[l], 0, 0);
       int64_t lines = 1;  // whole lines that follow each other in memory are one
-      while (whole && source != nullptr && l + lines < line_count_ &&
-             input_line(lines_[l + lines], 0, 0) == source + lines * s_.in[2]) {
+      while (whole && source >= 0 && l + lines < line_count_ &&
+             input_at(lines_[l + lines], 0, 0) == source + lines * s_.in[2]) {
         ++lines;
       }
       l += lines;
-      const int64_t last = source == nullptr ? from : to;
+      const int64_t last = source < 0 ? from : to;
       std::fill_n(line, (from - local_first_) * s_.in_channels, 0.0F);
       std::fill_n(line + (last - local_first_) * s_.in_channels, (end - last) * s_.in_channels, 0.0F);
-      if (source == nullptr) continue;
-      transpose(source + from * in_strides_.axis[2], in_strides_.channel, line + (from - local_first_) * s_.in_channels,
-                s_.in_channels, s_.in_channels, (lines - 1) * s_.in[2] + last - from);
+      if (source < 0) continue;
+      turn_to_pixels(StoredImage(p_.in, s_.types.in) + (source + from * in_strides_.axis[2]), in_strides_.channel,
+                     line + (from - local_first_) * s_.in_channels, s_.in_channels, s_.in_channels,
+                     (lines - 1) * s_.in[2] + last - from);
     }
   }
 

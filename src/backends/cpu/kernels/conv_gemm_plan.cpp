@@ -266,7 +266,7 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   const bool one_out = shape.groups * shape.out_channels == 1;
   plan.in_planar = in.channel != 1 && !one_in;
   plan.past_caches = is_past_caches(shape);
-  plan.out_planar = out.channel != 1 && !one_out;
+  plan.out_planar = (out.channel != 1 && !one_out) || is_narrow(shape.types.out);
   plan.run_contiguous = out.axis[2] == shape.out_channels;
   plan.run_endings = plan.run_contiguous && shape.groups == 1 && endings_run(endings, shape.out_channels);
   plan.fast_endings = is_fast(endings);
@@ -292,7 +292,7 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
                                            ceil_div(plan.n_block, 2 * plan.format.width));
   plan.copy_points = 64;
   plan.scratch_bytes = scratch_bytes(plan);
-  plan.in_copied = (plan.in_planar && !plan.local) || copying_pays(plan);
+  plan.in_copied = !plan.local && (plan.in_planar || is_narrow(shape.types.in) || copying_pays(plan));
   const int64_t channels = shape.groups * shape.in_channels;
   plan.copy_pitch = collides(shape, channels) ? channels + cache_line_floats : channels;
   plan.shared_bytes = plan.in_copied ? shape.batch * shape.in_points() * plan.copy_pitch * 4 : 0;

@@ -294,8 +294,17 @@ class Tile : private GemmBlock {
 
   void write_run(int64_t l, const float* from, int64_t x0, int64_t x1, int64_t channel0, int64_t channel1) {
     const ResultPlace place = place_of(lines_[l], channel0, x0);
-    float* to = p_.out + place.batch * plan_.out.batch + place.channel * plan_.out.channel +
-                place.axis[0] * plan_.out.axis[0] + place.axis[1] * plan_.out.axis[1] + x0 * plan_.out.axis[2];
+    const int64_t at = place.batch * plan_.out.batch + place.channel * plan_.out.channel +
+                       place.axis[0] * plan_.out.axis[0] + place.axis[1] * plan_.out.axis[1] + x0 * plan_.out.axis[2];
+    if (is_narrow(s_.types.out)) {
+      const auto end = [&](int64_t c, int64_t x, float* values, int64_t count) {
+        if (plan_.fast_endings) return;
+        apply_endings(plan_.endings, p_.operands, values, count, place_of(lines_[l], channel0 + c, x0 + x), false);
+      };
+      return turn_to_narrow_rows(from, channel1 - channel0, StoredResult(p_.out, s_.types.out) + at, plan_.out.channel,
+                                 plan_.out.axis[2], x1 - x0, channel1 - channel0, end);
+    }
+    float* to = p_.out + at;
     transpose_to_rows(from, channel1 - channel0, to, plan_.out.channel, x1 - x0, channel1 - channel0,
                       plan_.past_caches && plan_.fast_endings);
     if (plan_.fast_endings) return;

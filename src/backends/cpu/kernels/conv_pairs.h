@@ -18,7 +18,6 @@
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_shape.h"
 #include "backends/cpu/kernels/endings.h"
-#include "base/dtype.h"
 
 namespace polyphase::cpu {
 
@@ -80,8 +79,6 @@ struct ConvPairsPlan {
   ImageStrides in;
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
-  DType in_type;
-  DType out_type;
   bool has_bias;
   bool out_planar;
   bool taps_joined;   // one segment for all taps of the last axis
@@ -107,8 +104,7 @@ struct ConvPairsPlan {
 const char* conv_pairs_refuses(const ConvShape& shape);
 
 ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
-                              const EndingProgram& endings, bool has_bias, DType in_type, DType out_type,
-                              const PairUnit* unit);
+                              const EndingProgram& endings, bool has_bias, const PairUnit* unit);
 inline int conv_pairs_phases(const ConvPairsPlan&) { return 2; }
 int64_t conv_pairs_tiles(const ConvPairsPlan& plan, int phase);
 

@@ -67,8 +67,7 @@ const char* conv_pairs_refuses(const ConvShape& shape) {
 }
 
 ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
-                              const EndingProgram& endings, bool has_bias, DType in_type, DType out_type,
-                              const PairUnit* unit) {
+                              const EndingProgram& endings, bool has_bias, const PairUnit* unit) {
   ConvPairsPlan plan = {};
   plan.shape = shape;
   plan.format = ConvPairsFormat(shape);
@@ -76,8 +75,6 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, co
   plan.in = in;
   plan.out = out;
   plan.endings = endings;
-  plan.in_type = in_type;
-  plan.out_type = out_type;
   plan.has_bias = has_bias;
   plan.out_planar = out.channel != 1;
   for (int a = 0; a < 3; ++a) plan.axes[a] = axis_of(shape, a);

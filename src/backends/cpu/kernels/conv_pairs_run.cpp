@@ -20,7 +20,7 @@ class Copier {
         s_(plan.shape),
         in_(reinterpret_cast<const std::byte*>(pointers.in)),
         copy_(reinterpret_cast<uint16_t*>(pointers.shared)),
-        in_bytes_(static_cast<int64_t>(size_bytes(plan.in_type))) {
+        in_bytes_(static_cast<int64_t>(size_bytes(plan.shape.types.in))) {
     ScratchPieces pieces(scratch);
     wide_ = pieces.next<float>(pair_copy_block * pair_copy_block);
     turned_ = pieces.next<float>(pair_copy_block * pair_copy_block);
@@ -61,7 +61,7 @@ class Copier {
   void copy_pixels(const std::byte* from, uint16_t* to, int64_t count) const {
     for (int64_t i = 0; i < count; ++i, to += channels()) {
       const std::byte* pixel = from + i * plan_.in.axis[2] * in_bytes_;
-      if (plan_.in_type == DType::f32) {
+      if (s_.types.in == DType::f32) {
         narrow_floats<false>(reinterpret_cast<const float*>(pixel), reinterpret_cast<std::byte*>(to), 1,
                              s_.in_channels);
       } else {
@@ -80,11 +80,11 @@ class Copier {
       for (int64_t i = 0; i < count; i += pair_copy_block) {
         const int64_t pixels = std::min(pair_copy_block, count - i);
         const std::byte* source = from + (c * plan_.in.channel + i * plan_.in.axis[2]) * in_bytes_;
-        if (plan_.in_type == DType::f32 && plan_.in.axis[2] == 1) {
+        if (s_.types.in == DType::f32 && plan_.in.axis[2] == 1) {
           transpose(reinterpret_cast<const float*>(source), plan_.in.channel, turned_, pitch, block, pixels);
         } else {
           for (int64_t k = 0; k < block; ++k) {
-            load_elements(plan_.in_type, source + k * plan_.in.channel * in_bytes_, plan_.in.axis[2],
+            load_elements(s_.types.in, source + k * plan_.in.channel * in_bytes_, plan_.in.axis[2],
                           wide_ + k * pair_copy_block, pixels);
           }
           transpose(wide_, pair_copy_block, turned_, pitch, block, pixels);
@@ -278,9 +278,9 @@ class Tile {
   }
 
   void store_run(const float* from, int64_t out, int64_t stride, int64_t count) const {
-    if (plan_.out_type == DType::f32 && stride == 1) return copy_row(from, p_.out + out, count);
-    auto* to = reinterpret_cast<std::byte*>(p_.out) + out * static_cast<int64_t>(size_bytes(plan_.out_type));
-    store_elements(plan_.out_type, from, to, stride, count);
+    if (s_.types.out == DType::f32 && stride == 1) return copy_row(from, p_.out + out, count);
+    auto* to = reinterpret_cast<std::byte*>(p_.out) + out * static_cast<int64_t>(size_bytes(s_.types.out));
+    store_elements(s_.types.out, from, to, stride, count);
   }
 
   const ConvPairsPlan& plan_;

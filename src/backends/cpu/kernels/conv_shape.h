@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "base/dim.h"
+#include "base/dtype.h"
 
 namespace polyphase::cpu {
 
@@ -29,6 +30,12 @@ inline int64_t padded_index(PadMode mode, int64_t i, int64_t size) {
   return at < size ? at : period - at;
 }
 
+// How the elements of the images are stored; sums are FP32 in any case.
+struct ImageTypes {
+  DType in = DType::f32;
+  DType out = DType::f32;
+};
+
 // Channel counts are those of one group. A missing axis has extent, kernel, stride and dilation 1 and no crop. `pre` is
 // the crop of a transposed convolution or the zero padding of a forward one, of any sign; `out` says the rest.
 struct ConvShape {
@@ -44,6 +51,7 @@ struct ConvShape {
   int64_t pre[3];
   int64_t out[3];
   PadMode pad_mode;
+  ImageTypes types;
 
   int64_t kernel_points() const { return kernel[0] * kernel[1] * kernel[2]; }
   int64_t out_points() const { return out[0] * out[1] * out[2]; }

@@ -118,8 +118,8 @@ struct ConvWinogradPlan {
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
   bool has_bias;
-  bool in_copied;     // the first phase copies a channels-first input channels-last
-  bool out_planar;    // the last phase turns the result channels-first
+  bool in_copied;     // the first phase copies a channels-first or narrow input channels-last
+  bool out_planar;    // the last phase turns the result channels-first, or narrows it
   bool past_caches;   // which is so large that the caches cannot hold it for its reader
   bool fast_endings;  // at most one (leaky) ReLU: applied in registers
   int64_t phases;     // of all axes

@@ -192,8 +192,8 @@ ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& 
   plan.out = out;
   plan.endings = endings;
   plan.has_bias = has_bias;
-  plan.in_copied = in.channel != 1 && shape.groups * shape.in_channels > 1;
-  plan.out_planar = out.channel != 1 && shape.groups * shape.out_channels > 1;
+  plan.in_copied = (in.channel != 1 && shape.groups * shape.in_channels > 1) || is_narrow(shape.types.in);
+  plan.out_planar = (out.channel != 1 && shape.groups * shape.out_channels > 1) || is_narrow(shape.types.out);
   plan.past_caches = is_past_caches(shape);
   plan.fast_endings = is_fast(endings);
   plan.phases = shape.phases();

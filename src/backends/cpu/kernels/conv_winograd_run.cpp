@@ -399,10 +399,16 @@ void turn_result(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t ti
   const int64_t image = tile / blocks;
   const int64_t last = std::min(points, (tile % blocks + 1) * plan.turn_points);
   const float* from = p.shared + plan.result_at + image * points * channels;
-  float* const to = p.out + image * plan.out.batch;
+  const StoredResult to = StoredResult(p.out, s.types.out) + image * plan.out.batch;
   const auto turn = [&](int64_t point, int64_t offset, int64_t count) {
-    transpose_to_rows(from + point * channels, channels, to + offset, plan.out.channel, count, channels,
-                      plan.past_caches);
+    const float* const pixels = from + point * channels;
+    const StoredResult line = to + offset;
+    if (line.wide()) {
+      transpose_to_rows(pixels, channels, line.floats(), plan.out.channel, count, channels, plan.past_caches);
+    } else {
+      turn_to_narrow_rows(pixels, channels, line, plan.out.channel, plan.out.axis[2], count, channels,
+                          [](int64_t, int64_t, float*, int64_t) {});
+    }
   };
   each_run_of_points(s.out, plan.out, tile % blocks * plan.turn_points, last, turn);
 }

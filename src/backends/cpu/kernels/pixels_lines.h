@@ -58,7 +58,7 @@ inline void copy_pixels(const ConvPixelsPlan& plan, const PixelsBlock& block, fl
         if (is_row) {
           copy_padded(source, line, inside ? from : 0, inside ? end - from : 0, block.extent[2] - (inside ? end : 0));
           if (inside && fetches && (block.has_next || c + 1 < s.in_channels))
-            fetch_line(source + plan.in.channel, end - from);
+            fetch_line(StoredImage(source + plan.in.channel, DType::f32), end - from);
           continue;
         }
         for (int64_t o = 0; o < (plan.in_planar ? 1 : s.in_channels); ++o) {

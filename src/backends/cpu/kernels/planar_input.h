@@ -7,14 +7,16 @@
 #include <cstring>
 
 #include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/simd/transpose.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
 // Fetches a line that is copied soon: lines of different channels are too far apart for the processor to foresee them.
-POLYPHASE_INLINE void fetch_line(const float* from, int64_t count) {
-  constexpr int64_t line = 64 / sizeof(float);
-  for (int64_t i = 0; i < count; i += line) __builtin_prefetch(from + i, 0, 2);
+POLYPHASE_INLINE void fetch_line(StoredImage from, int64_t count) {
+  constexpr int64_t line = 64;
+  const std::byte* const end = (from + count).data;
+  for (const std::byte* at = from.data; at < end; at += line) __builtin_prefetch(at, 0, 2);
 }
 
 // f(point, offset in elements, count) for the runs of points [begin, end) of an image that lie strides.axis[2] apart.
@@ -40,21 +42,22 @@ struct PixelPanel {
 };
 
 // The pixels [first, last) of all channels of a group's image, zeros behind them as far as vectors go. `gathered` holds
-// as many pixels, where they do not lie side by side.
-inline void copy_panel(const ConvShape& shape, const ImageStrides& strides, const float* image, int64_t first,
+// as many pixels, where they do not lie side by side or are not wide.
+inline void copy_panel(const ConvShape& shape, const ImageStrides& strides, StoredImage image, int64_t first,
                        int64_t last, const PixelPanel& panel, float* gathered, float* to) {
   constexpr int64_t ahead = 4;  // channels
   for (int64_t c = 0; c < shape.in_channels; ++c) {
-    const float* channel = image + c * strides.channel;
+    const StoredImage channel = image + c * strides.channel;
     const float* pixels = gathered;
     each_run_of_points(shape.in, strides, first, last, [&](int64_t point, int64_t offset, int64_t count) {
-      if (strides.axis[2] == 1 && count == last - first) {
-        pixels = channel + offset;
-        if (c + ahead < shape.in_channels) fetch_line(pixels + ahead * strides.channel, count);
-        return;
+      const StoredImage from = channel + offset;
+      const bool is_line = strides.axis[2] == 1 && count == last - first;
+      if (is_line && c + ahead < shape.in_channels) fetch_line(from + ahead * strides.channel, count);
+      if (is_line && from.wide()) {
+        pixels = from.floats();
+      } else {
+        load_elements(from.type, from.data, strides.axis[2], gathered + point - first, count);
       }
-      float* target = gathered + point - first;
-      for (int64_t i = 0; i < count; ++i) target[i] = channel[offset + i * strides.axis[2]];
     });
     float* target = to + c * panel.block;
     int64_t left = last - first;
@@ -70,22 +73,26 @@ inline void copy_panel(const ConvShape& shape, const ImageStrides& strides, cons
 }
 
 // Block `tile` of ceil(points / block) per image; `to` is [batch][point][channel] with `pitch` elements from point to
-// point. `from` is channels-first, its lines may lie apart, or channels-last.
-inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strides, const float* from, float* to,
+// point. `image` is channels-first, its lines may lie apart, or channels-last.
+inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strides, const float* image, float* to,
                                int64_t pitch, int64_t block, int64_t tile) {
   const int64_t points = shape.in_points();
   const int64_t channels = shape.groups * shape.in_channels;
   const int64_t blocks = ceil_div(points, block);
-  const int64_t image = tile / blocks;
+  const int64_t batch = tile / blocks;
   const int64_t last = std::min(points, (tile % blocks + 1) * block);
   const auto copy = [&](int64_t point, int64_t offset, int64_t count) {
-    const float* source = from + image * strides.batch + offset;
-    float* target = to + (image * points + point) * pitch;
-    if (strides.channel == 1) {
-      for (int64_t i = 0; i < count; ++i)
-        std::memcpy(target + i * pitch, source + i * strides.axis[2], static_cast<size_t>(channels) * sizeof(float));
-    } else {
-      transpose(source, strides.channel, target, pitch, channels, count);
+    const StoredImage source = StoredImage(image, shape.types.in) + (batch * strides.batch + offset);
+    float* target = to + (batch * points + point) * pitch;
+    if (channels == 1 && pitch == 1) return load_elements(source.type, source.data, strides.axis[2], target, count);
+    if (strides.channel != 1) return turn_to_pixels(source, strides.channel, target, pitch, channels, count);
+    for (int64_t i = 0; i < count; ++i) {
+      const StoredImage pixel = source + i * strides.axis[2];
+      if (pixel.wide()) {
+        std::memcpy(target + i * pitch, pixel.data, static_cast<size_t>(channels) * sizeof(float));
+      } else {
+        load_elements(pixel.type, pixel.data, 1, target + i * pitch, channels);
+      }
     }
   };
   each_run_of_points(shape.in, strides, tile % blocks * block, last, copy);

@@ -255,7 +255,8 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
           (s.transposed ? by.in_turned_transposed : by.in_turned) * in_turned + by.out_turned * out_turned +
           (s.transposed ? by.group_result_transposed : by.group_result) * by_groups + by.gathered * gathered +
           by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
-         ns;
+             ns +
+         conversion_seconds(s);
 }
 
 namespace {
@@ -316,7 +317,8 @@ double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool o
           by.run * work.runs + by.line * work.lines + by.copied * work.copied + by.copied_line * work.copied_lines +
           by.tile * work.tiles + by.in_turned * in_turned + by.out_turned * out_turned +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
-         ns;
+             ns +
+         conversion_seconds(s);
 }
 
 double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
@@ -327,7 +329,8 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
   if (plan.by_lines) {
     const double lines = groups * product_of_factors(f.lines, s.in[0], s.in[1]);
     const double results = lines * product_of_factors(ceil_div(s.in[2], width), plan.phases);
-    return (by.result_by_lines * results + by.line * lines + by.byte_beyond * bytes_beyond_caches(s) + by.call) * ns;
+    return (by.result_by_lines * results + by.line * lines + by.byte_beyond * bytes_beyond_caches(s) + by.call) * ns +
+           conversion_seconds(s);
   }
   const int64_t vectors_of_block = plan.pixels / width;
   const double vectors = product_of_factors(ceil_div(s.in_points(), plan.pixels), vectors_of_block);
@@ -344,7 +347,8 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
           by.block * groups * static_cast<double>(f.blocks) +
           by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, s.in_channels) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
-         ns;
+             ns +
+         conversion_seconds(s);
 }
 
 double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
@@ -363,7 +367,8 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   return (by.product * multiplies + by.transformed * transformed + by.weight_byte * weights + by.in_turned * in_turned +
           by.out_turned * out_turned + by.group_result * by_groups + by.byte * bytes_of_images(s) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
-         ns;
+             ns +
+         conversion_seconds(s);
 }
 
 double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {

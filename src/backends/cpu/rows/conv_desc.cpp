@@ -27,11 +27,10 @@ std::optional<PadMode> pad_mode_of(const Part& pad) {
   return std::nullopt;
 }
 
-bool is_cast(const Part& part, DType to) { return part.op->name == "cast" && part.attributes.get<DType>("to") == to; }
-
-bool widens_bf16(const StepDesc& desc) {
-  return desc.beginnings().size() == 1 && is_cast(desc.parts.front(), DType::f32) &&
-         desc.data().type.dtype == DType::bf16;
+std::string refuse_narrow(const OperandDesc& image, NarrowImages takes) {
+  if (takes == NarrowImages::none) return "reads and writes images of f32 in place";
+  if (takes == NarrowImages::bf16) return image.type.dtype == DType::bf16 ? "" : "takes images of f32 and bf16 only";
+  return lies_planar(image) ? "" : "takes narrow images channels-first only: others it reads and writes in place";
 }
 
 // A beginning can be a pad of spatial axes by elements of the image, before a convolution without padding of its own.
@@ -64,27 +63,29 @@ ConvOperands conv_operands_of(const StepDesc& desc) {
           desc.anchor_operand(1), desc.anchor_operand(2)};
 }
 
-std::string refuse_conv(const StepDesc& desc, bool narrow_images) {
-  const bool widens = narrow_images && widens_bf16(desc);
-  if (!widens) {
-    if (std::string reason = refuse_beginning(desc); !reason.empty()) return reason;
-  }
+std::string refuse_conv(const StepDesc& desc, NarrowImages narrow) {
+  const bool widened = desc.begins_with_cast();
+  if (std::string reason = widened ? refuse_narrow(desc.data(), narrow) : refuse_beginning(desc); !reason.empty())
+    return reason;
   const ConvOperands at = conv_operands_of(desc);
   if (at.data < 0 || at.weight < 0) return "an operand is computed by the step itself";
   for (const int i : {at.data, at.weight, at.bias}) {
-    const bool is_widened = widens && i == at.data;
+    const bool is_widened = widened && i == at.data;
     if (i >= 0 && !is_widened && desc.inputs[static_cast<std::size_t>(i)].type.dtype != DType::f32)
       return "takes f32 operands only";
   }
-  const bool narrows = narrow_images && !desc.endings().empty() && is_cast(desc.parts.back(), DType::bf16);
-  if (!narrows && desc.outputs[0].type.dtype != DType::f32) return "gives f32 only";
+  const bool narrowed = desc.ends_with_cast();
+  if (!narrowed && desc.outputs[0].type.dtype != DType::f32) return "gives f32 only";
+  if (narrowed) {
+    if (std::string reason = refuse_narrow(desc.outputs[0], narrow); !reason.empty()) return reason;
+  }
   if (!desc.inputs[static_cast<std::size_t>(at.weight)].type.shape.is_static())
     return "the weight's sizes are not known";
   if (std::string reason = refuse_layout(desc.inputs[static_cast<std::size_t>(at.data)], "the operand");
       !reason.empty())
     return reason;
   if (std::string reason = refuse_layout(desc.outputs[0], "the result"); !reason.empty()) return reason;
-  return refuse_endings(desc, narrows);
+  return refuse_endings(desc, narrowed);
 }
 
 ConvShape conv_shape_of(const StepDesc& desc) {
@@ -95,6 +96,7 @@ ConvShape conv_shape_of(const StepDesc& desc) {
   const Attributes& attributes = desc.attributes();
   ConvShape s = {};
   s.transposed = desc.anchor_part().op->name == "conv_transpose";
+  s.types = {desc.inputs[static_cast<std::size_t>(at.data)].type.dtype, desc.outputs[0].type.dtype};
   s.batch = constant_or(x[0], 1);
   s.groups = attributes.get<int64_t>("groups");
   s.in_channels = s.transposed ? w[0].value() / s.groups : w[1].value();
@@ -137,5 +139,7 @@ bool is_one_pixel(const OperandDesc& operand) {
 bool is_planar(const OperandDesc& operand) {
   return !operand.layout.is_channels_last() && !(operand.type.shape[1] == 1);
 }
+
+bool lies_planar(const OperandDesc& image) { return !image.layout.is_channels_last() || image.type.shape[1] == 1; }
 
 }  // namespace polyphase::cpu

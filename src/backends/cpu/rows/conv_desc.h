@@ -9,11 +9,17 @@
 
 namespace polyphase::cpu {
 
-// Empty if the float kernels can take the step at all: dtypes, layouts, a weight of known sizes, known endings.
-// `narrow_images`: for kernels that read and write bf16 as well, by a cast in front of the anchor or as last ending.
-std::string refuse_conv(const StepDesc& desc, bool narrow_images = false);
+// Which images in f16 and bf16 a kernel reads and writes itself, by a cast in front of the anchor or as last ending.
+enum class NarrowImages : uint8_t {
+  none,
+  bf16,            // of any layout
+  channels_first,  // or of one channel: what is copied in any case
+};
 
-// Kernel, strides, dilations, groups and channels; sizes and crop where they are constant, else 1 and 0.
+// Empty if the float kernels can take the step at all: dtypes, layouts, a weight of known sizes, known endings.
+std::string refuse_conv(const StepDesc& desc, NarrowImages narrow = NarrowImages::none);
+
+// Kernel, strides, dilations, groups, channels and types; sizes and crop where they are constant, else 1 and 0.
 ConvShape conv_shape_of(const StepDesc& desc);
 
 WeightStrides weight_strides_of(const TensorDesc& desc);
@@ -30,5 +36,7 @@ ConvOperands conv_operands_of(const StepDesc& desc);
 bool is_one_pixel(const OperandDesc& operand);
 // Whether an operand of constant sizes will be read or written channels-first.
 bool is_planar(const OperandDesc& operand);
+// Whether it lies channels-first, or has one channel.
+bool lies_planar(const OperandDesc& operand);
 
 }  // namespace polyphase::cpu

@@ -58,7 +58,7 @@ constexpr PairsFactors pairs = {.broadcast = 0.019,
 double conv_pairs_seconds(const ConvShape& s, Cluster cluster, bool in_planar, bool out_planar) {
   constexpr int64_t matrix_rows = 16;
   constexpr int64_t matrix_depth = 32;
-  const ConvPairsPlan plan = plan_conv_pairs(s, {}, {}, {}, false, DType::f32, DType::f32, nullptr);
+  const ConvPairsPlan plan = plan_conv_pairs(s, {}, {}, {}, false, nullptr);
   const bool matrix = cluster == Cluster::amx;
   const int64_t width = plan.axes[2].end - plan.axes[2].begin;
   const int64_t rows = plan.lines_joined ? plan.pixels : matrix ? ceil_div(width, matrix_rows) * matrix_rows : width;

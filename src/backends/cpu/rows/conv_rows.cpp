@@ -20,9 +20,11 @@ namespace {
 
 constexpr int64_t most_phases = 1 << 16;  // of which plans and packing look at each
 
-template <class P, auto MakePlan, auto PackedFloats, auto Pack, auto Phases, auto Tiles, auto Entry, auto Seconds>
+template <class P, NarrowImages Narrow, auto MakePlan, auto PackedFloats, auto Pack, auto Phases, auto Tiles,
+          auto Entry, auto Seconds>
 struct ConvKernel {
   using KernelPlan = P;
+  static constexpr NarrowImages narrow_images = Narrow;
   static constexpr auto make_plan = MakePlan;
   static constexpr auto packed_floats = PackedFloats;
   static constexpr auto pack = Pack;
@@ -32,8 +34,9 @@ struct ConvKernel {
   static constexpr auto seconds = Seconds;
 };
 
-struct Gemm : ConvKernel<ConvGemmPlan, plan_conv_gemm, conv_gemm_packed_floats, pack_conv_gemm, conv_gemm_phases,
-                         conv_gemm_tiles, &ClusterKernels::conv_gemm, conv_gemm_seconds> {
+struct Gemm
+    : ConvKernel<ConvGemmPlan, NarrowImages::channels_first, plan_conv_gemm, conv_gemm_packed_floats, pack_conv_gemm,
+                 conv_gemm_phases, conv_gemm_tiles, &ClusterKernels::conv_gemm, conv_gemm_seconds> {
   static std::string refuses(const ConvShape& s) {
     // Where taps cannot be joined, few channels are gathered first, which a copy of the padded image does as well.
     const bool gathered = s.in_channels < 12 && (s.groups > 1 || s.dilation[2] != 1);
@@ -74,17 +77,18 @@ struct PointwiseGemm : Gemm {
   }
 };
 
-struct Depthwise
-    : ConvKernel<ConvDepthwisePlan, plan_conv_depthwise, conv_depthwise_packed_floats, pack_conv_depthwise,
-                 conv_depthwise_phases, conv_depthwise_tiles, &ClusterKernels::conv_depthwise, conv_depthwise_seconds> {
+struct Depthwise : ConvKernel<ConvDepthwisePlan, NarrowImages::none, plan_conv_depthwise, conv_depthwise_packed_floats,
+                              pack_conv_depthwise, conv_depthwise_phases, conv_depthwise_tiles,
+                              &ClusterKernels::conv_depthwise, conv_depthwise_seconds> {
   static std::string refuses(const ConvShape& s) {
     if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     return s.in_channels == 1 && s.groups > 1 ? "" : "a group has more than one input channel";
   }
 };
 
-struct Pixels : ConvKernel<ConvPixelsPlan, plan_conv_pixels, conv_pixels_packed_floats, pack_conv_pixels,
-                           conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels, conv_pixels_seconds> {
+struct Pixels
+    : ConvKernel<ConvPixelsPlan, NarrowImages::none, plan_conv_pixels, conv_pixels_packed_floats, pack_conv_pixels,
+                 conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels, conv_pixels_seconds> {
   static std::string refuses(const ConvShape& s) {
     if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     if (!conv_pixels_takes(s)) {
@@ -96,9 +100,9 @@ struct Pixels : ConvKernel<ConvPixelsPlan, plan_conv_pixels, conv_pixels_packed_
   }
 };
 
-struct Disjoint
-    : ConvKernel<ConvDisjointPlan, plan_conv_disjoint, conv_disjoint_packed_floats, pack_conv_disjoint,
-                 conv_disjoint_phases, conv_disjoint_tiles, &ClusterKernels::conv_disjoint, conv_disjoint_seconds> {
+struct Disjoint : ConvKernel<ConvDisjointPlan, NarrowImages::channels_first, plan_conv_disjoint,
+                             conv_disjoint_packed_floats, pack_conv_disjoint, conv_disjoint_phases, conv_disjoint_tiles,
+                             &ClusterKernels::conv_disjoint, conv_disjoint_seconds> {
   static std::string refuses(const ConvShape& s) {
     if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     return conv_disjoint_takes(s) ? "" : s.transposed ? "taps meet in an output" : "more than one tap, or a stride";
@@ -107,6 +111,7 @@ struct Disjoint
 
 struct Pairs {
   using KernelPlan = ConvPairsPlan;
+  static constexpr NarrowImages narrow_images = NarrowImages::bf16;
   static constexpr auto phases = conv_pairs_phases;
   static constexpr auto tiles = conv_pairs_tiles;
   static constexpr auto entry = &ClusterKernels::conv_pairs;
@@ -120,17 +125,15 @@ struct Pairs {
   static std::string refuses(const ConvShape& s) { return conv_pairs_refuses(s); }
 };
 
-struct Winograd
-    : ConvKernel<ConvWinogradPlan, plan_conv_winograd, conv_winograd_packed_floats, pack_conv_winograd,
-                 conv_winograd_phases, conv_winograd_tiles, &ClusterKernels::conv_winograd, conv_winograd_seconds> {
+struct Winograd : ConvKernel<ConvWinogradPlan, NarrowImages::channels_first, plan_conv_winograd,
+                             conv_winograd_packed_floats, pack_conv_winograd, conv_winograd_phases, conv_winograd_tiles,
+                             &ClusterKernels::conv_winograd, conv_winograd_seconds> {
   static std::string refuses(const ConvShape& s) {
     if (s.phases() > winograd_phases) return "strides of too many phases";
     if (!conv_winograd_takes(s)) return "no axis whose taps filter two outputs with fewer products";
     return s.in_channels < winograd_channels ? "fewer input channels than keep the error in its bound" : "";
   }
 };
-
-bool lies_planar(const OperandDesc& image) { return !image.layout.is_channels_last() || image.type.shape[1] == 1; }
 
 // What a plan holds: the kernel's own plan, the entry of the cluster, and which of the step's operands are which.
 template <class K>
@@ -165,11 +168,11 @@ ConvShape estimated_shape(const StepDesc& desc) {
 
 template <class K>
 struct ConvRow {
-  static constexpr bool is_narrow = std::is_same_v<K, Pairs>;  // multiplies in bf16
+  static constexpr bool is_pairs = std::is_same_v<K, Pairs>;  // multiplies in bf16
 
   static std::string accepts(const StepDesc& desc, const Target&) {
-    std::string reason = refuse_conv(desc, is_narrow);
-    if (reason.empty() && is_narrow && desc.attributes().get<DType>("products") != DType::bf16) {
+    std::string reason = refuse_conv(desc, K::narrow_images);
+    if (reason.empty() && is_pairs && desc.attributes().get<DType>("products") != DType::bf16) {
       reason = "must multiply in f32";
     }
     if (reason.empty() && std::is_same_v<K, PointwiseGemm> && !is_one_pixel(desc.data())) {
@@ -187,7 +190,7 @@ struct ConvRow {
   }
 
   static double cost(const StepDesc& desc, const Target& target) {
-    if constexpr (is_narrow) {
+    if constexpr (is_pairs) {
       return conv_pairs_seconds(estimated_shape(desc), target.cluster, is_planar(desc.data()),
                                 is_planar(desc.outputs[0]));
     } else {
@@ -215,10 +218,9 @@ struct ConvRow {
     const TranslatedEndings endings = translate_endings(request);
     const ImageStrides in = image_strides_of(request.inputs[static_cast<std::size_t>(at.data)]);
     ConvPlanHead<K> head = {};
-    if constexpr (is_narrow) {
-      head.plan =
-          plan_conv_pairs(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
-                          desc.data().type.dtype, desc.outputs[0].type.dtype, kernels_of(target.cluster).pair_unit);
+    if constexpr (is_pairs) {
+      head.plan = plan_conv_pairs(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
+                                  kernels_of(target.cluster).pair_unit);
     } else {
       head.plan = K::make_plan(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
                                vector_width(target.cluster));
@@ -264,7 +266,7 @@ struct ConvRow {
             .doc = doc,
             .exactness = exactness,
             .takes = Density::pitched,
-            .narrow_products = is_narrow,
+            .narrow_products = is_pairs,
             .keeps_parts = true,
             .accepts = accepts,
             .cost = cost,
