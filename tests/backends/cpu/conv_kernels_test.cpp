@@ -81,6 +81,86 @@ TEST(ConvKernels, RandomGeometriesAreExact) {
   }
 }
 
+// Of one channel per group, which leave the registers as lines that are joined to runs.
+ConvCase random_depthwise_case(std::mt19937_64& random) {
+  const auto pick = [&](int64_t lo, int64_t hi) {
+    return lo + static_cast<int64_t>(random() % static_cast<uint64_t>(hi - lo + 1));
+  };
+  for (;;) {
+    ConvCase c;
+    ConvShape& s = c.shape;
+    c.name = "depthwise";
+    c.rank = static_cast<int>(pick(1, 3));
+    c.bias = pick(0, 1) != 0;
+    s.transposed = true;
+    s.batch = pick(1, 2);
+    s.groups = pick(1, 9);
+    s.in_channels = 1;
+    s.out_channels = 1;
+    for (int a = 0; a < 3; ++a) {
+      const bool used = a >= 3 - c.rank;
+      s.in[a] = used ? pick(1, a == 2 ? 130 : c.rank == 3 ? 6 : 20) : 1;
+      s.kernel[a] = used ? pick(1, 7) : 1;
+      s.stride[a] = used ? pick(a == 2 ? 2 : 1, 4) : 1;
+      s.dilation[a] = used && a < 2 && pick(0, 5) == 0 ? pick(2, 3) : 1;
+      s.pre[a] = used ? pick(-3, 5) : 0;
+      s.out[a] = output_extent(s, a, used ? pick(-4, 5) : 0);
+    }
+    if (std::min({s.out[0], s.out[1], s.out[2]}) > 0 && s.out_points() * s.groups <= 400'000) return c;
+  }
+}
+
+void expect_exact_pixels(const ConvCase& c, uint64_t seed, const Layouts& layouts) {
+  const ConvData data = make_data(c, seed, true);
+  const std::vector<double> want = reference(c, data);
+  for (const std::string& cluster : runnable_clusters()) {
+    const std::vector<float> got = run_kernel("pixels", c, data, layouts, cluster);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t j = 0; j < got.size(); ++j) {
+      ASSERT_EQ(static_cast<double>(got[j]), want[j])
+          << "on " << cluster << ", element " << j << " of " << got.size() << ", in_planar " << layouts.in_planar
+          << " out_planar " << layouts.out_planar << " extra " << layouts.extra << "\n"
+          << c.text();
+    }
+  }
+}
+
+TEST(ConvKernels, JoinedLinesOfDepthwiseGeometriesAreExact) {
+  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 300, 1000);
+  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
+  for (uint64_t i = 0; i < cases && !HasFatalFailure(); ++i) {
+    std::mt19937_64 random(seed * 5'000'011 + i);
+    const ConvCase c = random_depthwise_case(random);
+    const Layouts layouts = {
+        .in_planar = random() % 4 != 0, .out_planar = random() % 4 != 0, .extra = random() % 3 == 0 ? 5 : 0};
+    expect_exact_pixels(c, seed + i, layouts);
+  }
+}
+
+// An output that the caches cannot hold, of planes whose lines are shorter than what goes past them line by line.
+TEST(ConvKernels, JoinedLinesGoPastTheCaches) {
+  ConvCase c;
+  ConvShape& s = c.shape;
+  c.name = "past the caches";
+  c.rank = 3;
+  c.bias = true;
+  s.transposed = true;
+  s.batch = 1;
+  s.groups = 36;
+  s.in_channels = 1;
+  s.out_channels = 1;
+  for (int a = 0; a < 3; ++a) {
+    s.in[a] = 25;
+    s.kernel[a] = 3;
+    s.stride[a] = 2;
+    s.dilation[a] = 1;
+    s.pre[a] = 1;
+    s.out[a] = output_extent(s, a, 1);
+  }
+  ASSERT_TRUE(is_past_caches(s));
+  expect_exact_pixels(c, 1, {});
+}
+
 // Small integers are exact in bf16 as well, and so are their products and sums; a result in bf16 is rounded once.
 TEST(ConvKernels, PairsOfRandomGeometriesAreExact) {
   const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 500, 1500);

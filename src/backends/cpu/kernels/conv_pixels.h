@@ -11,6 +11,10 @@
 // Copied lines lie directly behind each other, so that neighbouring lines of q are one run of vectors where no step of
 // q passes over input lines: what a run sums up between its lines is left behind when they are written.
 //
+// Groups of one input and one output channel whose last axis has two to four phases are read and written much more than
+// they are computed: their lines leave the registers interleaved, and those that lie behind each other in the output as
+// one run of whole vectors, so that short lines, too, can go past the caches (pixels_depthwise.h, joined_run.h).
+//
 // Nothing is gained where N fills vectors by itself: that is conv_gemm's work.
 #pragma once
 
@@ -69,6 +73,7 @@ struct ConvPixelsPlan {
   bool in_planar;
   bool out_planar;
   bool past_caches;  // rows of an output so large that the caches cannot hold it for its reader
+  bool depthwise;    // lines leave the registers as they are in the output
   int32_t width;
   int64_t first_q[3];  // un-cropped q range of each axis
   int64_t q_count[3];
@@ -82,6 +87,7 @@ struct ConvPixelsPlan {
   int64_t pitch;           // floats of one line in the scratch
   int64_t channel_pitch;
   int64_t sum_pitch;     // floats of a column's sums of a run
+  int64_t line_floats;   // of the room for what leaves: a line of all out channels, or lines of one
   int64_t max_taps;      // of all phases of the outer axes together, all taps of the last
   int64_t shared_bytes;  // none
   int64_t scratch_bytes;
@@ -99,6 +105,10 @@ int64_t conv_pixels_tiles(const ConvPixelsPlan& plan, int phase);
 int64_t conv_pixels_packed_floats(const ConvShape& shape, int width);
 void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
                       PackShare share, float* packed);
+
+// Phases of the last axis that leave the registers interleaved, of groups of one input and one output channel.
+inline constexpr int64_t most_depthwise_phases = 4;
+inline constexpr int64_t depthwise_phase_bytes = 3 * sizeof(void*);  // of an outer phase, in a tile's scratch
 
 // Vectors of q that fit beside `columns` columns in the registers.
 constexpr int pixel_vectors(int width, int columns) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/panel_lines.h"
 #include "backends/cpu/kernels/scratch_pieces.h"
@@ -10,8 +11,10 @@ namespace polyphase::cpu {
 namespace {
 
 constexpr int64_t scratch_floats = 96 * 1024;
-constexpr int64_t kept_line_floats = 5 * 1024;  // of a tile's lines that stay in the first-level cache
-constexpr int64_t kept_sum_floats = 3 * 1024;   // and of a run's sums
+constexpr int64_t kept_line_floats = 5 * 1024;        // of a tile's lines that stay in the first-level cache
+constexpr int64_t kept_depthwise_floats = 12 * 1024;  // those that neighbouring tiles read as well are fewer
+constexpr int64_t kept_sum_floats = 3 * 1024;         // and of a run's sums
+constexpr int64_t held_floats = 1024;                 // of lines on their way out
 constexpr int64_t few_lines = 4;
 constexpr int64_t pixels_tiles_aimed = 24;
 constexpr double least_tile_work = 8192;  // vector instructions: much beside what beginning a tile costs
@@ -74,7 +77,7 @@ class PixelsPlanner {
     choose_width();
     // Four times as many lines as a line of q reads: then the halo is little beside them.
     const int64_t wide = floats(lines(0, 1) * lines(1, 4 * halo_[1]), plan_.tile_q[2]);
-    const int64_t most = std::clamp(wide, kept_line_floats, scratch_floats);
+    const int64_t most = std::clamp(wide, plan_.depthwise ? kept_depthwise_floats : kept_line_floats, scratch_floats);
     for (const int a : {1, 0}) {
       grow(plan_.tile_q[a], plan_.q_count[a], [&] { return tile_floats() <= most; });
       even_out(plan_.q_count[a], plan_.tile_q[a]);
@@ -173,6 +176,27 @@ class PixelsPlanner {
   int64_t halo_[2] = {};
 };
 
+// Of the kernel alone: the order of sums must not depend on the image's size.
+bool is_depthwise(const ConvShape& shape) {
+  const int64_t phases = ConvAxis(shape, 2).phases();
+  return shape.in_channels == 1 && shape.out_channels == 1 && phases > 1 && phases <= most_depthwise_phases &&
+         shape.kernel_points() <= 2 * sum_piece;
+}
+
+int64_t depthwise_bytes(const ConvShape& shape) {
+  const int64_t outer_phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
+  const int64_t lines = shape.kernel[0] * shape.kernel[1];
+  return scratch_piece_bytes<std::byte>(outer_phases * depthwise_phase_bytes) + scratch_piece_bytes<int64_t>(lines) +
+         scratch_piece_bytes<float>(lines * last_axis_taps(shape).count * ConvAxis(shape, 2).phases());
+}
+
+// Outputs that lie behind each other and are written one after the other.
+int64_t longest_run(const ConvPixelsPlan& plan) {
+  const ConvShape& s = plan.shape;
+  if (!plan.depthwise || plan.blocks[2] > 1 || plan.out.axis[1] != s.out[2]) return s.out[2];
+  return std::min(s.out[1], plan.tile_q[1] * ConvAxis(s, 1).phases()) * s.out[2];
+}
+
 }  // namespace
 
 ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
@@ -186,17 +210,21 @@ ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, 
   plan.has_bias = has_bias;
   plan.in_planar = in.channel != 1 || shape.groups * shape.in_channels == 1;
   plan.out_planar = out.channel != 1;
-  plan.past_caches = streams_lines(shape) && (plan.out_planar || out.axis[2] == 1);
   plan.width = width;
+  plan.depthwise = is_depthwise(shape);
   PixelsPlanner(plan).choose();
+  const bool is_row = plan.out_planar || out.axis[2] == 1;
+  plan.past_caches = is_row && is_past_caches(shape) && longest_run(plan) >= least_streamed;
   const int64_t columns = plan.format.chunk * plan.format.chunks;
+  plan.line_floats = shape.out_channels * plan.tile_q[2] * ConvAxis(shape, 2).phases();
+  if (plan.depthwise) plan.line_floats = std::max(plan.line_floats, held_floats);
   plan.max_taps = shape.kernel[0] * shape.kernel[1] * plan.format.taps_w;
   plan.scratch_bytes = scratch_piece_bytes<float>(shape.in_channels * plan.channel_pitch + width) +
                        scratch_piece_bytes<float>(columns * plan.sum_pitch) + scratch_piece_bytes<float>(columns) +
-                       scratch_piece_bytes<float>(shape.out_channels * plan.tile_q[2] * ConvAxis(shape, 2).phases()) +
-                       scratch_piece_bytes<int64_t>(plan.max_taps) +
+                       scratch_piece_bytes<float>(plan.line_floats) + scratch_piece_bytes<int64_t>(plan.max_taps) +
                        scratch_piece_bytes<PixelsPhase>(ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases() /
-                                                        plan.format.line_phases);
+                                                        plan.format.line_phases) +
+                       (plan.depthwise ? depthwise_bytes(shape) : 0);
   return plan;
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/apply_endings.h"
+#include "backends/cpu/kernels/joined_run.h"
+#include "backends/cpu/kernels/pixels_depthwise.h"
 #include "backends/cpu/kernels/pixels_lines.h"
 #include "backends/cpu/kernels/pixels_tile.h"
 #include "backends/cpu/kernels/scratch_pieces.h"
@@ -12,24 +14,6 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
-
-// What of a tile's lines lies in the output: elements [lo, hi) of the phases' results in turn, of which the q from
-// `first` to `last` are there with all phases.
-struct LinePart {
-  int64_t lo;
-  int64_t hi;
-  int64_t first;
-  int64_t last;
-};
-
-// to[i - lo] = from[i % rows * pitch + i / rows] for lo <= i < hi; lo is less than `rows`.
-POLYPHASE_INLINE void interleave_part(const float* from, int64_t pitch, float* to, int64_t rows, const LinePart& part) {
-  if (rows == 1) return copy_row(from + part.lo, to, part.hi - part.lo);
-  to -= part.lo;
-  for (int64_t i = part.lo; i < std::min(part.first * rows, part.hi); ++i) to[i] = from[i * pitch];
-  interleave(from + part.first, pitch, to + part.first * rows, rows, part.last - part.first);
-  for (int64_t i = part.last * rows; i < part.hi; ++i) to[i] = from[(i - part.last * rows) * pitch + part.last];
-}
 
 // Register blocks of a run.
 struct Blocks {
@@ -45,12 +29,17 @@ class Tile {
     lines_ = pieces.next<float>(s_.in_channels * plan.channel_pitch + vec_width);
     sums_ = pieces.next<float>(f_.chunk * f_.chunks * plan.sum_pitch);
     bias_ = pieces.next<float>(f_.chunk * f_.chunks);
-    line_ = pieces.next<float>(s_.out_channels * plan.tile_q[2] * w_.phases());
+    line_ = pieces.next<float>(plan.line_floats);
     offsets_ = pieces.next<int64_t>(plan.max_taps);
     line_phases_ = h_.phases() / f_.line_phases;
     phases_ = pieces.next<PixelsPhase>(d_.phases() * line_phases_);
     functions_ = pixels_tiles(static_cast<int>(f_.chunk));
     taps_w_ = s_.transposed ? w_.stacked_taps() : w_.taps(0);
+    if (!plan.depthwise) return;
+    depthwise_functions_ = depthwise_functions(w_.phases(), taps_w_.count);
+    depthwise_phases_ = pieces.next<DepthwisePhase>(d_.phases() * h_.phases());
+    depthwise_offsets_ = pieces.next<int64_t>(s_.kernel[0] * s_.kernel[1]);
+    depthwise_weights_ = pieces.next<float>(s_.kernel[0] * s_.kernel[1] * taps_w_.count * w_.phases());
   }
 
   void run(int64_t tile) {
@@ -63,6 +52,7 @@ class Tile {
     place_.batch = tile / plan_.group_blocks;
     find_phases();
     find_part();
+    if (plan_.depthwise) find_depthwise_phases();
     PixelsBlock block = input_block();
     for (group_ = first; group_ < std::min(s_.groups, first + plan_.tile_groups); ++group_) {
       block.image = p_.in + place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel;
@@ -71,6 +61,10 @@ class Tile {
       for (int64_t m = 0; m < f_.chunk * f_.chunks; ++m) {
         const bool is_real = plan_.has_bias && m < f_.columns;
         bias_[m] = is_real ? p_.bias[group_ * s_.out_channels + m % s_.out_channels] : 0.0F;
+      }
+      if (plan_.depthwise) {
+        run_depthwise();
+        continue;
       }
       for (int64_t r = 0; r < d_.phases() * line_phases_; ++r) run_phase(r / line_phases_, r % line_phases_);
     }
@@ -149,6 +143,134 @@ class Tile {
         }
       }
     }
+  }
+
+  void find_depthwise_phases() {
+    static_assert(sizeof(DepthwisePhase) == depthwise_phase_bytes);
+    int64_t* offset = depthwise_offsets_;
+    const float* weights = depthwise_weights_;
+    for (int64_t r = 0; r < d_.phases() * h_.phases(); ++r) {
+      const PixelsPhase& phase = phases_[r / f_.line_phases];
+      const int64_t* const first = offset;
+      offset = std::copy_n(offsets_ + phase.offsets, phase.lines, offset);
+      depthwise_phases_[r] = {first, offset, weights};
+      weights += phase.taps * w_.phases();
+    }
+    by_line_ = {.phases = nullptr,
+                .phase_count = h_.phases(),
+                .phase = 0,
+                .count = 0,
+                .blocks = 0,
+                .from = nullptr,
+                .from_step = h_.in_step() * plan_.pitch,
+                .lead = 0,
+                .end = 0,
+                .to = nullptr,
+                .taps = taps_w_.count,
+                .first_phases = f_.first_columns / f_.line_phases,
+                .bias = 0};
+    split_line(q1_[2] - q0_[2]);
+  }
+
+  // A group's, in the order in which they are used; zeros where a phase has no first tap.
+  void copy_weights() {
+    const int64_t firsts = f_.firsts(0);
+    float* to = depthwise_weights_;
+    for (int64_t r = 0; r < d_.phases() * h_.phases(); ++r) {
+      const PixelsPhase& phase = phases_[r / f_.line_phases];
+      const float* first = p_.weights + group_ * f_.group_size + phase.weights + r % f_.line_phases;
+      const float* other = first + phase.lines * firsts;
+      for (int64_t line = 0; line < phase.lines; ++line, first += firsts) {
+        for (int64_t w = 0; w < w_.phases(); ++w) *to++ = w < by_line_.first_phases ? first[w * f_.line_phases] : 0.0F;
+        for (int64_t k = 1; k < taps_w_.count; ++k, other += f_.chunk) {
+          for (int64_t w = 0; w < w_.phases(); ++w) *to++ = other[w * f_.line_phases];
+        }
+      }
+    }
+  }
+
+  // All output lines of the tile in the order in which they lie, straight from the registers to there; with endings,
+  // or where pixels lie apart, by way of some lines that are held.
+  void run_depthwise() {
+    if (part_.lo >= part_.hi) return;
+    copy_weights();
+    by_line_.bias = bias_[0];
+    const int64_t length = part_.hi - part_.lo;
+    const bool is_row = plan_.out_planar || plan_.out.axis[2] == 1;
+    const bool is_held = !is_row || plan_.endings.count > 0;
+    const bool joins = is_row && plan_.out.axis[1] == length;
+    const int64_t most = !joins ? 1 : is_held ? std::max<int64_t>(1, plan_.line_floats / length) : s_.out[1];
+    const int64_t z1 = std::min(d_.output_of(0, q1_[0]), s_.out[0]);
+    const int64_t y1 = std::min(h_.output_of(0, q1_[1]), s_.out[1]);
+    const int64_t y0 = std::max<int64_t>(0, h_.output_of(0, q0_[1]));
+    JoinedRun run;
+    const float* end = nullptr;  // of the run
+    for (int64_t z = std::max<int64_t>(0, d_.output_of(0, q0_[0])); z < z1; ++z) {
+      place_.axis[0] = z;
+      const int64_t qd = floor_div(z + d_.crop(), d_.phases());
+      by_line_.phases = depthwise_phases_ + (z + d_.crop() - qd * d_.phases()) * h_.phases();
+      const float* const plane = lines_ + (qd - q0_[0]) * d_.in_step() * plan_.tile_lines[1] * plan_.pitch;
+      float* to = p_.out + place_.batch * plan_.out.batch + group_ * plan_.out.channel + z * plan_.out.axis[0] +
+                  y0 * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2];
+      for (int64_t y = y0; y < y1; y += most, to += most * plan_.out.axis[1]) {
+        const int64_t qh = floor_div(y + h_.crop(), h_.phases());
+        by_line_.phase = y + h_.crop() - qh * h_.phases();
+        by_line_.from = plane + (qh - q0_[1]) * h_.in_step() * plan_.pitch;
+        const int64_t count = std::min(most, y1 - y);
+        if (is_held || to != end) {
+          run.finish();
+          run = is_held ? JoinedRun(line_, false) : JoinedRun(to, plan_.past_caches);
+        }
+        end = to + count * length;
+        sum_lines(run, count);
+        if (is_held) {
+          run.finish();
+          end_and_write(y, count, to);
+        }
+      }
+    }
+    run.finish();
+  }
+
+  void end_and_write(int64_t first, int64_t count, float* to) {
+    const int64_t length = part_.hi - part_.lo;
+    for (int64_t i = 0; i < count && plan_.endings.count > 0; ++i) end_line(line_ + i * length, 0, first + i);
+    if (!plan_.out_planar && plan_.out.axis[2] != 1) return transpose(line_, length, to, plan_.out.axis[2], 1, length);
+    if (plan_.past_caches) {
+      stream_row(line_, to, count * length);
+    } else {
+      copy_row(line_, to, count * length);
+    }
+  }
+
+  void sum_lines(JoinedRun& run, int64_t count) {
+    by_line_.to = &run;
+    const bool is_whole = blocks_[0].count == 0;  // blocks of one size: several lines at a time
+    by_line_.count = is_whole ? count : 1;
+    for (int64_t i = 0; i < count; i += by_line_.count) {
+      const float* const line = by_line_.from;
+      by_line_.lead = part_.lo;
+      by_line_.end = part_.hi;
+      for (const Blocks& blocks : blocks_) {
+        if (blocks.count == 0) continue;
+        by_line_.blocks = blocks.count;
+        depthwise_functions_[blocks.vectors - 1](by_line_);
+        const int64_t pixels = blocks.count * blocks.vectors * vec_width;
+        by_line_.from += pixels;
+        by_line_.lead = 0;
+        by_line_.end -= pixels * w_.phases();
+      }
+      const bool is_last = ++by_line_.phase == h_.phases();
+      by_line_.from = line + (is_last ? by_line_.from_step : 0);
+      if (is_last) by_line_.phase = 0;
+    }
+  }
+
+  void split_line(int64_t count) {
+    const int64_t vectors = ceil_div(count, vec_width);
+    const int64_t blocks = ceil_div(vectors, static_cast<int64_t>(depthwise_vectors(static_cast<int>(w_.phases()))));
+    blocks_[0] = {vectors % blocks, vectors / blocks + 1};
+    blocks_[1] = {blocks - vectors % blocks, vectors / blocks};
   }
 
   // All columns of `count` q into sums_[column][q].
@@ -272,7 +394,12 @@ class Tile {
   ConvAxis h_;
   ConvAxis w_;
   AxisTaps taps_w_ = {};
-  const PixelsTileFunction* functions_ = nullptr;        // by vectors, from one on
+  const PixelsTileFunction* functions_ = nullptr;  // by vectors, from one on
+  const DepthwiseFunction* depthwise_functions_ = nullptr;
+  DepthwisePhase* depthwise_phases_ = nullptr;
+  int64_t* depthwise_offsets_ = nullptr;
+  float* depthwise_weights_ = nullptr;
+  DepthwiseLines by_line_ = {};
   const PixelsTileFunction* first_functions_ = nullptr;  // of the columns that have their first taps apart
   float* lines_;
   float* sums_;

@@ -1,4 +1,5 @@
-// Copies the input lines of a tile of conv_pixels channels-first, zero outside the image.
+// Copies the input lines of a tile of conv_pixels channels-first, zero outside the image, and interleaves the phases of
+// its output lines.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/planar_input.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -75,6 +77,24 @@ inline void copy_pixels(const ConvPixelsPlan& plan, const PixelsBlock& block, fl
       }
     }
   }
+}
+
+// What of a tile's lines lies in the output: elements [lo, hi) of the phases' results in turn, of which the q from
+// `first` to `last` are there with all phases.
+struct LinePart {
+  int64_t lo;
+  int64_t hi;
+  int64_t first;
+  int64_t last;
+};
+
+// to[i - lo] = from[i % rows * pitch + i / rows] for lo <= i < hi; lo is less than `rows`.
+POLYPHASE_INLINE void interleave_part(const float* from, int64_t pitch, float* to, int64_t rows, const LinePart& part) {
+  if (rows == 1) return copy_row(from + part.lo, to, part.hi - part.lo);
+  to -= part.lo;
+  for (int64_t i = part.lo; i < std::min(part.first * rows, part.hi); ++i) to[i] = from[i * pitch];
+  interleave(from + part.first, pitch, to + part.first * rows, rows, part.last - part.first);
+  for (int64_t i = part.last * rows; i < part.hi; ++i) to[i] = from[(i - part.last * rows) * pitch + part.last];
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

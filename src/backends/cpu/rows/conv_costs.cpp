@@ -77,6 +77,11 @@ struct PixelsFactors {
   double out_turned;
   double byte_beyond;
   double call;
+  double joined_result;       // of one channel per group: vectors of two phases
+  double joined_result_many;  // of more phases
+  double joined_line;         // of the output
+  double joined_group;
+  double joined_byte_beyond;
 };
 constexpr PixelsFactors pixels_avx2 = {.product = 0.14,
                                        .weight = 0.019,
@@ -92,7 +97,12 @@ constexpr PixelsFactors pixels_avx2 = {.product = 0.14,
                                        .in_turned = 0.208,
                                        .out_turned = 0.54,
                                        .byte_beyond = 0.075,
-                                       .call = 210};
+                                       .call = 210,
+                                       .joined_result = 0.6,
+                                       .joined_result_many = 2.7,
+                                       .joined_line = 6,
+                                       .joined_group = 30,
+                                       .joined_byte_beyond = 0.04};
 constexpr PixelsFactors pixels_avx512 = {.product = 0.255,
                                          .weight = 0.029,
                                          .visit = 0.275,
@@ -107,7 +117,12 @@ constexpr PixelsFactors pixels_avx512 = {.product = 0.255,
                                          .in_turned = 0.044,
                                          .out_turned = 0.196,
                                          .byte_beyond = 0.146,
-                                         .call = 0};
+                                         .call = 0,
+                                         .joined_result = 1,
+                                         .joined_result_many = 1,
+                                         .joined_line = 5,
+                                         .joined_group = 30,
+                                         .joined_byte_beyond = 0.03};
 
 struct DisjointFactors {
   double product;
@@ -274,9 +289,9 @@ struct PixelsWork {
   double tiles;
 };
 
-PixelsWork pixels_work(const ConvShape& s, int width) {
-  const ConvPixelsPlan plan = plan_conv_pixels(s, {}, {}, {}, false, width);
+PixelsWork pixels_work(const ConvShape& s, const ConvPixelsPlan& plan) {
   const ConvPixelsFormat& f = plan.format;
+  const int width = plan.width;
   const double phases = product_of_factors(ConvAxis(s, 0).phases(), ConvAxis(s, 1).phases() / f.line_phases);
   const double groups = product_of_factors(s.batch, s.groups);
   double runs = groups * static_cast<double>(plan.blocks[2]);
@@ -298,11 +313,27 @@ PixelsWork pixels_work(const ConvShape& s, int width) {
           .tiles = blocks_of_tiles / static_cast<double>(plan.tile_groups)};
 }
 
+// Of one channel per group, whose lines leave the registers interleaved.
+double joined_pixels_nanoseconds(const ConvShape& s, const ConvPixelsPlan& plan, const PixelsWork& work,
+                                 const PixelsFactors& by) {
+  const double vectors = work.lines * static_cast<double>(ceil_div(plan.tile_q[2], plan.width));
+  const double lines_of_taps = product_of_factors(s.kernel[0], s.kernel[1]) /
+                               product_of_factors(ConvAxis(s, 0).phases(), ConvAxis(s, 1).phases());
+  const double groups = product_of_factors(s.batch, s.groups, plan.blocks[0], plan.blocks[1], plan.blocks[2]);
+  const int64_t phases = ConvAxis(s, 2).phases();
+  return by.product * vectors * lines_of_taps * static_cast<double>(s.kernel[2]) +
+         by.visit * vectors * lines_of_taps * static_cast<double>(plan.format.taps_w) +
+         (phases == 2 ? by.joined_result : by.joined_result_many) * vectors * static_cast<double>(phases) +
+         by.joined_line * work.lines + by.copied * work.copied + by.copied_line * work.copied_lines +
+         by.joined_group * groups + by.joined_byte_beyond * bytes_beyond_caches(s) + by.call;
+}
+
 }  // namespace
 
 double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
   const PixelsFactors& by = width == avx512_width ? pixels_avx512 : pixels_avx2;
-  const PixelsWork work = pixels_work(s, width);
+  const ConvPixelsPlan plan = plan_conv_pixels(s, {}, {}, {}, false, width);
+  const PixelsWork work = pixels_work(s, plan);
   const int64_t phases = ConvAxis(s, 2).phases();
   // The channels of a group alone fill vectors that are turned; an image of one channel lies either way.
   const auto turned_alone = [&](bool planar, int64_t channels, double points) {
@@ -311,12 +342,15 @@ double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool o
   const double in_turned = turned_alone(in_planar, s.in_channels, work.copied / static_cast<double>(s.in_channels));
   const double out_turned =
       turned_alone(out_planar, s.out_channels, work.results * width / static_cast<double>(s.out_channels));
+  const double between_layouts = by.in_turned * in_turned + by.out_turned * out_turned;
+  if (plan.depthwise) {
+    return (joined_pixels_nanoseconds(s, plan, work, by) + between_layouts) * ns + conversion_seconds(s);
+  }
   const double of_phases = phases <= 4 ? by.result_interleaved : by.result_transposed;
   const double of_result = phases > 1 ? of_phases : by.result;
   return (by.product * work.multiplies + by.weight * work.weights + by.visit * work.visits + of_result * work.results +
           by.run * work.runs + by.line * work.lines + by.copied * work.copied + by.copied_line * work.copied_lines +
-          by.tile * work.tiles + by.in_turned * in_turned + by.out_turned * out_turned +
-          by.byte_beyond * bytes_beyond_caches(s) + by.call) *
+          by.tile * work.tiles + between_layouts + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
          conversion_seconds(s);
 }
