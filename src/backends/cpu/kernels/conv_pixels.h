@@ -11,9 +11,10 @@
 // Copied lines lie directly behind each other, so that neighbouring lines of q are one run of vectors where no step of
 // q passes over input lines: what a run sums up between its lines is left behind when they are written.
 //
-// Groups of one input and one output channel whose last axis has two to four phases are read and written much more than
-// they are computed: their lines leave the registers interleaved, and those that lie behind each other in the output as
-// one run of whole vectors, so that short lines, too, can go past the caches (pixels_depthwise.h, joined_run.h).
+// Groups of one input and one output channel whose last axis has two phases (AVX-512: up to four) are read and written
+// much more than they are computed: their lines leave the registers interleaved, and those that lie behind each other
+// in the output as one run of whole vectors, so that short lines, too, can go past the caches (pixels_depthwise.h,
+// joined_run.h).
 //
 // Nothing is gained where N fills vectors by itself: that is conv_gemm's work.
 #pragma once
@@ -106,9 +107,13 @@ int64_t conv_pixels_packed_floats(const ConvShape& shape, int width);
 void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
                       PackShare share, float* packed);
 
-// Phases of the last axis that leave the registers interleaved, of groups of one input and one output channel.
-inline constexpr int64_t most_depthwise_phases = 4;
+// Phases of the last axis that leave the registers interleaved, of groups of one input and one output channel: short
+// vectors of more than two take longer there than from memory.
+constexpr int64_t most_depthwise_phases(int width) { return width == 16 ? 4 : 2; }
 inline constexpr int64_t depthwise_phase_bytes = 3 * sizeof(void*);  // of an outer phase, in a tile's scratch
+
+// Floats behind a tile's lines, which are read as whole register blocks.
+constexpr int64_t lines_slack(int width) { return 3 * width; }
 
 // Vectors of q that fit beside `columns` columns in the registers.
 constexpr int pixel_vectors(int width, int columns) {

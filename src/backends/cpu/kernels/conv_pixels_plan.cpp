@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t scratch_floats = 96 * 1024;
 constexpr int64_t kept_line_floats = 5 * 1024;        // of a tile's lines that stay in the first-level cache
-constexpr int64_t kept_depthwise_floats = 12 * 1024;  // those that neighbouring tiles read as well are fewer
+constexpr int64_t kept_depthwise_floats = 16 * 1024;  // those that neighbouring tiles read as well are fewer
 constexpr int64_t kept_sum_floats = 3 * 1024;         // and of a run's sums
 constexpr int64_t held_floats = 1024;                 // of lines on their way out
 constexpr int64_t few_lines = 4;
@@ -177,9 +177,9 @@ class PixelsPlanner {
 };
 
 // Of the kernel alone: the order of sums must not depend on the image's size.
-bool is_depthwise(const ConvShape& shape) {
+bool is_depthwise(const ConvShape& shape, int width) {
   const int64_t phases = ConvAxis(shape, 2).phases();
-  return shape.in_channels == 1 && shape.out_channels == 1 && phases > 1 && phases <= most_depthwise_phases &&
+  return shape.in_channels == 1 && shape.out_channels == 1 && phases > 1 && phases <= most_depthwise_phases(width) &&
          shape.kernel_points() <= 2 * sum_piece;
 }
 
@@ -211,7 +211,7 @@ ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, 
   plan.in_planar = in.channel != 1 || shape.groups * shape.in_channels == 1;
   plan.out_planar = out.channel != 1;
   plan.width = width;
-  plan.depthwise = is_depthwise(shape);
+  plan.depthwise = is_depthwise(shape, width);
   PixelsPlanner(plan).choose();
   const bool is_row = plan.out_planar || out.axis[2] == 1;
   plan.past_caches = is_row && is_past_caches(shape) && longest_run(plan) >= least_streamed;
@@ -219,7 +219,7 @@ ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, 
   plan.line_floats = shape.out_channels * plan.tile_q[2] * ConvAxis(shape, 2).phases();
   if (plan.depthwise) plan.line_floats = std::max(plan.line_floats, held_floats);
   plan.max_taps = shape.kernel[0] * shape.kernel[1] * plan.format.taps_w;
-  plan.scratch_bytes = scratch_piece_bytes<float>(shape.in_channels * plan.channel_pitch + width) +
+  plan.scratch_bytes = scratch_piece_bytes<float>(shape.in_channels * plan.channel_pitch + lines_slack(width)) +
                        scratch_piece_bytes<float>(columns * plan.sum_pitch) + scratch_piece_bytes<float>(columns) +
                        scratch_piece_bytes<float>(plan.line_floats) + scratch_piece_bytes<int64_t>(plan.max_taps) +
                        scratch_piece_bytes<PixelsPhase>(ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases() /

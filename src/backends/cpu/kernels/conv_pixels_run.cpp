@@ -26,7 +26,7 @@ class Tile {
   Tile(const ConvPixelsPlan& plan, const ConvPointers& pointers, std::byte* scratch)
       : plan_(plan), s_(plan.shape), f_(plan.format), p_(pointers), d_(s_, 0), h_(s_, 1), w_(s_, 2) {
     ScratchPieces pieces(scratch);
-    lines_ = pieces.next<float>(s_.in_channels * plan.channel_pitch + vec_width);
+    lines_ = pieces.next<float>(s_.in_channels * plan.channel_pitch + lines_slack(vec_width));
     sums_ = pieces.next<float>(f_.chunk * f_.chunks * plan.sum_pitch);
     bias_ = pieces.next<float>(f_.chunk * f_.chunks);
     line_ = pieces.next<float>(plan.line_floats);
@@ -36,7 +36,6 @@ class Tile {
     functions_ = pixels_tiles(static_cast<int>(f_.chunk));
     taps_w_ = s_.transposed ? w_.stacked_taps() : w_.taps(0);
     if (!plan.depthwise) return;
-    depthwise_functions_ = depthwise_functions(w_.phases(), taps_w_.count);
     depthwise_phases_ = pieces.next<DepthwisePhase>(d_.phases() * h_.phases());
     depthwise_offsets_ = pieces.next<int64_t>(s_.kernel[0] * s_.kernel[1]);
     depthwise_weights_ = pieces.next<float>(s_.kernel[0] * s_.kernel[1] * taps_w_.count * w_.phases());
@@ -163,8 +162,8 @@ class Tile {
                 .blocks = 0,
                 .from = nullptr,
                 .from_step = h_.in_step() * plan_.pitch,
-                .lead = 0,
-                .end = 0,
+                .lead = part_.lo,
+                .end = part_.hi,
                 .to = nullptr,
                 .taps = taps_w_.count,
                 .first_phases = f_.first_columns / f_.line_phases,
@@ -222,7 +221,9 @@ class Tile {
           run = is_held ? JoinedRun(line_, false) : JoinedRun(to, plan_.past_caches);
         }
         end = to + count * length;
-        sum_lines(run, count);
+        by_line_.count = count;
+        by_line_.to = &run;
+        sum_lines_(by_line_);
         if (is_held) {
           run.finish();
           end_and_write(y, count, to);
@@ -243,34 +244,11 @@ class Tile {
     }
   }
 
-  void sum_lines(JoinedRun& run, int64_t count) {
-    by_line_.to = &run;
-    const bool is_whole = blocks_[0].count == 0;  // blocks of one size: several lines at a time
-    by_line_.count = is_whole ? count : 1;
-    for (int64_t i = 0; i < count; i += by_line_.count) {
-      const float* const line = by_line_.from;
-      by_line_.lead = part_.lo;
-      by_line_.end = part_.hi;
-      for (const Blocks& blocks : blocks_) {
-        if (blocks.count == 0) continue;
-        by_line_.blocks = blocks.count;
-        depthwise_functions_[blocks.vectors - 1](by_line_);
-        const int64_t pixels = blocks.count * blocks.vectors * vec_width;
-        by_line_.from += pixels;
-        by_line_.lead = 0;
-        by_line_.end -= pixels * w_.phases();
-      }
-      const bool is_last = ++by_line_.phase == h_.phases();
-      by_line_.from = line + (is_last ? by_line_.from_step : 0);
-      if (is_last) by_line_.phase = 0;
-    }
-  }
-
+  // As few register blocks as can be, all of one size.
   void split_line(int64_t count) {
     const int64_t vectors = ceil_div(count, vec_width);
-    const int64_t blocks = ceil_div(vectors, static_cast<int64_t>(depthwise_vectors(static_cast<int>(w_.phases()))));
-    blocks_[0] = {vectors % blocks, vectors / blocks + 1};
-    blocks_[1] = {blocks - vectors % blocks, vectors / blocks};
+    by_line_.blocks = ceil_div(vectors, static_cast<int64_t>(depthwise_vectors(static_cast<int>(w_.phases()))));
+    sum_lines_ = depthwise_functions(w_.phases(), taps_w_.count)[ceil_div(vectors, by_line_.blocks) - 1];
   }
 
   // All columns of `count` q into sums_[column][q].
@@ -395,7 +373,7 @@ class Tile {
   ConvAxis w_;
   AxisTaps taps_w_ = {};
   const PixelsTileFunction* functions_ = nullptr;  // by vectors, from one on
-  const DepthwiseFunction* depthwise_functions_ = nullptr;
+  DepthwiseFunction sum_lines_ = nullptr;
   DepthwisePhase* depthwise_phases_ = nullptr;
   int64_t* depthwise_offsets_ = nullptr;
   float* depthwise_weights_ = nullptr;

@@ -120,9 +120,10 @@ const DepthwiseFunction* depthwise_functions_of() {
 
 // Of so many phases and taps of a line of them, by vectors from one on.
 inline const DepthwiseFunction* depthwise_functions(int64_t phases, int64_t taps) {
-  static_assert(most_depthwise_phases == 4);
-  if (phases == 3) return depthwise_functions_of<3, 0>();
-  if (phases == 4) return depthwise_functions_of<4, 0>();
+  if constexpr (most_depthwise_phases(vec_width) == 4) {
+    if (phases == 3) return depthwise_functions_of<3, 0>();
+    if (phases == 4) return depthwise_functions_of<4, 0>();
+  }
   if (taps == 1) return depthwise_functions_of<2, 1>();
   if (taps == 2) return depthwise_functions_of<2, 2>();
   return taps == 3 ? depthwise_functions_of<2, 3>() : depthwise_functions_of<2, 0>();

@@ -77,9 +77,8 @@ struct PixelsFactors {
   double out_turned;
   double byte_beyond;
   double call;
-  double joined_result;       // of one channel per group: vectors of two phases
-  double joined_result_many;  // of more phases
-  double joined_line;         // of the output
+  double joined_result;  // of one channel per group: vectors of them
+  double joined_line;    // of the output
   double joined_group;
   double joined_byte_beyond;
 };
@@ -99,7 +98,6 @@ constexpr PixelsFactors pixels_avx2 = {.product = 0.14,
                                        .byte_beyond = 0.075,
                                        .call = 210,
                                        .joined_result = 0.6,
-                                       .joined_result_many = 2.7,
                                        .joined_line = 6,
                                        .joined_group = 30,
                                        .joined_byte_beyond = 0.04};
@@ -119,7 +117,6 @@ constexpr PixelsFactors pixels_avx512 = {.product = 0.255,
                                          .byte_beyond = 0.146,
                                          .call = 0,
                                          .joined_result = 1,
-                                         .joined_result_many = 1,
                                          .joined_line = 5,
                                          .joined_group = 30,
                                          .joined_byte_beyond = 0.03};
@@ -320,12 +317,11 @@ double joined_pixels_nanoseconds(const ConvShape& s, const ConvPixelsPlan& plan,
   const double lines_of_taps = product_of_factors(s.kernel[0], s.kernel[1]) /
                                product_of_factors(ConvAxis(s, 0).phases(), ConvAxis(s, 1).phases());
   const double groups = product_of_factors(s.batch, s.groups, plan.blocks[0], plan.blocks[1], plan.blocks[2]);
-  const int64_t phases = ConvAxis(s, 2).phases();
   return by.product * vectors * lines_of_taps * static_cast<double>(s.kernel[2]) +
          by.visit * vectors * lines_of_taps * static_cast<double>(plan.format.taps_w) +
-         (phases == 2 ? by.joined_result : by.joined_result_many) * vectors * static_cast<double>(phases) +
-         by.joined_line * work.lines + by.copied * work.copied + by.copied_line * work.copied_lines +
-         by.joined_group * groups + by.joined_byte_beyond * bytes_beyond_caches(s) + by.call;
+         by.joined_result * vectors * static_cast<double>(ConvAxis(s, 2).phases()) + by.joined_line * work.lines +
+         by.copied * work.copied + by.copied_line * work.copied_lines + by.joined_group * groups +
+         by.joined_byte_beyond * bytes_beyond_caches(s) + by.call;
 }
 
 }  // namespace
