@@ -14,7 +14,7 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
 // Vectors of pixels side by side: more would not share a weight's load among notably more products.
-constexpr int depthwise_vectors(int phases) { return phases == 2 ? 3 : 2; }
+constexpr int depthwise_vectors(int phases) { return vec_width == 4 ? 1 : phases == 2 ? 3 : 2; }
 
 // Of the middle axis.
 struct DepthwisePhase {
@@ -124,9 +124,10 @@ inline const DepthwiseFunction* depthwise_functions(int64_t phases, int64_t taps
     if (phases == 3) return depthwise_functions_of<3, 0>();
     if (phases == 4) return depthwise_functions_of<4, 0>();
   }
-  if (taps == 1) return depthwise_functions_of<2, 1>();
-  if (taps == 2) return depthwise_functions_of<2, 2>();
-  return taps == 3 ? depthwise_functions_of<2, 3>() : depthwise_functions_of<2, 0>();
+  if constexpr (vec_width > 4) {  // elsewhere small code matters more
+    if (taps == 2) return depthwise_functions_of<2, 2>();
+  }
+  return depthwise_functions_of<2, 0>();
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER
