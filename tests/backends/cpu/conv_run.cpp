@@ -218,7 +218,7 @@ float rounded(double value, DType type) {
   return type == DType::bf16 ? static_cast<float>(BFloat16(value)) : static_cast<float>(value);
 }
 
-bool takes_narrow_images(const std::string& kernel) { return kernel != "depthwise" && kernel != "pixels"; }
+bool takes_narrow_images(const std::string& kernel) { return kernel != "depthwise"; }
 
 std::vector<std::string> kernels_for(const ConvCase& c) {
   std::vector<std::string> names;

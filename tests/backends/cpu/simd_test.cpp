@@ -125,6 +125,13 @@ SIMD_TEST(HalfPrecisionRoundTripsEveryBitPattern) {
       const bool nan = (in[j] & 0x7fffU) > 0x7f80U;
       EXPECT_EQ(out[j], nan ? in[j] | 0x40U : in[j]);
     }
+    alignas(64) uint16_t streamed[2 * vec_width];
+    stream_f16(streamed, load_f16(in));
+    stream_bf16(streamed + vec_width, load_bf16(in));
+    finish_streams();
+    EXPECT_EQ(std::memcmp(streamed + vec_width, out, sizeof(out)), 0);
+    store_f16(out, load_f16(in));
+    EXPECT_EQ(std::memcmp(streamed, out, sizeof(out)), 0);
   }
 }
 

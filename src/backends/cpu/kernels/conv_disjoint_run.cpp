@@ -241,7 +241,7 @@ class Tile {
     }
     for (const HeldLine* q = lines_; q != lines_end_; ++q) {
       const StoredImage from = image + q->from;
-      if (!from.wide()) load_elements(from.type, from.data, 1, panel_, q->q1 - q->q0);
+      if (!from.wide()) load_run(from, 1, panel_, q->q1 - q->q0);
       const float* const pixels = from.wide() ? from.floats() : panel_;
       for (int64_t i = 0; i < lines_of_block(); ++i) {
         const KernelLine& line = kernel_lines_[i];
@@ -327,14 +327,16 @@ class Tile {
   }
 
   void store_run(int64_t x, const float* values, int64_t count) const {
+    const bool streams = plan_.streams && count >= least_streamed && plan_.out.axis[2] == 1;
     if (!out_.wide()) {
-      store_elements(out_.type, values, (out_ + x * plan_.out.axis[2]).data, plan_.out.axis[2], count);
-      return;
+      const StoredResult at = out_ + x * plan_.out.axis[2];
+      if (streams) return stream_narrow(values, at, count);
+      return store_narrow(values, at, plan_.out.axis[2], count);
     }
     float* to = out_.floats() + x * plan_.out.axis[2];
     if (plan_.out.axis[2] != 1) {
       for (int64_t i = 0; i < count; ++i) to[i * plan_.out.axis[2]] = values[i];
-    } else if (plan_.streams && count >= least_streamed) {
+    } else if (streams) {
       stream_row(values, to, count);
     } else {
       copy_row(values, to, count);

@@ -301,8 +301,9 @@ class Tile : private GemmBlock {
         if (plan_.fast_endings) return;
         apply_endings(plan_.endings, p_.operands, values, count, place_of(lines_[l], channel0 + c, x0 + x), false);
       };
-      return turn_to_narrow_rows(from, channel1 - channel0, StoredResult(p_.out, s_.types.out) + at, plan_.out.channel,
-                                 plan_.out.axis[2], x1 - x0, channel1 - channel0, end);
+      const NarrowRows rows = {StoredResult(p_.out, s_.types.out) + at, plan_.out.channel, plan_.out.axis[2],
+                               plan_.past_caches};
+      return turn_to_narrow_rows(from, channel1 - channel0, rows, x1 - x0, channel1 - channel0, end);
     }
     float* to = p_.out + at;
     transpose_to_rows(from, channel1 - channel0, to, plan_.out.channel, x1 - x0, channel1 - channel0,

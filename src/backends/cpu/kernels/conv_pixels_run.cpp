@@ -54,7 +54,8 @@ class Tile {
     if (plan_.depthwise) find_depthwise_phases();
     PixelsBlock block = input_block();
     for (group_ = first; group_ < std::min(s_.groups, first + plan_.tile_groups); ++group_) {
-      block.image = p_.in + place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel;
+      block.image = StoredImage(p_.in, s_.types.in) +
+                    (place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel);
       block.has_next = group_ + 1 < s_.groups;
       copy_pixels(plan_, block, lines_);
       for (int64_t m = 0; m < f_.chunk * f_.chunks; ++m) {
@@ -189,14 +190,14 @@ class Tile {
   }
 
   // All output lines of the tile in the order in which they lie, straight from the registers to there; with endings,
-  // or where pixels lie apart, by way of some lines that are held.
+  // or where pixels lie apart or are narrow, by way of some lines that are held.
   void run_depthwise() {
     if (part_.lo >= part_.hi) return;
     copy_weights();
     by_line_.bias = bias_[0];
     const int64_t length = part_.hi - part_.lo;
     const bool is_row = plan_.out_planar || plan_.out.axis[2] == 1;
-    const bool is_held = !is_row || plan_.endings.count > 0;
+    const bool is_held = !is_row || plan_.endings.count > 0 || is_narrow(s_.types.out);
     const bool joins = is_row && plan_.out.axis[1] == length;
     const int64_t most = !joins ? 1 : is_held ? std::max<int64_t>(1, plan_.line_floats / length) : s_.out[1];
     const int64_t z1 = std::min(d_.output_of(0, q1_[0]), s_.out[0]);
@@ -209,18 +210,19 @@ class Tile {
       const int64_t qd = floor_div(z + d_.crop(), d_.phases());
       by_line_.phases = depthwise_phases_ + (z + d_.crop() - qd * d_.phases()) * h_.phases();
       const float* const plane = lines_ + (qd - q0_[0]) * d_.in_step() * plan_.tile_lines[1] * plan_.pitch;
-      float* to = p_.out + place_.batch * plan_.out.batch + group_ * plan_.out.channel + z * plan_.out.axis[0] +
-                  y0 * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2];
-      for (int64_t y = y0; y < y1; y += most, to += most * plan_.out.axis[1]) {
+      StoredResult to = StoredResult(p_.out, s_.types.out) +
+                        (place_.batch * plan_.out.batch + group_ * plan_.out.channel + z * plan_.out.axis[0] +
+                         y0 * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2]);
+      for (int64_t y = y0; y < y1; y += most, to = to + most * plan_.out.axis[1]) {
         const int64_t qh = floor_div(y + h_.crop(), h_.phases());
         by_line_.phase = y + h_.crop() - qh * h_.phases();
         by_line_.from = plane + (qh - q0_[1]) * h_.in_step() * plan_.pitch;
         const int64_t count = std::min(most, y1 - y);
-        if (is_held || to != end) {
+        if (is_held || to.floats() != end) {
           run.finish();
-          run = is_held ? JoinedRun(line_, false) : JoinedRun(to, plan_.past_caches);
+          run = is_held ? JoinedRun(line_, false) : JoinedRun(to.floats(), plan_.past_caches);
         }
-        end = to + count * length;
+        end = is_held ? nullptr : to.floats() + count * length;
         by_line_.count = count;
         by_line_.to = &run;
         sum_lines_(by_line_);
@@ -233,14 +235,16 @@ class Tile {
     run.finish();
   }
 
-  void end_and_write(int64_t first, int64_t count, float* to) {
+  void end_and_write(int64_t first, int64_t count, StoredResult to) {
     const int64_t length = part_.hi - part_.lo;
     for (int64_t i = 0; i < count && plan_.endings.count > 0; ++i) end_line(line_ + i * length, 0, first + i);
-    if (!plan_.out_planar && plan_.out.axis[2] != 1) return transpose(line_, length, to, plan_.out.axis[2], 1, length);
+    if (!to.wide()) return narrow_lines(length, to, count * length);
+    if (!plan_.out_planar && plan_.out.axis[2] != 1)
+      return transpose(line_, length, to.floats(), plan_.out.axis[2], 1, length);
     if (plan_.past_caches) {
-      stream_row(line_, to, count * length);
+      stream_row(line_, to.floats(), count * length);
     } else {
-      copy_row(line_, to, count * length);
+      copy_row(line_, to.floats(), count * length);
     }
   }
 
@@ -337,23 +341,38 @@ class Tile {
   void write_lines(const float* from, int64_t first, int64_t count) {
     const int64_t s = w_.phases();
     const bool is_row = plan_.out_planar || plan_.out.axis[2] == 1;  // then it is written where it belongs
-    const bool is_staged = !is_row || plan_.past_caches;
+    const bool is_staged = !is_row || plan_.past_caches || is_narrow(s_.types.out);
     const int64_t pitch = is_staged ? plan_.tile_q[2] * s : plan_.out.channel;
     const int64_t phase_pitch = f_.line_phases * s_.out_channels * plan_.sum_pitch;
     const int64_t length = part_.hi - part_.lo;
-    float* to = p_.out + place_.batch * plan_.out.batch + group_ * s_.out_channels * plan_.out.channel +
-                place_.axis[0] * plan_.out.axis[0] + first * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2];
-    for (int64_t i = 0; i < count; ++i, to += h_.phases() * plan_.out.axis[1]) {
+    StoredResult to =
+        StoredResult(p_.out, s_.types.out) +
+        (place_.batch * plan_.out.batch + group_ * s_.out_channels * plan_.out.channel +
+         place_.axis[0] * plan_.out.axis[0] + first * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2]);
+    for (int64_t i = 0; i < count; ++i, to = to + h_.phases() * plan_.out.axis[1]) {
       const float* sums = from + i * plan_.pitch;
-      float* line = is_staged ? line_ : to;
+      float* line = is_staged ? line_ : to.floats();
       for (int64_t o = 0; o < s_.out_channels; ++o, sums += plan_.sum_pitch, line += pitch) {
         interleave_part(sums, phase_pitch, line, s, part_);
         if (plan_.endings.count > 0) end_line(line, o, first + i * h_.phases());
       }
-      if (!is_row) {
-        transpose(line_, pitch, to, plan_.out.axis[2], s_.out_channels, length);
+      if (!to.wide()) {
+        narrow_lines(pitch, to, length);
+      } else if (!is_row) {
+        transpose(line_, pitch, to.floats(), plan_.out.axis[2], s_.out_channels, length);
       } else if (is_staged) {
-        for (int64_t o = 0; o < s_.out_channels; ++o) stream_row(line_ + o * pitch, to + o * plan_.out.channel, length);
+        for (int64_t o = 0; o < s_.out_channels; ++o)
+          stream_row(line_ + o * pitch, to.floats() + o * plan_.out.channel, length);
+      }
+    }
+  }
+
+  void narrow_lines(int64_t pitch, StoredResult to, int64_t length) const {
+    for (int64_t o = 0; o < s_.out_channels; ++o, to = to + plan_.out.channel) {
+      if (plan_.past_caches && plan_.out.axis[2] == 1) {
+        stream_narrow(line_ + o * pitch, to, length);
+      } else {
+        store_narrow(line_ + o * pitch, to, plan_.out.axis[2], length);
       }
     }
   }

@@ -406,8 +406,8 @@ void turn_result(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t ti
     if (line.wide()) {
       transpose_to_rows(pixels, channels, line.floats(), plan.out.channel, count, channels, plan.past_caches);
     } else {
-      turn_to_narrow_rows(pixels, channels, line, plan.out.channel, plan.out.axis[2], count, channels,
-                          [](int64_t, int64_t, float*, int64_t) {});
+      turn_to_narrow_rows(pixels, channels, {line, plan.out.channel, plan.out.axis[2], plan.past_caches}, count,
+                          channels, [](int64_t, int64_t, float*, int64_t) {});
     }
   };
   each_run_of_points(s.out, plan.out, tile % blocks * plan.turn_points, last, turn);

@@ -26,9 +26,6 @@ inline void widen_floats(const std::byte* from, int64_t stride, float* to, int64
   int64_t i = 0;
   if (stride == 1) {
     for (; i + vec_width <= n; i += vec_width) store(to + i, half ? load_f16(x + i) : load_bf16(x + i));
-    if (i == n) return;
-    const auto rest = static_cast<int>(n - i);
-    return store_first(to + i, half ? load_f16_first(x + i, rest) : load_bf16_first(x + i, rest), rest);
   }
   for (; i < n; i += vec_width) {
     const int count = n - i < vec_width ? static_cast<int>(n - i) : vec_width;
@@ -45,10 +42,6 @@ inline void narrow_floats(const float* from, std::byte* to, int64_t stride, int6
   if (stride == 1) {
     for (; i + vec_width <= n; i += vec_width)
       half ? store_f16(y + i, load(from + i)) : store_bf16(y + i, load(from + i));
-    if (i == n) return;
-    const auto rest = static_cast<int>(n - i);
-    const VecF values = load_first(from + i, rest);
-    return half ? store_f16_first(y + i, values, rest) : store_bf16_first(y + i, values, rest);
   }
   for (; i < n; i += vec_width) {
     const int count = n - i < vec_width ? static_cast<int>(n - i) : vec_width;

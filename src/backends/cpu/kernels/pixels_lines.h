@@ -12,24 +12,31 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
-// Copies `count` floats, with `before` zeros in front and `after` behind. Writes up to a vector more, since lines are
+// Copies `count` elements, with `before` zeros in front and `after` behind. Writes up to a vector more, since lines are
 // short, and stores of a part of a vector take many processors long.
-POLYPHASE_INLINE void copy_padded(const float* from, float* to, int64_t before, int64_t count, int64_t after) {
+template <DType type>
+POLYPHASE_INLINE void copy_padded(const std::byte* from, float* to, int64_t before, int64_t count, int64_t after) {
   for (int64_t i = 0; i < before; i += vec_width) store(to + i, broadcast(0.0F));
   to += before;
   int64_t i = 0;
-  for (; i + vec_width <= count; i += vec_width) store(to + i, load(from + i));
+  for (; i + vec_width <= count; i += vec_width) store(to + i, load_stored<type>(from, i));
   if (i < count) {
-    store(to + i, load_first(from + i, static_cast<int>(count - i)));
+    store(to + i, load_stored_first<type>(from, i, static_cast<int>(count - i)));
     i += vec_width;
   }
   for (; i < count + after; i += vec_width) store(to + i, broadcast(0.0F));
 }
 
+POLYPHASE_INLINE void copy_padded(StoredImage from, float* to, int64_t before, int64_t count, int64_t after) {
+  if (from.wide()) return copy_padded<DType::f32>(from.data, to, before, count, after);
+  if (from.type == DType::f16) return copy_padded<DType::f16>(from.data, to, before, count, after);
+  copy_padded<DType::bf16>(from.data, to, before, count, after);
+}
+
 // A block of input positions: `extent` from `first` on, any of them outside the image.
 struct PixelsBlock {
-  const float* image;  // of a group
-  bool has_next;       // another channel lies behind the group's last
+  StoredImage image;  // of a group
+  bool has_next;      // another channel lies behind the group's last
   int64_t first[3];
   int64_t extent[3];
 };
@@ -52,15 +59,15 @@ inline void copy_pixels(const ConvPixelsPlan& plan, const PixelsBlock& block, fl
         const int64_t ih = block.first[1] + l;
         float* line = to + c * plan.channel_pitch + i * depth_pitch + l * plan.pitch;
         const bool inside = id >= 0 && id < s.in[0] && ih >= 0 && ih < s.in[1] && from < end;
-        const float* source = block.image;
+        StoredImage source = block.image;
         if (inside) {
-          source += c * plan.in.channel + id * plan.in.axis[0] + ih * plan.in.axis[1] +
-                    (block.first[2] + from) * plan.in.axis[2];
+          source = source + (c * plan.in.channel + id * plan.in.axis[0] + ih * plan.in.axis[1] +
+                             (block.first[2] + from) * plan.in.axis[2]);
         }
         if (is_row) {
           copy_padded(source, line, inside ? from : 0, inside ? end - from : 0, block.extent[2] - (inside ? end : 0));
           if (inside && fetches && (block.has_next || c + 1 < s.in_channels))
-            fetch_line(StoredImage(source + plan.in.channel, DType::f32), end - from);
+            fetch_line(source + plan.in.channel, end - from);
           continue;
         }
         for (int64_t o = 0; o < (plan.in_planar ? 1 : s.in_channels); ++o) {
@@ -70,9 +77,9 @@ inline void copy_pixels(const ConvPixelsPlan& plan, const PixelsBlock& block, fl
         }
         if (!inside) continue;
         if (plan.in_planar) {
-          for (int64_t x = from; x < end; ++x) line[x] = source[(x - from) * plan.in.axis[2]];
+          load_run(source, plan.in.axis[2], line + from, end - from);
         } else {
-          transpose(source, plan.in.axis[2], line + from, plan.channel_pitch, end - from, s.in_channels);
+          turn_to_lines(source, plan.in.axis[2], line + from, plan.channel_pitch, end - from, s.in_channels);
         }
       }
     }

@@ -56,7 +56,7 @@ inline void copy_panel(const ConvShape& shape, const ImageStrides& strides, Stor
       if (is_line && from.wide()) {
         pixels = from.floats();
       } else {
-        load_elements(from.type, from.data, strides.axis[2], gathered + point - first, count);
+        load_run(from, strides.axis[2], gathered + point - first, count);
       }
     });
     float* target = to + c * panel.block;
@@ -74,8 +74,9 @@ inline void copy_panel(const ConvShape& shape, const ImageStrides& strides, Stor
 
 // Block `tile` of ceil(points / block) per image; `to` is [batch][point][channel] with `pitch` elements from point to
 // point. `image` is channels-first, its lines may lie apart, or channels-last.
-inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strides, const float* image, float* to,
-                               int64_t pitch, int64_t block, int64_t tile) {
+__attribute__((noinline)) inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strides,
+                                                         const float* image, float* to, int64_t pitch, int64_t block,
+                                                         int64_t tile) {
   const int64_t points = shape.in_points();
   const int64_t channels = shape.groups * shape.in_channels;
   const int64_t blocks = ceil_div(points, block);
@@ -84,14 +85,14 @@ inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strid
   const auto copy = [&](int64_t point, int64_t offset, int64_t count) {
     const StoredImage source = StoredImage(image, shape.types.in) + (batch * strides.batch + offset);
     float* target = to + (batch * points + point) * pitch;
-    if (channels == 1 && pitch == 1) return load_elements(source.type, source.data, strides.axis[2], target, count);
+    if (channels == 1 && pitch == 1) return load_run(source, strides.axis[2], target, count);
     if (strides.channel != 1) return turn_to_pixels(source, strides.channel, target, pitch, channels, count);
     for (int64_t i = 0; i < count; ++i) {
       const StoredImage pixel = source + i * strides.axis[2];
       if (pixel.wide()) {
         std::memcpy(target + i * pitch, pixel.data, static_cast<size_t>(channels) * sizeof(float));
       } else {
-        load_elements(pixel.type, pixel.data, 1, target + i * pitch, channels);
+        load_run(pixel, 1, target + i * pitch, channels);
       }
     }
   };

@@ -18,9 +18,10 @@ inline constexpr int64_t converted_pixels = 64;
 // From some element of an image on.
 template <class Byte, class Float>
 struct StoredElements {
-  Byte* data;
-  DType type;
+  Byte* data = nullptr;
+  DType type = DType::f32;
 
+  StoredElements() = default;
   StoredElements(Float* elements, DType stored) : data(reinterpret_cast<Byte*>(elements)), type(stored) {}
   StoredElements(Byte* at, DType stored) : data(at), type(stored) {}
   bool wide() const { return type == DType::f32; }
@@ -32,44 +33,150 @@ struct StoredElements {
 using StoredImage = StoredElements<const std::byte, const float>;
 using StoredResult = StoredElements<std::byte, float>;
 
+// Elements of a storage of floats as a vector, from `i` on: all lanes, or the first n, zeros behind them.
+template <DType type>
+POLYPHASE_INLINE VecF load_stored(const std::byte* from, int64_t i) {
+  if constexpr (type == DType::f32) return load(reinterpret_cast<const float*>(from) + i);
+  if constexpr (type == DType::f16) return load_f16(reinterpret_cast<const uint16_t*>(from) + i);
+  if constexpr (type == DType::bf16) return load_bf16(reinterpret_cast<const uint16_t*>(from) + i);
+}
+template <DType type>
+POLYPHASE_INLINE VecF load_stored_first(const std::byte* from, int64_t i, int n) {
+  if constexpr (type == DType::f32) return load_first(reinterpret_cast<const float*>(from) + i, n);
+  if constexpr (type == DType::f16) return load_f16_first(reinterpret_cast<const uint16_t*>(from) + i, n);
+  if constexpr (type == DType::bf16) return load_bf16_first(reinterpret_cast<const uint16_t*>(from) + i, n);
+}
+
+template <bool half>
+inline void widen_line(const uint16_t* from, float* to, int64_t n) {
+  int64_t i = 0;
+  for (; i + vec_width <= n; i += vec_width) store(to + i, half ? load_f16(from + i) : load_bf16(from + i));
+  if (i == n) return;
+  const auto rest = static_cast<int>(n - i);
+  store_first(to + i, half ? load_f16_first(from + i, rest) : load_bf16_first(from + i, rest), rest);
+}
+
+template <bool half>
+inline void narrow_line(const float* from, uint16_t* to, int64_t n) {
+  int64_t i = 0;
+  for (; i + vec_width <= n; i += vec_width)
+    half ? store_f16(to + i, load(from + i)) : store_bf16(to + i, load(from + i));
+  if (i == n) return;
+  const auto rest = static_cast<int>(n - i);
+  half ? store_f16_first(to + i, load_first(from + i, rest), rest)
+       : store_bf16_first(to + i, load_first(from + i, rest), rest);
+}
+
+// to[i] = from[i * stride]; whole runs at a time, so that no kernel needs code of its own for each type.
+__attribute__((noinline)) inline void load_run(StoredImage from, int64_t stride, float* to, int64_t n) {
+  if (from.wide()) return widen_numbers<float>(from.data, stride, to, n);
+  const bool is_half = from.type == DType::f16;
+  if (stride == 1) {
+    const auto* const line = reinterpret_cast<const uint16_t*>(from.data);
+    return is_half ? widen_line<true>(line, to, n) : widen_line<false>(line, to, n);
+  }
+  is_half ? widen_floats<true>(from.data, stride, to, n) : widen_floats<false>(from.data, stride, to, n);
+}
+
+// to[i * stride] = from[i], rounded once, of narrow elements.
+__attribute__((noinline)) inline void store_narrow(const float* from, StoredResult to, int64_t stride, int64_t n) {
+  const bool is_half = to.type == DType::f16;
+  if (stride == 1) {
+    auto* const line = reinterpret_cast<uint16_t*>(to.data);
+    return is_half ? narrow_line<true>(from, line, n) : narrow_line<false>(from, line, n);
+  }
+  is_half ? narrow_floats<true>(from, to.data, stride, n) : narrow_floats<false>(from, to.data, stride, n);
+}
+
+__attribute__((noinline)) inline void turn_block(const float* from, int64_t pitch, float* to, int64_t to_pitch,
+                                                 int64_t rows, int64_t columns) {
+  transpose(from, pitch, to, to_pitch, rows, columns);
+}
+
+// to[c * to_pitch + p] = from[p * pitch + c]
+inline void turn_to_lines(StoredImage from, int64_t pitch, float* to, int64_t to_pitch, int64_t pixels,
+                          int64_t channels) {
+  if (from.wide()) return transpose(from.floats(), pitch, to, to_pitch, pixels, channels);
+  for (int64_t c = 0; c < channels; ++c) load_run(from + c, pitch, to + c * to_pitch, pixels);
+}
+
+template <bool half>
+inline void stream_lines(const float* from, uint16_t* to, int64_t n) {
+  for (int64_t i = 0; i < n; i += vec_width)
+    half ? stream_f16(to + i, load(from + i)) : stream_bf16(to + i, load(from + i));
+}
+
+// Narrow elements past the caches, but for what begins and ends within a line of them.
+__attribute__((noinline)) inline void stream_narrow(const float* from, StoredResult to, int64_t n) {
+  constexpr int64_t line = 64 / sizeof(uint16_t);
+  const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to.data) / sizeof(uint16_t)) % line;
+  const int64_t lead = std::min(n, (line - past) % line);
+  const int64_t whole = (n - lead) / line * line;
+  if (lead > 0) store_narrow(from, to, 1, lead);
+  auto* const lines = reinterpret_cast<uint16_t*>((to + lead).data);
+  to.type == DType::f16 ? stream_lines<true>(from + lead, lines, whole)
+                        : stream_lines<false>(from + lead, lines, whole);
+  const int64_t done = lead + whole;
+  if (done < n) store_narrow(from + done, to + done, 1, n - done);
+}
+
 // to[p * to_pitch + c] = from[c * pitch + p]
 inline void turn_to_pixels(StoredImage from, int64_t pitch, float* to, int64_t to_pitch, int64_t channels,
                            int64_t pixels) {
-  if (from.wide()) return transpose(from.floats(), pitch, to, to_pitch, channels, pixels);
+  if (from.wide()) return turn_block(from.floats(), pitch, to, to_pitch, channels, pixels);
   float wide[vec_width * converted_pixels];
   for (int64_t c = 0; c < channels; c += vec_width) {
     const int64_t height = std::min<int64_t>(vec_width, channels - c);
     for (int64_t p = 0; p < pixels; p += converted_pixels) {
       const int64_t count = std::min(converted_pixels, pixels - p);
       for (int64_t k = 0; k < height; ++k)
-        load_elements(from.type, (from + ((c + k) * pitch + p)).data, 1, wide + k * converted_pixels, count);
-      transpose(wide, converted_pixels, to + p * to_pitch + c, to_pitch, height, count);
+        load_run(from + ((c + k) * pitch + p), 1, wide + k * converted_pixels, count);
+      turn_block(wide, converted_pixels, to + p * to_pitch + c, to_pitch, height, count);
     }
   }
 }
 
-// to[c * to_pitch + p * to_step] = from[p * pitch + c], of narrow elements; `end(c, p, values, count)` is called before
-// they are rounded.
+// Where narrow elements go, some channels by some pixels.
+struct NarrowRows {
+  StoredResult to;
+  int64_t pitch;  // elements from channel to channel
+  int64_t step;   // and from pixel to pixel
+  bool past_caches;
+};
+
+// rows[c][p] = from[p * pitch + c]; `end(c, p, values, count)` is called before they are rounded.
 template <class End>
-inline void turn_to_narrow_rows(const float* from, int64_t pitch, StoredResult to, int64_t to_pitch, int64_t to_step,
-                                int64_t pixels, int64_t channels, End end) {
+inline void turn_to_narrow_rows(const float* from, int64_t pitch, const NarrowRows& rows, int64_t pixels,
+                                int64_t channels, End end) {
+  constexpr int64_t line = 64 / sizeof(uint16_t);
+  const bool streams = rows.past_caches && rows.step == 1 && rows.pitch % line == 0;
+  // Blocks of pixels begin where lines of the caches do.
+  const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(rows.to.data) / sizeof(uint16_t)) % line;
+  const int64_t lead = streams && past > 0 ? std::min(pixels, line - past) : 0;
   float turned[vec_width * converted_pixels];
   for (int64_t c = 0; c < channels; c += vec_width) {
     const int64_t height = std::min<int64_t>(vec_width, channels - c);
-    for (int64_t p = 0; p < pixels; p += converted_pixels) {
-      const int64_t count = std::min(converted_pixels, pixels - p);
+    int64_t count = 0;
+    for (int64_t p = 0; p < pixels; p += count) {
+      count = p < lead ? lead : std::min(converted_pixels, pixels - p);
       if (pitch == 1) {
         copy_row(from + p, turned, count);
       } else {
-        transpose(from + p * pitch + c, pitch, turned, converted_pixels, count, height);
+        turn_block(from + p * pitch + c, pitch, turned, converted_pixels, count, height);
       }
       for (int64_t k = 0; k < height; ++k) {
         float* const values = turned + k * converted_pixels;
         end(c + k, p, values, count);
-        store_elements(to.type, values, (to + ((c + k) * to_pitch + p * to_step)).data, to_step, count);
+        const StoredResult to = rows.to + ((c + k) * rows.pitch + p * rows.step);
+        if (streams) {
+          stream_narrow(values, to, count);
+        } else {
+          store_narrow(values, to, rows.step, count);
+        }
       }
     }
   }
+  if (streams) finish_streams();
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -86,9 +86,9 @@ struct Depthwise : ConvKernel<ConvDepthwisePlan, NarrowImages::none, plan_conv_d
   }
 };
 
-struct Pixels
-    : ConvKernel<ConvPixelsPlan, NarrowImages::none, plan_conv_pixels, conv_pixels_packed_floats, pack_conv_pixels,
-                 conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels, conv_pixels_seconds> {
+struct Pixels : ConvKernel<ConvPixelsPlan, NarrowImages::channels_first, plan_conv_pixels, conv_pixels_packed_floats,
+                           pack_conv_pixels, conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels,
+                           conv_pixels_seconds> {
   static std::string refuses(const ConvShape& s) {
     if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     if (!conv_pixels_takes(s)) {

@@ -7,7 +7,7 @@
 //   + - * /, fma(a, b, c) = a*b + c, product_error(a, b) = a*b - round(a*b), max, min, abs, sqrt, round_nearest, floor
 //   less, less_equal, equal, select(mask, if_true, if_false)
 //   to_int (nearest), to_float, as_int, as_float, shift_left<n>, shift_right_logical<n>, &, |
-//   load_f16, load_bf16, store_f16, store_bf16 (rounding to nearest even) and their _first forms
+//   load_f16, load_bf16, store_f16, store_bf16 (rounding to nearest even), their _first forms, stream_f16, stream_bf16
 //   sum, max_lane, hold (keeps a value in a register)
 //   stores_ranges_fast         whether store_range takes about as long as store
 // `load_first` reads only n elements and fills the rest with zero. `max(a, b)` and `min(a, b)` return b where either is

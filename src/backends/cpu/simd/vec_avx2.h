@@ -118,6 +118,9 @@ POLYPHASE_INLINE Vec<float> load_f16_first(const uint16_t* p, int n) {
 POLYPHASE_INLINE void store_f16(uint16_t* p, Vec<float> a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
 }
+POLYPHASE_INLINE void stream_f16(uint16_t* p, Vec<float> a) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
+}
 POLYPHASE_INLINE void store_f16_first(uint16_t* p, Vec<float> a, int n) {
   uint16_t lanes[8];
   store_f16(lanes, a);
@@ -132,15 +135,20 @@ POLYPHASE_INLINE Vec<float> load_bf16_first(const uint16_t* p, int n) {
   std::memcpy(lanes, p, static_cast<size_t>(n) * sizeof(uint16_t));
   return load_bf16(lanes);
 }
-POLYPHASE_INLINE void store_bf16(uint16_t* p, Vec<float> a) {
+POLYPHASE_INLINE __m128i narrow_bf16(Vec<float> a) {
   const __m256i bits = _mm256_castps_si256(a.v);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
   const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
   const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
   const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q));
   const __m256i high = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
-  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(high, high), 0x08);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
+  return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32(high, high), 0x08));
+}
+POLYPHASE_INLINE void store_bf16(uint16_t* p, Vec<float> a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), narrow_bf16(a));
+}
+POLYPHASE_INLINE void stream_bf16(uint16_t* p, Vec<float> a) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(p), narrow_bf16(a));
 }
 POLYPHASE_INLINE void store_bf16_first(uint16_t* p, Vec<float> a, int n) {
   uint16_t lanes[8];

@@ -120,6 +120,9 @@ POLYPHASE_INLINE Vec<float> load_f16_first(const uint16_t* p, int n) {
 POLYPHASE_INLINE void store_f16(uint16_t* p, Vec<float> a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
 }
+POLYPHASE_INLINE void stream_f16(uint16_t* p, Vec<float> a) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
+}
 POLYPHASE_INLINE void store_f16_first(uint16_t* p, Vec<float> a, int n) {
   _mm256_mask_storeu_epi16(p, lane_bits(0, n), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
 }
@@ -142,6 +145,9 @@ POLYPHASE_INLINE Vec<float> load_bf16_first(const uint16_t* p, int n) {
 }
 POLYPHASE_INLINE void store_bf16(uint16_t* p, Vec<float> a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow_bf16(a));
+}
+POLYPHASE_INLINE void stream_bf16(uint16_t* p, Vec<float> a) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(p), narrow_bf16(a));
 }
 POLYPHASE_INLINE void store_bf16_first(uint16_t* p, Vec<float> a, int n) {
   _mm256_mask_storeu_epi16(p, lane_bits(0, n), narrow_bf16(a));

@@ -180,6 +180,7 @@ POLYPHASE_INLINE void store_f16_first(uint16_t* p, Vec<float> a, int n) {
   for (int i = 0; i < n; ++i) p[i] = narrow_f16(a.v[i]);
 }
 POLYPHASE_INLINE void store_f16(uint16_t* p, Vec<float> a) { store_f16_first(p, a, 4); }
+POLYPHASE_INLINE void stream_f16(uint16_t* p, Vec<float> a) { store_f16(p, a); }
 POLYPHASE_INLINE Vec<float> load_bf16_first(const uint16_t* p, int n) {
   FloatLanes r = {0, 0, 0, 0};
   for (int i = 0; i < n; ++i) r[i] = std::bit_cast<float>(static_cast<uint32_t>(p[i]) << 16U);
@@ -190,6 +191,7 @@ POLYPHASE_INLINE void store_bf16_first(uint16_t* p, Vec<float> a, int n) {
   for (int i = 0; i < n; ++i) p[i] = narrow_bf16(a.v[i]);
 }
 POLYPHASE_INLINE void store_bf16(uint16_t* p, Vec<float> a) { store_bf16_first(p, a, 4); }
+POLYPHASE_INLINE void stream_bf16(uint16_t* p, Vec<float> a) { store_bf16(p, a); }
 
 POLYPHASE_INLINE float sum(Vec<float> a) { return (a.v[0] + a.v[2]) + (a.v[1] + a.v[3]); }
 POLYPHASE_INLINE float max_lane(Vec<float> a) {
