@@ -77,7 +77,7 @@ Plan plan_reference(const PlanRequest& request, const Target&) {
 }
 
 Fault run_reference(const Plan& plan, const Pointers& pointers, int, std::int64_t, std::byte*) {
-  const auto& head = *reinterpret_cast<const ReferencePlan*>(plan.bytes());
+  const auto& head = plan.head<ReferencePlan>();
   const auto* operands = reinterpret_cast<const ReferenceOperand*>(plan.bytes() + head.operands_at);
   TensorView inputs[max_operands];
   TensorView outputs[max_operands];

@@ -65,8 +65,6 @@ Plan plan_plugin(const PlanRequest& request, const Target&) {
   return plan;
 }
 
-const PluginPlan& head_of(const Plan& plan) { return *reinterpret_cast<const PluginPlan*>(plan.bytes()); }
-
 // An operand that occurs twice in the node stands once among the step's.
 const std::byte* operand_at(const Pointers& pointers, const PluginPlan& head, std::size_t i) {
   const int operand = head.part->operands[i];
@@ -75,7 +73,7 @@ const std::byte* operand_at(const Pointers& pointers, const PluginPlan& head, st
 
 Fault run_plugin(const Plan& plan, const Pointers& pointers, int, std::int64_t tile, std::byte* scratch) {
   constexpr Fault refusal = "the plugin's kernel reports an error, which it does not when it is asked again";
-  const PluginPlan& head = head_of(plan);
+  const PluginPlan& head = plan.head<PluginPlan>();
   if (head.refused) return refusal;
   const auto* descs = reinterpret_cast<const TensorDesc*>(plan.bytes() + head.descs_at);
   TensorView inputs[max_operands];
@@ -102,10 +100,10 @@ const Row plugin_row = {
     .plan = plan_plugin,
     .workspace =
         [](const Plan& plan) {
-          return Workspace{0, head_of(plan).division.scratch_bytes};
+          return Workspace{0, plan.head<PluginPlan>().division.scratch_bytes};
         },
     .phases = nullptr,
-    .tiles = [](const Plan& plan, int) { return head_of(plan).division.tiles; },
+    .tiles = [](const Plan& plan, int) { return plan.head<PluginPlan>().division.tiles; },
     .run = run_plugin,
 };
 

@@ -78,6 +78,10 @@ class Plan {
   T& head() {
     return *reinterpret_cast<T*>(words_.data());
   }
+  template <typename T>
+  const T& head() const {
+    return *reinterpret_cast<const T*>(words_.data());
+  }
   const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(words_.data()); }
   std::size_t size_bytes() const { return words_.size() * 8; }
 

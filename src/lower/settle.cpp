@@ -3,6 +3,7 @@
 // take in its layouts is tried in others, with copies around it.
 #include <algorithm>
 
+#include "graph/part_run.h"
 #include "lower/draft.h"
 
 namespace polyphase {
@@ -122,49 +123,29 @@ void convert_layouts(Draft& draft, int id, std::string_view order) {
 
 // ---------------------------------------------------------------- cuts
 
-// Types between the parts: entry i is the result of part i.
+// The result of each part.
 Result<std::vector<Type>> running_types(const Draft& draft, const DraftStep& step) {
   std::vector<OperandInfo> infos(step.inputs.size());
   for (std::size_t i = 0; i < infos.size(); ++i) {
     if (step.inputs[i] >= 0) infos[i].type = &draft.value(step.inputs[i]).type;
   }
-  std::vector<Type> out;
-  std::vector<DimCheck> checks;
-  for (std::size_t n = 1; n <= step.parts.size(); ++n) {
-    const std::vector<Part> first(step.parts.begin(), step.parts.begin() + static_cast<std::ptrdiff_t>(n));
-    TRY(auto types, infer_parts(first, infos, checks, {}));
-    out.push_back(types.front());
-  }
-  return out;
+  return types_of_parts(step.parts, infos);
 }
 
-// Parts [begin, end) as a step of their own, between `from` (the running value before; -1: none) and `to`. A part alone
-// has its operands in its own order, as rows of unfused steps read them, also one value twice and absent ones.
+// Parts [begin, end) as a step of their own, between `from` (the running value before; -1: none) and `to`.
 DraftStep piece(const DraftStep& step, std::size_t begin, std::size_t end, int from, const std::vector<int>& to) {
+  PartRun run = cut_parts(step.parts, step.anchor, begin, end);
   DraftStep out;
   out.name = step.name;
   out.block = step.block;
-  out.anchor = step.anchor >= begin && step.anchor < end ? step.anchor - begin : 0;
+  out.parts = std::move(run.parts);
+  out.anchor = run.anchor;
   out.outputs = to;
-  for (std::size_t i = begin; i < end; ++i) {
-    Part part = step.parts[i];
-    for (int& operand : part.operands) {
-      if (operand == Part::running && i > begin) continue;
-      const bool is_absent = operand == Part::absent;
-      if (is_absent && end > begin + 1) continue;
-      const int value = is_absent                  ? -1
-                        : operand == Part::running ? from
-                                                   : step.inputs[static_cast<std::size_t>(operand)];
-      if (end == begin + 1) {
-        out.inputs.push_back(value);
-        if (!is_absent) operand = static_cast<int>(out.inputs.size()) - 1;
-        continue;
-      }
-      const auto known = std::find(out.inputs.begin(), out.inputs.end(), value);
-      operand = static_cast<int>(known - out.inputs.begin());
-      if (known == out.inputs.end()) out.inputs.push_back(value);
-    }
-    out.parts.push_back(std::move(part));
+  for (const int operand : run.operands) {
+    const bool is_input = operand != Part::running && operand != Part::absent;
+    out.inputs.push_back(is_input                   ? step.inputs[static_cast<std::size_t>(operand)]
+                         : operand == Part::running ? from
+                                                    : -1);
   }
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/part_run.h"
 #include "kernel/catalogue.h"
 #include "kernel/concrete.h"
 #include "passes/rewrite.h"
@@ -71,12 +72,10 @@ std::optional<OperandDesc> running_value(const StepDesc& step, std::size_t count
   for (std::size_t i = 0; i < infos.size(); ++i) {
     if (step.inputs[i].present) infos[i].type = &step.inputs[i].type;
   }
-  const std::vector<Part> first(step.parts.begin(), step.parts.begin() + static_cast<std::ptrdiff_t>(count));
-  std::vector<DimCheck> checks;
-  const auto types = infer_parts(first, infos, checks, {});
-  if (!types.ok() || types->front().shape.rank() != layout.rank()) return std::nullopt;
+  const auto types = types_of_parts(step.parts, infos);
+  if (!types.ok() || (*types)[count - 1].shape.rank() != layout.rank()) return std::nullopt;
   OperandDesc out;
-  out.type = types->front();
+  out.type = (*types)[count - 1];
   out.layout = layout;
   return out;
 }
@@ -84,18 +83,18 @@ std::optional<OperandDesc> running_value(const StepDesc& step, std::size_t count
 // The parts [begin, end) as a step of their own, which begins with `from` where it is not the first.
 StepDesc piece_of(const StepDesc& step, std::size_t begin, std::size_t end, const OperandDesc& from,
                   const OperandDesc& to) {
+  PartRun run = cut_parts(step.parts, step.anchor, begin, end);
   StepDesc out;
   out.name = step.name;
-  out.anchor = step.anchor >= begin && step.anchor < end ? step.anchor - begin : 0;
+  out.parts = std::move(run.parts);
+  out.anchor = run.anchor;
   out.outputs = {to};
-  for (std::size_t i = begin; i < end; ++i) {
-    Part part = step.parts[i];
-    for (int& operand : part.operands) {
-      if (operand == Part::absent || (operand == Part::running && i > begin)) continue;
+  for (const int operand : run.operands) {
+    if (operand == Part::absent) {
+      out.inputs.emplace_back().present = false;
+    } else {
       out.inputs.push_back(operand == Part::running ? from : step.inputs[static_cast<std::size_t>(operand)]);
-      operand = static_cast<int>(out.inputs.size()) - 1;
     }
-    out.parts.push_back(std::move(part));
   }
   return out;
 }

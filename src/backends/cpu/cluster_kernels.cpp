@@ -31,10 +31,6 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
-template <class T>
-const T& head_of(const Plan& plan) {
-  return *reinterpret_cast<const T*>(plan.bytes());
-}
 const float* input(const Pointers& pointers, std::size_t i) {
   return reinterpret_cast<const float*>(pointers.inputs[i]);
 }
@@ -42,22 +38,22 @@ float* output(const Pointers& pointers) { return reinterpret_cast<float*>(pointe
 double* shared(const Pointers& pointers) { return reinterpret_cast<double*>(pointers.shared); }
 
 Fault strided_copy(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_strided_copy(head_of<CopyPlan>(plan), pointers.inputs, pointers.outputs[0], tile);
+  run_strided_copy(plan.head<CopyPlan>(), pointers.inputs, pointers.outputs[0], tile);
   return nullptr;
 }
 
 Fault elementwise(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_elementwise(head_of<ElementwisePlan>(plan), pointers.inputs, pointers.outputs[0], tile);
+  run_elementwise(plan.head<ElementwisePlan>(), pointers.inputs, pointers.outputs[0], tile);
   return nullptr;
 }
 
 Fault pool(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_pool(head_of<PoolPlan>(plan), input(pointers, 0), output(pointers), tile);
+  run_pool(plan.head<PoolPlan>(), input(pointers, 0), output(pointers), tile);
   return nullptr;
 }
 
 Fault normalize_rows(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const auto& p = head_of<NormalizePlan>(plan);
+  const auto& p = plan.head<NormalizePlan>();
   const float* scale = p.scale_mode != 0 ? input(pointers, 1) : nullptr;
   run_normalize_row(p, input(pointers, 0), scale, p.has_bias != 0 ? input(pointers, 2) : nullptr, output(pointers),
                     tile);
@@ -65,7 +61,7 @@ Fault normalize_rows(const Plan& plan, const Pointers& pointers, int, int64_t ti
 }
 
 Fault normalize_columns(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte*) {
-  const auto& p = head_of<NormalizePlan>(plan);
+  const auto& p = plan.head<NormalizePlan>();
   if (phase == 0) {
     run_normalize_chunk(p, input(pointers, 0), shared(pointers), tile);
   } else if (phase == 1) {
@@ -78,39 +74,39 @@ Fault normalize_columns(const Plan& plan, const Pointers& pointers, int phase, i
 }
 
 Fault recurrence(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte*) {
-  return run_recurrence(head_of<RecurrencePlan>(plan), pointers, phase, tile);
+  return run_recurrence(plan.head<RecurrencePlan>(), pointers, phase, tile);
 }
 
 Fault reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_reduce(head_of<ReducePlan>(plan), input(pointers, 0), output(pointers), tile);
+  run_reduce(plan.head<ReducePlan>(), input(pointers, 0), output(pointers), tile);
   return nullptr;
 }
 
 Fault number_matmul(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_matmul(head_of<NumberMatmulPlan>(plan), pointers.inputs[0], pointers.inputs[1], pointers.outputs[0], tile);
+  run_number_matmul(plan.head<NumberMatmulPlan>(), pointers.inputs[0], pointers.inputs[1], pointers.outputs[0], tile);
   return nullptr;
 }
 
 Fault number_conv(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const auto& p = head_of<NumberConvPlan>(plan);
+  const auto& p = plan.head<NumberConvPlan>();
   run_number_conv(p, pointers.inputs[p.data], p.bias < 0 ? nullptr : pointers.inputs[p.bias], pointers.packed,
                   pointers.outputs[0], tile);
   return nullptr;
 }
 
 Fault softmax(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_softmax(head_of<SoftmaxPlan>(plan), input(pointers, 0), output(pointers), tile);
+  run_softmax(plan.head<SoftmaxPlan>(), input(pointers, 0), output(pointers), tile);
   return nullptr;
 }
 
 Fault matmul(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte* scratch) {
-  run_matmul(head_of<MatmulPlan>(plan), input(pointers, 0), input(pointers, 1), output(pointers), tile,
+  run_matmul(plan.head<MatmulPlan>(), input(pointers, 0), input(pointers, 1), output(pointers), tile,
              reinterpret_cast<float*>(scratch));
   return nullptr;
 }
 
 Fault attention(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte* scratch) {
-  const auto& p = head_of<AttentionPlan>(plan);
+  const auto& p = plan.head<AttentionPlan>();
   const float* bias = p.has_bias != 0 ? input(pointers, 3) : nullptr;
   run_attention(p, input(pointers, 0), input(pointers, 1), input(pointers, 2), bias, output(pointers), tile,
                 reinterpret_cast<float*>(scratch));
@@ -118,18 +114,18 @@ Fault attention(const Plan& plan, const Pointers& pointers, int, int64_t tile, s
 }
 
 Fault resample(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte* scratch) {
-  run_resample(head_of<ResamplePlan>(plan), input(pointers, 0), output(pointers), tile,
+  run_resample(plan.head<ResamplePlan>(), input(pointers, 0), output(pointers), tile,
                reinterpret_cast<float*>(scratch));
   return nullptr;
 }
 
 Fault grid_sample(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_grid_sample(head_of<GridSamplePlan>(plan), pointers.inputs[0], pointers.inputs[1], pointers.outputs[0], tile);
+  run_grid_sample(plan.head<GridSamplePlan>(), pointers.inputs[0], pointers.inputs[1], pointers.outputs[0], tile);
   return nullptr;
 }
 
 Fault fourier(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte* scratch) {
-  run_fourier(head_of<FourierPlan>(plan), pointers.inputs[0], pointers.outputs[0], tile, scratch);
+  run_fourier(plan.head<FourierPlan>(), pointers.inputs[0], pointers.outputs[0], tile, scratch);
   return nullptr;
 }
 

@@ -7,42 +7,34 @@
 #include "backends/cpu/kernels/number_reduce_run.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
-namespace {
-
-template <class T>
-const T& head_of(const Plan& plan) {
-  return *reinterpret_cast<const T*>(plan.bytes());
-}
-
-}  // namespace
 
 Fault number_elements(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_elements(head_of<NumberElementsPlan>(plan), pointers.inputs, pointers.outputs[0], tile);
+  run_number_elements(plan.head<NumberElementsPlan>(), pointers.inputs, pointers.outputs[0], tile);
   return nullptr;
 }
 
 Fault number_pool(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_pool(head_of<PoolPlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
+  run_number_pool(plan.head<PoolPlan>(), pointers.inputs[0], pointers.outputs[0], tile);
   return nullptr;
 }
 
 Fault number_resample(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_resample(head_of<ResamplePlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
+  run_number_resample(plan.head<ResamplePlan>(), pointers.inputs[0], pointers.outputs[0], tile);
   return nullptr;
 }
 
 Fault number_normalize(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_normalize(head_of<NumberNormalizePlan>(plan), pointers.inputs, pointers.outputs[0], tile);
+  run_number_normalize(plan.head<NumberNormalizePlan>(), pointers.inputs, pointers.outputs[0], tile);
   return nullptr;
 }
 
 Fault number_softmax(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_softmax(head_of<NumberSoftmaxPlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
+  run_number_softmax(plan.head<NumberSoftmaxPlan>(), pointers.inputs[0], pointers.outputs[0], tile);
   return nullptr;
 }
 
 Fault number_reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_reduce(head_of<ReducePlan>(plan), pointers.inputs[0], pointers.outputs[0], tile);
+  run_number_reduce(plan.head<ReducePlan>(), pointers.inputs[0], pointers.outputs[0], tile);
   return nullptr;
 }
 

@@ -7,8 +7,6 @@
 namespace polyphase::cpu {
 namespace {
 
-const AttentionPlan& attention_plan(const Plan& plan) { return *reinterpret_cast<const AttentionPlan*>(plan.bytes()); }
-
 std::string accepts_attention(const StepDesc& desc, const Target&) {
   if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
   return needs_unfused(desc);
@@ -111,9 +109,9 @@ void add_attention_rows(const ClusterKernels& kernels, RowList& rows) {
   row.cost = cost_attention;
   row.plan = plan_attention;
   row.workspace = [](const Plan& plan) {
-    return Workspace{0, static_cast<std::size_t>(attention_plan(plan).scratch) * sizeof(float)};
+    return Workspace{0, static_cast<std::size_t>(plan.head<AttentionPlan>().scratch) * sizeof(float)};
   };
-  row.tiles = [](const Plan& plan, int) { return attention_plan(plan).tiles; };
+  row.tiles = [](const Plan& plan, int) { return plan.head<AttentionPlan>().tiles; };
   row.run = kernels.attention;
   rows.push_back(row);
 }

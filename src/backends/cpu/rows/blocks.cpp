@@ -59,7 +59,7 @@ TensorView range_of(const TensorDesc& desc, std::byte* data, int64_t axis, int64
 }
 
 Fault run_blocks(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const auto& p = *reinterpret_cast<const BlocksPlan*>(plan.bytes());
+  const auto& p = plan.head<BlocksPlan>();
   const int64_t length = p.output.rank == 0 ? 1 : p.output.sizes[static_cast<std::size_t>(p.axis)];
   const int64_t first = tile * p.per_tile;
   const int64_t count = std::min(p.per_tile, length - first);
@@ -87,7 +87,7 @@ Row blocks_row(std::string_view op) {
           .plan = plan_blocks,
           .workspace = nullptr,
           .phases = nullptr,
-          .tiles = [](const Plan& plan, int) { return reinterpret_cast<const BlocksPlan*>(plan.bytes())->tiles; },
+          .tiles = [](const Plan& plan, int) { return plan.head<BlocksPlan>().tiles; },
           .run = run_blocks};
 }
 
@@ -107,7 +107,7 @@ Plan plan_sizes(const PlanRequest& request, const Target&) {
 }
 
 Fault run_sizes(const Plan& plan, const Pointers& pointers, int, int64_t, std::byte*) {
-  const auto& p = *reinterpret_cast<const SizesPlan*>(plan.bytes());
+  const auto& p = plan.head<SizesPlan>();
   const auto* values = reinterpret_cast<const int64_t*>(plan.bytes() + sizeof(SizesPlan));
   auto* out = reinterpret_cast<int64_t*>(pointers.outputs[0]);
   for (int64_t i = 0; i < p.count; ++i) out[i * p.stride] = values[i];

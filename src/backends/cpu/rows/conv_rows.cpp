@@ -148,7 +148,7 @@ struct ConvPlanHead {
 
 template <class K>
 const ConvPlanHead<K>& conv_head(const Plan& plan) {
-  return *reinterpret_cast<const ConvPlanHead<K>*>(plan.bytes());
+  return plan.head<ConvPlanHead<K>>();
 }
 
 // The shape that costs are estimated for. An engine file may expect sizes that no memory holds: then the first 2^40

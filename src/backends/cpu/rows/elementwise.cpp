@@ -234,7 +234,7 @@ void add_elementwise_rows(const ClusterKernels& kernels, RowList& rows) {
     row.accepts = accepts_elementwise;
     row.cost = cost_elementwise;
     row.plan = plan_elementwise;
-    row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const ElementwisePlan*>(plan.bytes())->tiles; };
+    row.tiles = [](const Plan& plan, int) { return plan.head<ElementwisePlan>().tiles; };
     row.run = kernels.elementwise;
     rows.push_back(row);
   }

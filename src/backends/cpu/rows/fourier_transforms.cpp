@@ -86,10 +86,10 @@ void add_fourier_rows(const ClusterKernels& kernels, RowList& rows) {
   row.cost = cost_fourier;
   row.plan = plan_fourier;
   row.workspace = [](const Plan& plan) {
-    const auto length = reinterpret_cast<const FourierPlan*>(plan.bytes())->length;
+    const auto length = plan.head<FourierPlan>().length;
     return Workspace{0, static_cast<std::size_t>(length) * 4 * sizeof(double) * fourier_lanes};
   };
-  row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const FourierPlan*>(plan.bytes())->tiles; };
+  row.tiles = [](const Plan& plan, int) { return plan.head<FourierPlan>().tiles; };
   row.run = kernels.fourier;
   rows.push_back(row);
 }

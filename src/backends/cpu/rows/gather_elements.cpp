@@ -53,10 +53,8 @@ Plan plan_lookup(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-const LookupPlan& lookup_plan(const Plan& plan) { return *reinterpret_cast<const LookupPlan*>(plan.bytes()); }
-
 int64_t lookup_tiles(const Plan& plan, int) {
-  return ceil_div(lookup_plan(plan).rows, lookup_plan(plan).rows_per_tile);
+  return ceil_div(plan.head<LookupPlan>().rows, plan.head<LookupPlan>().rows_per_tile);
 }
 
 Fault look_up_row(const LookupPlan& p, const std::byte* x, const std::byte* indices, std::byte* y) {
@@ -73,7 +71,7 @@ Fault look_up_row(const LookupPlan& p, const std::byte* x, const std::byte* indi
 }
 
 Fault run_lookup(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const LookupPlan& p = lookup_plan(plan);
+  const LookupPlan& p = plan.head<LookupPlan>();
   const int64_t index_bytes = p.index_dtype == DType::i64 ? 8 : 4;
   const int64_t end = std::min(p.rows, (tile + 1) * p.rows_per_tile);
   for (int64_t row = tile * p.rows_per_tile; row < end; ++row) {

@@ -60,15 +60,13 @@ Plan plan_gather(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-const GatherPlan& gather_plan(const Plan& plan) { return *reinterpret_cast<const GatherPlan*>(plan.bytes()); }
-
 int64_t gather_index(const GatherPlan& p, const std::byte* indices, int64_t i) {
   if (p.index_bytes == 8) return reinterpret_cast<const int64_t*>(indices)[i];
   return reinterpret_cast<const int32_t*>(indices)[i];
 }
 
 Fault run_gather(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const GatherPlan& p = gather_plan(plan);
+  const GatherPlan& p = plan.head<GatherPlan>();
   const int64_t end = std::min(p.lookups, (tile + 1) * p.per_tile);
   for (int64_t lookup = tile * p.per_tile; lookup < end; ++lookup) {
     int64_t from = lookup / p.per_batch * p.batch_stride;
@@ -101,7 +99,7 @@ Plan plan_range(const PlanRequest& request, const Target&) {
 
 // Wraps where int64 ends, as the definition does.
 Fault run_range(const Plan& plan, const Pointers& pointers, int, int64_t, std::byte*) {
-  const auto& p = *reinterpret_cast<const RangePlan*>(plan.bytes());
+  const auto& p = plan.head<RangePlan>();
   auto* y = reinterpret_cast<int64_t*>(pointers.outputs[0]);
   auto value = static_cast<uint64_t>(p.start);
   for (int64_t i = 0; i < p.count; ++i, value += static_cast<uint64_t>(p.step))
@@ -120,7 +118,9 @@ void add_gather_rows(const ClusterKernels&, RowList& rows) {
     row.accepts = [](const StepDesc& desc, const Target&) { return needs_plain(desc); };
     row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc); };
     row.plan = plan_gather;
-    row.tiles = [](const Plan& plan, int) { return ceil_div(gather_plan(plan).lookups, gather_plan(plan).per_tile); };
+    row.tiles = [](const Plan& plan, int) {
+      return ceil_div(plan.head<GatherPlan>().lookups, plan.head<GatherPlan>().per_tile);
+    };
     row.run = run_gather;
     rows.push_back(row);
   }

@@ -61,7 +61,7 @@ void add_grid_sample_rows(const ClusterKernels& kernels, RowList& rows) {
   row.accepts = accepts_grid_sample;
   row.cost = cost_grid_sample;
   row.plan = plan_grid_sample;
-  row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const GridSamplePlan*>(plan.bytes())->tiles; };
+  row.tiles = [](const Plan& plan, int) { return plan.head<GridSamplePlan>().tiles; };
   row.run = kernels.grid_sample;
   rows.push_back(row);
 }

@@ -71,16 +71,14 @@ Plan plan_matmul(const PlanRequest& request, const Target& target) {
   return Plan::of(walk_matmul(request, 96, 2 * vector_width(target.cluster)));
 }
 
-const MatmulPlan& matmul_plan(const Plan& plan) { return *reinterpret_cast<const MatmulPlan*>(plan.bytes()); }
-
 Workspace matmul_workspace(const Plan& plan) {
-  const MatmulPlan& p = matmul_plan(plan);
+  const MatmulPlan& p = plan.head<MatmulPlan>();
   const int64_t inner = std::min(p.inner, MatmulPlan::inner_block);
   return {0, static_cast<std::size_t>(inner * p.tile_columns) * sizeof(float)};
 }
 
 int64_t matmul_tiles(const Plan& plan, int) {
-  const MatmulPlan& p = matmul_plan(plan);
+  const MatmulPlan& p = plan.head<MatmulPlan>();
   return p.batches * p.row_tiles * p.column_tiles;
 }
 

@@ -192,7 +192,7 @@ Plan plan_moves(const PlanRequest& request, const Target&) {
   return plan;
 }
 
-int64_t move_tiles(const Plan& plan, int) { return reinterpret_cast<const CopyPlan*>(plan.bytes())->tiles; }
+int64_t move_tiles(const Plan& plan, int) { return plan.head<CopyPlan>().tiles; }
 
 std::string accepts_any(const StepDesc& desc, const Target&) { return needs_unfused(desc); }
 

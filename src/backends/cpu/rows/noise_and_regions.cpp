@@ -44,10 +44,8 @@ Plan plan_regions(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-const RegionPlan& regions_of(const Plan& plan) { return *reinterpret_cast<const RegionPlan*>(plan.bytes()); }
-
 Fault run_regions(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const RegionPlan& p = regions_of(plan);
+  const RegionPlan& p = plan.head<RegionPlan>();
   const RegionSettings& s = p.settings;
   const int64_t blocks = ceil_div(p.channels, channels_at_once);
   const int64_t region = tile / blocks;
@@ -83,10 +81,8 @@ struct NoisePlan {
   int64_t count;
 };
 
-const NoisePlan& noise_of(const Plan& plan) { return *reinterpret_cast<const NoisePlan*>(plan.bytes()); }
-
 Fault run_noise(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const NoisePlan& p = noise_of(plan);
+  const NoisePlan& p = plan.head<NoisePlan>();
   const int64_t end = std::min(p.count, (tile + 1) * numbers_per_tile);
   for (int64_t at = tile * numbers_per_tile; at < end; at += block_elements) {
     double numbers[block_elements];
@@ -110,7 +106,7 @@ Row noise_row() {
     return Plan::of(
         NoisePlan{&request.desc.attributes(), request.outputs[0].dtype, request.outputs[0].element_count()});
   };
-  row.tiles = [](const Plan& plan, int) { return ceil_div(noise_of(plan).count, numbers_per_tile); };
+  row.tiles = [](const Plan& plan, int) { return ceil_div(plan.head<NoisePlan>().count, numbers_per_tile); };
   row.run = run_noise;
   return row;
 }
@@ -126,7 +122,7 @@ void add_region_rows(const ClusterKernels&, RowList& rows) {
   row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc) + result_elements(desc) * 2e-8; };
   row.plan = plan_regions;
   row.tiles = [](const Plan& plan, int) {
-    return regions_of(plan).regions * ceil_div(regions_of(plan).channels, channels_at_once);
+    return plan.head<RegionPlan>().regions * ceil_div(plan.head<RegionPlan>().channels, channels_at_once);
   };
   row.run = run_regions;
   rows.push_back(row);

@@ -7,8 +7,6 @@
 namespace polyphase::cpu {
 namespace {
 
-const NormalizePlan& normalize_plan(const Plan& plan) { return *reinterpret_cast<const NormalizePlan*>(plan.bytes()); }
-
 bool is_layer_norm(const StepDesc& desc) { return desc.anchor_part().op->name == "layer_norm"; }
 
 // scale and bias (operands 1 and 2) must lie as one run of elements.
@@ -97,14 +95,14 @@ Plan plan_columns(const PlanRequest& request, const Target&) {
 }
 
 Workspace columns_workspace(const Plan& plan) {
-  const NormalizePlan& p = normalize_plan(plan);
+  const NormalizePlan& p = plan.head<NormalizePlan>();
   const auto moments = static_cast<std::size_t>(p.groups * p.chunks * p.channels) * 2 * sizeof(double);
   const auto results = static_cast<std::size_t>(p.groups * p.channels) * 3 * sizeof(float);
   return {moments + results, 0};
 }
 
 int64_t columns_tiles(const Plan& plan, int phase) {
-  const NormalizePlan& p = normalize_plan(plan);
+  const NormalizePlan& p = plan.head<NormalizePlan>();
   return phase == 1 ? p.groups : p.groups * p.chunks;
 }
 
@@ -120,7 +118,7 @@ void add_normalize_rows(const ClusterKernels& kernels, RowList& rows) {
     row.accepts = accepts_rows;
     row.cost = cost_normalize;
     row.plan = plan_rows;
-    row.tiles = [](const Plan& plan, int) { return normalize_plan(plan).groups; };
+    row.tiles = [](const Plan& plan, int) { return plan.head<NormalizePlan>().groups; };
     row.run = kernels.normalize_rows;
     rows.push_back(row);
   }

@@ -95,9 +95,7 @@ void add_number_element_rows(const ClusterKernels& kernels, RowList& rows) {
     row.accepts = accepts_number_elements;
     row.cost = cost_number_elements;
     row.plan = plan_number_elements;
-    row.tiles = [](const Plan& plan, int) {
-      return reinterpret_cast<const NumberElementsPlan*>(plan.bytes())->walk.tiles;
-    };
+    row.tiles = [](const Plan& plan, int) { return plan.head<NumberElementsPlan>().walk.tiles; };
     row.run = kernels.number_elements;
     rows.push_back(row);
   }

@@ -143,7 +143,7 @@ void add_number_normalize_rows(const ClusterKernels& kernels, RowList& rows) {
     row.accepts = accepts_number_normalize;
     row.cost = cost_number_normalize;
     row.plan = plan_number_normalize;
-    row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const NumberPlan*>(plan.bytes())->tiles; };
+    row.tiles = [](const Plan& plan, int) { return plan.head<NumberPlan>().tiles; };
     row.run = kernels.number_normalize;
     rows.push_back(row);
   }
@@ -156,7 +156,7 @@ void add_number_normalize_rows(const ClusterKernels& kernels, RowList& rows) {
     row.accepts = accepts_number_softmax;
     row.cost = cost_number_softmax;
     row.plan = plan_number_softmax;
-    row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const NumberSoftmaxPlan*>(plan.bytes())->tiles; };
+    row.tiles = [](const Plan& plan, int) { return plan.head<NumberSoftmaxPlan>().tiles; };
     row.run = kernels.number_softmax;
     rows.push_back(row);
   }

@@ -43,7 +43,7 @@ Plan plan_number_matmul(const PlanRequest& request, const Target&) {
 }
 
 int64_t number_matmul_tiles(const Plan& plan, int) {
-  const MatmulPlan& p = reinterpret_cast<const NumberMatmulPlan*>(plan.bytes())->walk;
+  const MatmulPlan& p = plan.head<NumberMatmulPlan>().walk;
   return p.batches * p.row_tiles * p.column_tiles;
 }
 
@@ -132,7 +132,7 @@ Plan plan_number_conv(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-int64_t conv_tiles(const Plan& plan, int) { return reinterpret_cast<const NumberConvPlan*>(plan.bytes())->tiles; }
+int64_t conv_tiles(const Plan& plan, int) { return plan.head<NumberConvPlan>().tiles; }
 
 }  // namespace
 

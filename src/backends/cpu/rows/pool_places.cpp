@@ -52,8 +52,6 @@ Plan plan_places(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-const PlacePlan& places_of(const Plan& plan) { return *reinterpret_cast<const PlacePlan*>(plan.bytes()); }
-
 // The taps [begin, end) that meet the operand, and where tap 0 lies.
 struct Taps {
   int64_t origin;
@@ -96,7 +94,7 @@ int64_t column_major(const PlacePlan& p, int64_t place) {
 }
 
 Fault run_places(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const PlacePlan& p = places_of(plan);
+  const PlacePlan& p = plan.head<PlacePlan>();
   const int64_t blocks = ceil_div(p.rows, rows_at_once);
   const int64_t plane = tile / blocks;
   const int64_t first = tile % blocks * rows_at_once;
@@ -125,7 +123,7 @@ void add_pool_place_rows(const ClusterKernels&, RowList& rows) {
   row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc) + result_elements(desc) * 1e-8; };
   row.plan = plan_places;
   row.tiles = [](const Plan& plan, int) {
-    return places_of(plan).planes * ceil_div(places_of(plan).rows, rows_at_once);
+    return plan.head<PlacePlan>().planes * ceil_div(plan.head<PlacePlan>().rows, rows_at_once);
   };
   row.run = run_places;
   rows.push_back(row);

@@ -93,7 +93,7 @@ void add_pool_rows(const ClusterKernels& kernels, RowList& rows) {
     row.accepts = accepts_pool;
     row.cost = cost_pool;
     row.plan = plan_pool;
-    row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const PoolPlan*>(plan.bytes())->tiles; };
+    row.tiles = [](const Plan& plan, int) { return plan.head<PoolPlan>().tiles; };
     row.run = kernels.pool;
     rows.push_back(row);
     row.name = "number_pool";

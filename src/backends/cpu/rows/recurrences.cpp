@@ -158,18 +158,14 @@ Plan plan_recurrence(const PlanRequest& request, const Target& target) {
   return Plan::of(plan);
 }
 
-const RecurrencePlan& recurrence_plan(const Plan& plan) {
-  return *reinterpret_cast<const RecurrencePlan*>(plan.bytes());
-}
-
 Workspace recurrence_workspace(const Plan& plan) {
-  return {static_cast<std::size_t>(RecurrenceMemory(recurrence_plan(plan)).total) * sizeof(float), 0};
+  return {static_cast<std::size_t>(RecurrenceMemory(plan.head<RecurrencePlan>()).total) * sizeof(float), 0};
 }
 
-int phases_of(const Plan& plan) { return recurrence_phases(recurrence_plan(plan)); }
+int phases_of(const Plan& plan) { return recurrence_phases(plan.head<RecurrencePlan>()); }
 
 int64_t recurrence_tiles(const Plan& plan, int phase) {
-  const RecurrencePlan& p = recurrence_plan(plan);
+  const RecurrencePlan& p = plan.head<RecurrencePlan>();
   if (phase == 0 || phase == phases_of(plan) - 1) return 1;
   return p.unit_tiles * p.row_tiles * p.directions;
 }

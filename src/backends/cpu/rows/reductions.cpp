@@ -143,7 +143,7 @@ void add_reduce_rows(const ClusterKernels& kernels, RowList& rows) {
     row.accepts = accepts_reduce;
     row.cost = cost_reduce;
     row.plan = plan_reduce;
-    row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const ReducePlan*>(plan.bytes())->tiles; };
+    row.tiles = [](const Plan& plan, int) { return plan.head<ReducePlan>().tiles; };
     row.run = kernels.reduce;
     if (!gives_places(word.kind)) rows.push_back(row);
     row.name = "number_reduce";

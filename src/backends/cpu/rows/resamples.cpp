@@ -191,9 +191,9 @@ void add_resample_rows(const ClusterKernels& kernels, RowList& rows) {
   row.accepts = accepts_resample;
   row.cost = cost_resample;
   row.plan = plan_resample;
-  row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const ResamplePlan*>(plan.bytes())->tiles; };
+  row.tiles = [](const Plan& plan, int) { return plan.head<ResamplePlan>().tiles; };
   row.workspace = [](const Plan& plan) {
-    return Workspace{0, static_cast<std::size_t>(reinterpret_cast<const ResamplePlan*>(plan.bytes())->scratch_bytes)};
+    return Workspace{0, static_cast<std::size_t>(plan.head<ResamplePlan>().scratch_bytes)};
   };
   row.run = kernels.resample;
   rows.push_back(row);

@@ -35,8 +35,6 @@ Plan plan_extremes(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-const ExtremesPlan& extremes_plan(const Plan& plan) { return *reinterpret_cast<const ExtremesPlan*>(plan.bytes()); }
-
 template <typename T>
 bool is_nan(T x) {
   if constexpr (std::is_floating_point_v<T>) return std::isnan(x);
@@ -81,7 +79,7 @@ void run_extreme_columns(const ExtremesPlan& p, const Pointers& pointers, int64_
 }
 
 Fault run_extremes(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const ExtremesPlan& p = extremes_plan(plan);
+  const ExtremesPlan& p = plan.head<ExtremesPlan>();
   if (p.dtype == DType::f32) run_extreme_columns<float>(p, pointers, tile);
   if (p.dtype == DType::f64) run_extreme_columns<double>(p, pointers, tile);
   if (p.dtype == DType::i8 || p.dtype == DType::i4) run_extreme_columns<int8_t>(p, pointers, tile);
@@ -107,7 +105,7 @@ void add_running_extreme_rows(const ClusterKernels&, RowList& rows) {
     row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc) + result_elements(desc) * 1e-9; };
     row.plan = plan_extremes;
     row.tiles = [](const Plan& plan, int) {
-      return extremes_plan(plan).x.outer * ceil_div(extremes_plan(plan).x.inner, extreme_columns);
+      return plan.head<ExtremesPlan>().x.outer * ceil_div(plan.head<ExtremesPlan>().x.inner, extreme_columns);
     };
     row.run = run_extremes;
     rows.push_back(row);

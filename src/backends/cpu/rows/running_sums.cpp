@@ -51,8 +51,6 @@ Plan plan_sums(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-const SumsPlan& sums_of(const Plan& plan) { return *reinterpret_cast<const SumsPlan*>(plan.bytes()); }
-
 // log(exp(a) + exp(b)); of two infinities of one sign that one.
 double log_add_exp(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return a + b;
@@ -122,7 +120,7 @@ void run_fold(const SumsPlan& p, const Pointers& pointers, int64_t tile) {
 }
 
 Fault run_sums(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const SumsPlan& p = sums_of(plan);
+  const SumsPlan& p = plan.head<SumsPlan>();
   switch (p.fold) {
     case Fold::sum:
       run_fold<Fold::sum>(p, pointers, tile);
@@ -162,10 +160,8 @@ Plan plan_triangle(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-const TrianglePlan& triangle_of(const Plan& plan) { return *reinterpret_cast<const TrianglePlan*>(plan.bytes()); }
-
 Fault run_triangle(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const TrianglePlan& p = triangle_of(plan);
+  const TrianglePlan& p = plan.head<TrianglePlan>();
   const int64_t end = std::min(p.all_rows, (tile + 1) * p.rows_per_tile);
   const int64_t row_bytes = p.columns * p.element_bytes;
   for (int64_t row = tile * p.rows_per_tile; row < end; ++row) {
@@ -193,7 +189,7 @@ void add_running_sum_rows(const ClusterKernels&, RowList& rows) {
     row.cost = cost_of_sums;
     row.plan = plan_sums;
     row.tiles = [](const Plan& plan, int) {
-      return sums_of(plan).x.outer * ceil_div(sums_of(plan).x.inner, sum_columns);
+      return plan.head<SumsPlan>().x.outer * ceil_div(plan.head<SumsPlan>().x.inner, sum_columns);
     };
     row.run = run_sums;
     rows.push_back(row);
@@ -206,7 +202,7 @@ void add_running_sum_rows(const ClusterKernels&, RowList& rows) {
   row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc); };
   row.plan = plan_triangle;
   row.tiles = [](const Plan& plan, int) {
-    return ceil_div(triangle_of(plan).all_rows, triangle_of(plan).rows_per_tile);
+    return ceil_div(plan.head<TrianglePlan>().all_rows, plan.head<TrianglePlan>().rows_per_tile);
   };
   row.run = run_triangle;
   rows.push_back(row);

@@ -127,8 +127,6 @@ Plan plan_scatter(const PlanRequest& request, const Target&) {
   return Plan::of(plan);
 }
 
-const ScatterPlan& scatter_plan(const Plan& plan) { return *reinterpret_cast<const ScatterPlan*>(plan.bytes()); }
-
 int64_t scatter_index(const ScatterPlan& p, const std::byte* indices, int64_t i) {
   return p.wide_indices ? reinterpret_cast<const int64_t*>(indices)[i] : reinterpret_cast<const int32_t*>(indices)[i];
 }
@@ -190,17 +188,17 @@ Fault scatter_slabs(const ScatterPlan& p, const Pointers& pointers, int64_t firs
 }
 
 int64_t tiles_of_elements(const Plan& plan, int phase) {
-  const ScatterPlan& p = scatter_plan(plan);
+  const ScatterPlan& p = plan.head<ScatterPlan>();
   return phase == 0 ? ceil_div(p.bytes, copy_bytes) : ceil_div(p.lines, lines_at_once);
 }
 
 int64_t tiles_of_tuples(const Plan& plan, int phase) {
-  const ScatterPlan& p = scatter_plan(plan);
+  const ScatterPlan& p = plan.head<ScatterPlan>();
   return phase == 0 ? ceil_div(p.bytes, copy_bytes) : ceil_div(p.lines, scatter_columns);
 }
 
 Fault run_elements(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte*) {
-  const ScatterPlan& p = scatter_plan(plan);
+  const ScatterPlan& p = plan.head<ScatterPlan>();
   if (phase == 0) {
     copy_tile(p, pointers, tile);
     return nullptr;
@@ -212,7 +210,7 @@ Fault run_elements(const Plan& plan, const Pointers& pointers, int phase, int64_
 }
 
 Fault run_tuples(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte*) {
-  const ScatterPlan& p = scatter_plan(plan);
+  const ScatterPlan& p = plan.head<ScatterPlan>();
   if (phase == 0) {
     copy_tile(p, pointers, tile);
     return nullptr;

@@ -14,11 +14,6 @@ namespace {
 
 double cost_of_moving(const StepDesc& desc, const Target&) { return moving_seconds(desc); }
 
-template <typename T>
-const T& selection_plan(const Plan& plan) {
-  return *reinterpret_cast<const T*>(plan.bytes());
-}
-
 // ---------------------------------------------------------------- top_k
 
 // Lines of `length` elements, `inner` apart. A candidate is one number: the key of its value above its index, so that
@@ -102,7 +97,7 @@ void order_candidates(const TopPlan& p, uint64_t* candidates) {
 }
 
 Fault run_top(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte* scratch) {
-  const auto& p = selection_plan<TopPlan>(plan);
+  const auto& p = plan.head<TopPlan>();
   const auto width = static_cast<int64_t>(size_bytes(p.dtype));
   if (p.length >= INT64_C(1) << 32) return "an axis has more elements than the kernel can order";
   const int64_t end = std::min(p.lines, (tile + 1) * p.lines_per_tile);
@@ -139,10 +134,10 @@ Row top_row() {
   row.cost = cost_top;
   row.plan = plan_top;
   row.workspace = [](const Plan& plan) {
-    return Workspace{0, static_cast<std::size_t>(selection_plan<TopPlan>(plan).length) * sizeof(uint64_t)};
+    return Workspace{0, static_cast<std::size_t>(plan.head<TopPlan>().length) * sizeof(uint64_t)};
   };
   row.tiles = [](const Plan& plan, int) {
-    return ceil_div(selection_plan<TopPlan>(plan).lines, selection_plan<TopPlan>(plan).lines_per_tile);
+    return ceil_div(plan.head<TopPlan>().lines, plan.head<TopPlan>().lines_per_tile);
   };
   row.run = run_top;
   return row;
@@ -206,7 +201,7 @@ void count_chunk(const NonzeroPlan& p, const Pointers& pointers, int64_t chunk) 
 }
 
 Fault run_count(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte*) {
-  const auto& p = selection_plan<NonzeroPlan>(plan);
+  const auto& p = plan.head<NonzeroPlan>();
   if (phase == 0) {
     count_chunk(p, pointers, tile);
     return nullptr;
@@ -219,7 +214,7 @@ Fault run_count(const Plan& plan, const Pointers& pointers, int phase, int64_t t
 }
 
 Fault run_nonzero(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte*) {
-  const auto& p = selection_plan<NonzeroPlan>(plan);
+  const auto& p = plan.head<NonzeroPlan>();
   if (phase == 0) {
     count_chunk(p, pointers, tile);
     return nullptr;
@@ -252,17 +247,15 @@ Row nonzero_row(bool lists) {
   row.cost = cost_of_moving;
   row.plan = plan_nonzero;
   row.workspace = [](const Plan& plan) {
-    return Workspace{static_cast<std::size_t>(selection_plan<NonzeroPlan>(plan).chunks) * sizeof(int64_t), 0};
+    return Workspace{static_cast<std::size_t>(plan.head<NonzeroPlan>().chunks) * sizeof(int64_t), 0};
   };
   row.phases = [](const Plan&) { return 2; };
   row.tiles = [](const Plan& plan, int phase) {
-    const auto& p = selection_plan<NonzeroPlan>(plan);
+    const auto& p = plan.head<NonzeroPlan>();
     return phase == 0 || p.count > 0 ? p.chunks : int64_t{0};
   };
   if (!lists) {
-    row.tiles = [](const Plan& plan, int phase) {
-      return phase == 0 ? selection_plan<NonzeroPlan>(plan).chunks : int64_t{1};
-    };
+    row.tiles = [](const Plan& plan, int phase) { return phase == 0 ? plan.head<NonzeroPlan>().chunks : int64_t{1}; };
   }
   row.run = lists ? run_nonzero : run_count;
   return row;
@@ -307,7 +300,7 @@ void mark(const MarkPlan& p, const Pointers& pointers, int64_t first, int64_t en
 }
 
 Fault run_marks(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const auto& p = selection_plan<MarkPlan>(plan);
+  const auto& p = plan.head<MarkPlan>();
   const int64_t first = tile * marks_per_tile(p);
   const int64_t end = std::min(p.y.outer, first + marks_per_tile(p));
   if (p.element_bytes == 1) mark<uint8_t>(p, pointers, first, end);
@@ -326,7 +319,7 @@ Row mark_row() {
   row.cost = cost_of_moving;
   row.plan = plan_marks;
   row.tiles = [](const Plan& plan, int) {
-    const auto& p = selection_plan<MarkPlan>(plan);
+    const auto& p = plan.head<MarkPlan>();
     return ceil_div(p.y.outer, marks_per_tile(p));
   };
   row.run = run_marks;

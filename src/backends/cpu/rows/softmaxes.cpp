@@ -41,7 +41,7 @@ void add_softmax_rows(const ClusterKernels& kernels, RowList& rows) {
     row.accepts = accepts_softmax;
     row.cost = cost_softmax;
     row.plan = plan_softmax;
-    row.tiles = [](const Plan& plan, int) { return reinterpret_cast<const SoftmaxPlan*>(plan.bytes())->tiles; };
+    row.tiles = [](const Plan& plan, int) { return plan.head<SoftmaxPlan>().tiles; };
     row.run = kernels.softmax;
     rows.push_back(row);
   }
