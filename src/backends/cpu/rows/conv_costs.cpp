@@ -130,6 +130,7 @@ struct DisjointFactors {
   double line;             // of the output that is held, or comes from one channel
   double block;
   double copied;
+  double filled;  // outputs in lines that no tap reaches
   double byte_beyond;
   double call;
 };
@@ -141,6 +142,7 @@ constexpr DisjointFactors disjoint_avx2 = {.product = 0.172,
                                            .line = 9.5,
                                            .block = 13,
                                            .copied = 0.2,
+                                           .filled = 0.3,
                                            .byte_beyond = 0.094,
                                            .call = 900};
 constexpr DisjointFactors disjoint_avx512 = {.product = 0.294,
@@ -151,6 +153,7 @@ constexpr DisjointFactors disjoint_avx512 = {.product = 0.294,
                                              .line = 8.6,
                                              .block = 0,
                                              .copied = 0.131,
+                                             .filled = 0.3,
                                              .byte_beyond = 0.127,
                                              .call = 1100};
 
@@ -371,6 +374,9 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
   const double whole = s.in[2] % width == 0 ? line : line - width + 1;  // begins of vectors that lie in one line
   const double straight = plan.straight ? std::max(0.0, whole / line) : 0;
   const double lines = straight < 1 ? groups * product_of_factors(f.lines, s.in[0], s.in[1]) : 0;
+  const double reached = product_of_factors(f.lines, s.in[0], s.in[1]);
+  const double all = product_of_factors(s.out_channels, s.out[0], s.out[1]);
+  const double filled = groups * std::max(0.0, all - reached) * static_cast<double>(s.out[2]);
   return (by.product * groups * vectors * columns * static_cast<double>(s.in_channels) +
           results * (by.result * straight + by.result_held * (1 - straight)) +
           (plan.phases != f.leaving ? by.result_scattered * results : 0) + by.line * lines +
