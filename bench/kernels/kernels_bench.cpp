@@ -190,8 +190,10 @@ int run(int argc, char** argv) {
       options.filter = argv[++i];
     else if (word == "--kernel")
       options.kernel = argv[++i];
+    else if (word == "--images" && is_narrow(dtype_from_name(argv[i + 1]).value_or(DType::f32)))
+      options.images = *dtype_from_name(argv[++i]);
     else if (word == "--images")
-      options.images = dtype_from_name(argv[++i]).value_or(DType::f32);
+      return std::fprintf(stderr, "--images takes f16 or bf16, not '%s'\n", argv[i + 1]), 2;
     else if (word == "--seconds")
       options.seconds = std::atof(argv[++i]);
     else if (word == "--layout")

@@ -243,6 +243,7 @@ Result<void> settle_step(Draft& draft, int id) {
     return split(draft, id, cuts_of(describe(draft, draft.step(id))->desc, true));
   }
   draft.step(id).rows = std::move(rows);
+  if (draft.step(id).bare()) return {};
   const auto cuts = cuts_of(describe(draft, draft.step(id))->desc, false);
   return cuts.size() > 2 ? split(draft, id, cuts) : Result<void>{};
 }

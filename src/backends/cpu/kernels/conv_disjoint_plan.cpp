@@ -78,7 +78,7 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   plan.out = out;
   plan.endings = endings;
   plan.has_bias = has_bias;
-  plan.streams = streams_lines(shape);
+  plan.streams = is_past_caches(shape) && shape.out[2] >= least_streamed;
   plan.alike_endings = true;
   for (int i = 0; i < endings.count; ++i) {
     if (!takes_operand(endings.steps[i].kind)) continue;

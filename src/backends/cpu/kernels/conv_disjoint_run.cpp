@@ -327,20 +327,8 @@ class Tile {
   }
 
   void store_run(int64_t x, const float* values, int64_t count) const {
-    const bool streams = plan_.streams && count >= least_streamed && plan_.out.axis[2] == 1;
-    if (!out_.wide()) {
-      const StoredResult at = out_ + x * plan_.out.axis[2];
-      if (streams) return stream_narrow(values, at, count);
-      return store_narrow(values, at, plan_.out.axis[2], count);
-    }
-    float* to = out_.floats() + x * plan_.out.axis[2];
-    if (plan_.out.axis[2] != 1) {
-      for (int64_t i = 0; i < count; ++i) to[i * plan_.out.axis[2]] = values[i];
-    } else if (streams) {
-      stream_row(values, to, count);
-    } else {
-      copy_row(values, to, count);
-    }
+    const int64_t step = plan_.out.axis[2];
+    store_line(values, out_ + x * step, step, count, plan_.streams && count >= least_streamed);
   }
 
   const ConvDisjointPlan& plan_;

@@ -6,6 +6,7 @@
 #include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/convert.h"
 #include "backends/cpu/kernels/scratch_pieces.h"
+#include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
 
@@ -278,9 +279,7 @@ class Tile {
   }
 
   void store_run(const float* from, int64_t out, int64_t stride, int64_t count) const {
-    if (s_.types.out == DType::f32 && stride == 1) return copy_row(from, p_.out + out, count);
-    auto* to = reinterpret_cast<std::byte*>(p_.out) + out * static_cast<int64_t>(size_bytes(s_.types.out));
-    store_elements(s_.types.out, from, to, stride, count);
+    store_line(from, StoredResult(p_.out, s_.types.out) + out, stride, count, false);
   }
 
   const ConvPairsPlan& plan_;

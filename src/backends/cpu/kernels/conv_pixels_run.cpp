@@ -238,14 +238,7 @@ class Tile {
   void end_and_write(int64_t first, int64_t count, StoredResult to) {
     const int64_t length = part_.hi - part_.lo;
     for (int64_t i = 0; i < count && plan_.endings.count > 0; ++i) end_line(line_ + i * length, 0, first + i);
-    if (!to.wide()) return narrow_lines(length, to, count * length);
-    if (!plan_.out_planar && plan_.out.axis[2] != 1)
-      return transpose(line_, length, to.floats(), plan_.out.axis[2], 1, length);
-    if (plan_.past_caches) {
-      stream_row(line_, to.floats(), count * length);
-    } else {
-      copy_row(line_, to.floats(), count * length);
-    }
+    store_line(line_, to, plan_.out.axis[2], count * length, plan_.past_caches);
   }
 
   // As few register blocks as can be, all of one size.
@@ -356,23 +349,11 @@ class Tile {
         interleave_part(sums, phase_pitch, line, s, part_);
         if (plan_.endings.count > 0) end_line(line, o, first + i * h_.phases());
       }
-      if (!to.wide()) {
-        narrow_lines(pitch, to, length);
-      } else if (!is_row) {
+      if (!is_row && to.wide()) {
         transpose(line_, pitch, to.floats(), plan_.out.axis[2], s_.out_channels, length);
       } else if (is_staged) {
         for (int64_t o = 0; o < s_.out_channels; ++o)
-          stream_row(line_ + o * pitch, to.floats() + o * plan_.out.channel, length);
-      }
-    }
-  }
-
-  void narrow_lines(int64_t pitch, StoredResult to, int64_t length) const {
-    for (int64_t o = 0; o < s_.out_channels; ++o, to = to + plan_.out.channel) {
-      if (plan_.past_caches && plan_.out.axis[2] == 1) {
-        stream_narrow(line_ + o * pitch, to, length);
-      } else {
-        store_narrow(line_ + o * pitch, to, plan_.out.axis[2], length);
+          store_line(line_ + o * pitch, to + o * plan_.out.channel, plan_.out.axis[2], length, plan_.past_caches);
       }
     }
   }

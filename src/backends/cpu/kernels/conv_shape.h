@@ -157,7 +157,4 @@ inline bool is_past_caches(const ConvShape& shape) {
 // Outputs of a run that goes past the caches: of shorter ones too much lies in lines of the caches that they share.
 inline constexpr int64_t least_streamed = 64;
 
-// Whether kernels that write line by line write them past the caches.
-inline bool streams_lines(const ConvShape& shape) { return is_past_caches(shape) && shape.out[2] >= least_streamed; }
-
 }  // namespace polyphase::cpu

@@ -23,11 +23,14 @@ inline void widen_numbers(const std::byte* from, int64_t stride, float* to, int6
 template <bool half>
 inline void widen_floats(const std::byte* from, int64_t stride, float* to, int64_t n) {
   const auto* x = reinterpret_cast<const uint16_t*>(from);
-  int64_t i = 0;
   if (stride == 1) {
+    int64_t i = 0;
     for (; i + vec_width <= n; i += vec_width) store(to + i, half ? load_f16(x + i) : load_bf16(x + i));
+    const auto rest = static_cast<int>(n - i);
+    if (rest > 0) store_first(to + i, half ? load_f16_first(x + i, rest) : load_bf16_first(x + i, rest), rest);
+    return;
   }
-  for (; i < n; i += vec_width) {
+  for (int64_t i = 0; i < n; i += vec_width) {
     const int count = n - i < vec_width ? static_cast<int>(n - i) : vec_width;
     uint16_t lanes[vec_width] = {};
     for (int k = 0; k < count; ++k) lanes[k] = x[(i + k) * stride];
@@ -38,12 +41,17 @@ inline void widen_floats(const std::byte* from, int64_t stride, float* to, int64
 template <bool half>
 inline void narrow_floats(const float* from, std::byte* to, int64_t stride, int64_t n) {
   auto* y = reinterpret_cast<uint16_t*>(to);
-  int64_t i = 0;
   if (stride == 1) {
+    int64_t i = 0;
     for (; i + vec_width <= n; i += vec_width)
       half ? store_f16(y + i, load(from + i)) : store_bf16(y + i, load(from + i));
+    const auto rest = static_cast<int>(n - i);
+    if (rest == 0) return;
+    const VecF last = load_first(from + i, rest);
+    half ? store_f16_first(y + i, last, rest) : store_bf16_first(y + i, last, rest);
+    return;
   }
-  for (; i < n; i += vec_width) {
+  for (int64_t i = 0; i < n; i += vec_width) {
     const int count = n - i < vec_width ? static_cast<int>(n - i) : vec_width;
     const VecF values = load_first(from + i, count);
     uint16_t lanes[vec_width];

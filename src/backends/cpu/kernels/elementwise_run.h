@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/convert.h"
 #include "backends/cpu/kernels/elementwise.h"
 #include "backends/cpu/kernels/numbers.h"
+#include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/kernels/strided_copy_run.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -33,31 +34,18 @@ inline EndingRun operand_run(const ElementwisePlan& p, const ElementwiseRow& row
   return {block, stride == 0 ? 0 : 1};
 }
 
-// Whole vectors of the result past the caches, what is left at both ends through them.
-inline void copy_past_caches(const std::byte* from, std::byte* to, int64_t bytes) {
-  constexpr int64_t vector_bytes = sizeof(float) * vec_width;
-  const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % vector_bytes);
-  int64_t at = std::min(bytes, past == 0 ? 0 : vector_bytes - past);
-  std::memcpy(to, from, static_cast<std::size_t>(at));
-  for (; at + vector_bytes <= bytes; at += vector_bytes)
-    stream(reinterpret_cast<float*>(to + at), load(reinterpret_cast<const float*>(from + at)));
-  std::memcpy(to + at, from + at, static_cast<std::size_t>(bytes - at));
-}
-
 inline void run_elementwise_row(const ElementwisePlan& p, const ElementwiseRow& row, int64_t n) {
   const int64_t to_stride = row.to_stride;
   const int64_t x_stride = row.strides[p.first_operand];
   const DType x_dtype = p.from_dtypes[p.first_operand];
   const bool direct_in = x_stride == 1 && x_dtype == DType::f32;
-  const bool direct_out = to_stride == 1 && p.to_dtype == DType::f32;
+  const bool direct_out = to_stride == 1 && p.to_dtype == DType::f32 && !p.past_caches;
   float block[elementwise_block];
   float operand_block[elementwise_block];
-  alignas(64) std::byte staged[elementwise_block * sizeof(float)];
   for (int64_t first = 0; first < n; first += elementwise_block) {
     const int64_t count = std::min(elementwise_block, n - first);
     const std::byte* x = row.from[p.first_operand] + first * x_stride * bytes_of(x_dtype);
-    std::byte* const place = row.to + first * to_stride * bytes_of(p.to_dtype);
-    std::byte* const to = p.past_caches ? staged : place;
+    std::byte* const to = row.to + first * to_stride * bytes_of(p.to_dtype);
     float* target = direct_out ? reinterpret_cast<float*>(to) : block;
     const float* source = reinterpret_cast<const float*>(x);
     if (!direct_in) {
@@ -74,8 +62,11 @@ inline void run_elementwise_row(const ElementwisePlan& p, const ElementwiseRow& 
       run_ending(step, operand, source, into, count);
       source = into;
     }
-    if (!direct_out || source != target) store_elements(p.to_dtype, source, to, to_stride, count);
-    if (p.past_caches) copy_past_caches(staged, place, count * bytes_of(p.to_dtype));
+    if (p.past_caches) {
+      store_line(source, {to, p.to_dtype}, 1, count, true);
+    } else if (!direct_out || source != target) {
+      store_elements(p.to_dtype, source, to, to_stride, count);
+    }
   }
 }
 

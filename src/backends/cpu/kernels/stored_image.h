@@ -47,45 +47,16 @@ POLYPHASE_INLINE VecF load_stored_first(const std::byte* from, int64_t i, int n)
   if constexpr (type == DType::bf16) return load_bf16_first(reinterpret_cast<const uint16_t*>(from) + i, n);
 }
 
-template <bool half>
-inline void widen_line(const uint16_t* from, float* to, int64_t n) {
-  int64_t i = 0;
-  for (; i + vec_width <= n; i += vec_width) store(to + i, half ? load_f16(from + i) : load_bf16(from + i));
-  if (i == n) return;
-  const auto rest = static_cast<int>(n - i);
-  store_first(to + i, half ? load_f16_first(from + i, rest) : load_bf16_first(from + i, rest), rest);
-}
-
-template <bool half>
-inline void narrow_line(const float* from, uint16_t* to, int64_t n) {
-  int64_t i = 0;
-  for (; i + vec_width <= n; i += vec_width)
-    half ? store_f16(to + i, load(from + i)) : store_bf16(to + i, load(from + i));
-  if (i == n) return;
-  const auto rest = static_cast<int>(n - i);
-  half ? store_f16_first(to + i, load_first(from + i, rest), rest)
-       : store_bf16_first(to + i, load_first(from + i, rest), rest);
-}
-
 // to[i] = from[i * stride]; whole runs at a time, so that no kernel needs code of its own for each type.
 __attribute__((noinline)) inline void load_run(StoredImage from, int64_t stride, float* to, int64_t n) {
   if (from.wide()) return widen_numbers<float>(from.data, stride, to, n);
-  const bool is_half = from.type == DType::f16;
-  if (stride == 1) {
-    const auto* const line = reinterpret_cast<const uint16_t*>(from.data);
-    return is_half ? widen_line<true>(line, to, n) : widen_line<false>(line, to, n);
-  }
-  is_half ? widen_floats<true>(from.data, stride, to, n) : widen_floats<false>(from.data, stride, to, n);
+  if (from.type == DType::f16) return widen_floats<true>(from.data, stride, to, n);
+  widen_floats<false>(from.data, stride, to, n);
 }
 
-// to[i * stride] = from[i], rounded once, of narrow elements.
-__attribute__((noinline)) inline void store_narrow(const float* from, StoredResult to, int64_t stride, int64_t n) {
-  const bool is_half = to.type == DType::f16;
-  if (stride == 1) {
-    auto* const line = reinterpret_cast<uint16_t*>(to.data);
-    return is_half ? narrow_line<true>(from, line, n) : narrow_line<false>(from, line, n);
-  }
-  is_half ? narrow_floats<true>(from, to.data, stride, n) : narrow_floats<false>(from, to.data, stride, n);
+// to[i * stride] = from[i], rounded once.
+__attribute__((noinline)) inline void store_run(const float* from, StoredResult to, int64_t stride, int64_t n) {
+  store_elements(to.type, from, to.data, stride, n);
 }
 
 __attribute__((noinline)) inline void turn_block(const float* from, int64_t pitch, float* to, int64_t to_pitch,
@@ -112,12 +83,19 @@ __attribute__((noinline)) inline void stream_narrow(const float* from, StoredRes
   const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to.data) / sizeof(uint16_t)) % line;
   const int64_t lead = std::min(n, (line - past) % line);
   const int64_t whole = (n - lead) / line * line;
-  if (lead > 0) store_narrow(from, to, 1, lead);
+  if (lead > 0) store_run(from, to, 1, lead);
   auto* const lines = reinterpret_cast<uint16_t*>((to + lead).data);
   to.type == DType::f16 ? stream_lines<true>(from + lead, lines, whole)
                         : stream_lines<false>(from + lead, lines, whole);
   const int64_t done = lead + whole;
-  if (done < n) store_narrow(from + done, to + done, 1, n - done);
+  if (done < n) store_run(from + done, to + done, 1, n - done);
+}
+
+// A run of results, past the caches if it is asked for and `stride` is 1.
+inline void store_line(const float* from, StoredResult to, int64_t stride, int64_t n, bool past_caches) {
+  if (stride != 1) return store_run(from, to, stride, n);
+  if (!to.wide()) return past_caches ? stream_narrow(from, to, n) : store_run(from, to, 1, n);
+  past_caches ? stream_row(from, to.floats(), n) : copy_row(from, to.floats(), n);
 }
 
 // to[p * to_pitch + c] = from[c * pitch + p]
@@ -167,12 +145,7 @@ inline void turn_to_narrow_rows(const float* from, int64_t pitch, const NarrowRo
       for (int64_t k = 0; k < height; ++k) {
         float* const values = turned + k * converted_pixels;
         end(c + k, p, values, count);
-        const StoredResult to = rows.to + ((c + k) * rows.pitch + p * rows.step);
-        if (streams) {
-          stream_narrow(values, to, count);
-        } else {
-          store_narrow(values, to, rows.step, count);
-        }
+        store_line(values, rows.to + ((c + k) * rows.pitch + p * rows.step), rows.step, count, streams);
       }
     }
   }

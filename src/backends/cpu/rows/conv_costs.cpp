@@ -380,7 +380,7 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
   return (by.product * groups * vectors * columns * static_cast<double>(s.in_channels) +
           results * (by.result * straight + by.result_held * (1 - straight)) +
           (plan.phases != f.leaving ? by.result_scattered * results : 0) + by.line * lines +
-          by.block * groups * static_cast<double>(f.blocks) +
+          by.block * groups * static_cast<double>(f.blocks) + by.filled * filled +
           by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, s.in_channels) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +

@@ -28,7 +28,8 @@ inline double bytes_of_images(const ConvShape& s) {
          static_cast<double>(size_bytes(s.types.out)) * elements_written(s);
 }
 
-// Of narrow images, which f32 kernels widen as they copy them and round as they store them.
+// Of narrow images, which f32 kernels widen as they copy them and round as they store them: a
+// guess, which was not fitted.
 inline double conversion_seconds(const ConvShape& s) {
   constexpr double widened = 0.03;
   constexpr double narrowed = 0.1;

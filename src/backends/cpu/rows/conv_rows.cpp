@@ -146,11 +146,6 @@ struct ConvPlanHead {
   int operands[EndingProgram::max_steps];
 };
 
-template <class K>
-const ConvPlanHead<K>& conv_head(const Plan& plan) {
-  return plan.head<ConvPlanHead<K>>();
-}
-
 // The shape that costs are estimated for. An engine file may expect sizes that no memory holds: then the first 2^40
 // pixels tell as much, and their number does not overflow.
 ConvShape estimated_shape(const StepDesc& desc) {
@@ -234,15 +229,15 @@ struct ConvRow {
   }
 
   static Workspace workspace(const Plan& plan) {
-    const auto& p = conv_head<K>(plan).plan;
+    const auto& p = plan.head<ConvPlanHead<K>>().plan;
     return {static_cast<std::size_t>(p.shared_bytes), static_cast<std::size_t>(p.scratch_bytes)};
   }
 
-  static int phases(const Plan& plan) { return K::phases(conv_head<K>(plan).plan); }
-  static std::int64_t tiles(const Plan& plan, int phase) { return K::tiles(conv_head<K>(plan).plan, phase); }
+  static int phases(const Plan& plan) { return K::phases(plan.head<ConvPlanHead<K>>().plan); }
+  static std::int64_t tiles(const Plan& plan, int phase) { return K::tiles(plan.head<ConvPlanHead<K>>().plan, phase); }
 
   static Fault run(const Plan& plan, const Pointers& pointers, int phase, std::int64_t tile, std::byte* scratch) {
-    const ConvPlanHead<K>& head = conv_head<K>(plan);
+    const ConvPlanHead<K>& head = plan.head<ConvPlanHead<K>>();
     const auto floats = [&](int input) { return reinterpret_cast<const float*>(pointers.inputs[input]); };
     const float* operands[EndingProgram::max_steps];
     for (int i = 0; i < head.operand_count; ++i) {
