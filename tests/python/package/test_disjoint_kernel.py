@@ -32,7 +32,7 @@ GEOMETRIES = {
     "four phases": (2, (12, 10), 4, 4, {}, (11, 24)),
     "nine phases": (2, (12, 10), 9, 9, {}, (5, 24)),
     "kernel shorter than the stride": (3, (20, 6), 1, 2, {"output_padding": 1}, (4, 5, 19)),
-    "gaps along some axes": (2, (20, 6), (1, 3), (4, 3), {"output_padding": (2, 0)}, (7, 21)),
+    "gaps along some axes": (2, (96, 24), (1, 3), (4, 3), {"output_padding": (2, 0)}, (7, 21)),
     "crop": (2, (20, 6), 4, 4, {"padding": (1, 2)}, (7, 21)),
     "outputs behind the image": (2, (20, 6), 2, 2, {"output_padding": 1}, (8, 16)),
     "many input channels": (2, (700, 9), 2, 2, {}, (5, 16)),
