@@ -127,7 +127,12 @@ void bench(const ConvCase& c, const Options& options, Team& team, double peak) {
   const Layouts layouts = {
       .in_planar = options.planar, .out_planar = options.planar, .types = {options.images, options.images}, .extra = 0};
   const double most_error = is_narrow(options.images) ? 1e-2 : 2e-6;
-  for (const std::string& name : kernels_for(c)) {
+  std::vector<std::string> names = kernels_for(c);
+  if (options.images == DType::bf16) {
+    const std::vector<std::string> pairs = pair_kernels_for(c, options.cluster);
+    names.insert(names.end(), pairs.begin(), pairs.end());
+  }
+  for (const std::string& name : names) {
     if (!options.kernel.empty() && options.kernel != name) continue;
     if (is_narrow(options.images) && !takes_narrow_images(name)) continue;
     const auto kernel = bind_kernel(name, c, data, layouts, options.cluster, options.threads);

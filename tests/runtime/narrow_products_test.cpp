@@ -20,7 +20,8 @@ struct Geometry {
   std::string image;   // sizes
   std::string result;  // sizes
   std::vector<std::int64_t> weights;
-  std::string window;  // attributes
+  std::string window;          // attributes
+  std::string panel_row = "";  // takes it too, between channels-first images, where pairs are multiplied in vectors
 };
 
 std::string text_of(const Geometry& g, const Layout& layout, const Tensor& weights) {
@@ -32,22 +33,22 @@ std::string text_of(const Geometry& g, const Layout& layout, const Tensor& weigh
          g.window + " products=bf16 then add(_, %r) then relu(_) then cast(_) to=bf16\n return %y\n}\n";
 }
 
-void check(const Geometry& g, bool planar, Cluster cluster) {
-  SCOPED_TRACE(g.op + " " + g.image + " " + std::string(name_of(cluster)) + (planar ? " planar" : ""));
+void check(const Geometry& g, const std::string& name, bool planar, Cluster cluster) {
+  SCOPED_TRACE(name + " " + g.image + " " + std::string(name_of(cluster)) + (planar ? " planar" : ""));
   Random random(7);
   const auto rank = static_cast<int>(g.weights.size());
   const Layout layout = planar ? Layout::row_major(rank) : Layout::channels_last(rank);
   auto graph = parse_graph(text_of(g, layout, random_tensor(DType::f32, g.weights, random)), registry());
   ASSERT_TRUE(graph.ok()) << graph.error().text();
   (*graph)->outputs().front()->layout = layout;
-  // Of the convolutions' rows those that multiply in bf16, also where others take less time.
+  // Of the convolutions' rows this one that multiplies in bf16, also where others take less time.
   std::vector<const Row*> rows = cpu::rows_of(cluster);
-  std::erase_if(rows, [&](const Row* row) { return row->op == g.op && !row->narrow_products; });
+  std::erase_if(rows, [&](const Row* row) { return row->op == g.op && row->name != name; });
   const Catalogue catalogue(rows, registry());
   const Target target = cpu::target_of(cluster, false, catalogue);
   auto engine = lower(**graph, target);
   ASSERT_TRUE(engine.ok()) << engine.error().text();
-  const std::vector<std::string> row = {g.op + "_pairs"};
+  const std::vector<std::string> row = {name};
   for (const Step& step : engine->blocks.front().steps) {
     if (step.kind == StepKind::kernel) {
       EXPECT_EQ(step.rows, row);
@@ -76,12 +77,27 @@ TEST(NarrowProducts, OfImagesInBf16) {
        "1, 32, 2, 3, 4",
        "1, 16, 4, 6, 8",
        {32, 16, 2, 2, 2},
-       "stride=[2, 2, 2] dilation=[1, 1, 1] groups=1 pre=[0, 0, 0] post=[0, 0, 0]"},
+       "stride=[2, 2, 2] dilation=[1, 1, 1] groups=1 pre=[0, 0, 0] post=[0, 0, 0]",
+       "conv_transpose_disjoint_pairs"},
+      {"conv_transpose",
+       "2, 21, 3, 16",
+       "2, 7, 11, 49",
+       {21, 7, 3, 2},
+       "stride=[4, 3] dilation=[1, 1] groups=1 pre=[0, -2] post=[0, 0]",
+       "conv_transpose_disjoint_pairs"},
+      {"conv",
+       "1, 34, 7, 9",
+       "1, 20, 7, 9",
+       {20, 17, 1, 1},
+       "stride=[1, 1] dilation=[1, 1] groups=2 pre=[0, 0] post=[0, 0]",
+       "conv_pointwise_pairs"},
   };
   for (const Cluster cluster : all_clusters) {
     if (!cpu::runs_here(cluster)) continue;
     for (const Geometry& geometry : geometries) {
-      for (const bool planar : {false, true}) check(geometry, planar, cluster);
+      for (const bool planar : {false, true}) check(geometry, geometry.op + "_pairs", planar, cluster);
+      const bool in_vectors = cluster == Cluster::avx512_bf16 || cluster == Cluster::amx;
+      if (in_vectors && !geometry.panel_row.empty()) check(geometry, geometry.panel_row, true, cluster);
     }
   }
 }

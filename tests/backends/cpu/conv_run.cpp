@@ -174,7 +174,7 @@ class BoundTo : public Bound {
     (kernels_.*entry)(plan_, pointers_, phase, tile, scratch_[static_cast<size_t>(worker)]->bytes.get());
   }
 
- private:
+ protected:
   const ClusterKernels& kernels_;
   P plan_;
 };
@@ -208,6 +208,21 @@ using BoundPixels = BoundTo<ConvPixelsPlan, plan_conv_pixels, conv_pixels_packed
                             conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels>;
 using BoundDisjoint = BoundTo<ConvDisjointPlan, plan_conv_disjoint, conv_disjoint_packed_floats, pack_conv_disjoint,
                               conv_disjoint_phases, conv_disjoint_tiles, &ClusterKernels::conv_disjoint>;
+// conv_disjoint in bf16.
+class BoundDisjointPairs : public BoundDisjoint {
+ public:
+  BoundDisjointPairs(const ConvCase& c, const ConvData& data, const Layouts& layouts, const ClusterKernels& kernels,
+                     int workers)
+      : BoundDisjoint(in_pairs(c), data, layouts, kernels, workers) {
+    plan_.multiply_pairs = kernels.pair_unit->multiply_panel;
+  }
+
+ private:
+  static ConvCase in_pairs(ConvCase c) {
+    c.shape.products = Products::pairs;
+    return c;
+  }
+};
 using BoundWinograd = BoundTo<ConvWinogradPlan, plan_conv_winograd, conv_winograd_packed_floats, pack_conv_winograd,
                               conv_winograd_phases, conv_winograd_tiles, &ClusterKernels::conv_winograd>;
 
@@ -238,6 +253,14 @@ std::vector<std::string> kernels_for(const ConvCase& c) {
   return names;
 }
 
+std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& cluster) {
+  std::vector<std::string> names;
+  if (*conv_pairs_refuses(c.shape) == '\0') names.emplace_back("pairs");
+  const bool in_vectors = cluster_kernels(cluster).pair_unit->multiply_panel != nullptr;
+  if (in_vectors && conv_disjoint_takes(c.shape) && c.shape.in_channels > 1) names.emplace_back("disjoint_pairs");
+  return names;
+}
+
 std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data,
                                          const Layouts& layouts, const std::string& cluster, int workers) {
   const ClusterKernels& kernels = cluster_kernels(cluster);
@@ -248,6 +271,7 @@ std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCa
   }
   if (kernel == "depthwise") return std::make_unique<BoundDepthwise>(c, data, layouts, kernels, workers);
   if (kernel == "disjoint") return std::make_unique<BoundDisjoint>(c, data, layouts, kernels, workers);
+  if (kernel == "disjoint_pairs") return std::make_unique<BoundDisjointPairs>(c, data, layouts, kernels, workers);
   if (kernel == "winograd") return std::make_unique<BoundWinograd>(c, data, layouts, kernels, workers);
   if (kernel == "pairs") return std::make_unique<BoundPairs>(c, data, layouts, kernels, workers);
   if (kernel == "pixels") return std::make_unique<BoundPixels>(c, data, layouts, kernels, workers);

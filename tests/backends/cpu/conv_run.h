@@ -29,6 +29,8 @@ bool takes_narrow_images(const std::string& kernel);
 
 // The names of the kernels that take the case, best first.
 std::vector<std::string> kernels_for(const ConvCase& c);
+// Of those that multiply in bf16.
+std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& cluster);
 
 std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data,
                                          const Layouts& layouts, const std::string& cluster, int workers);

@@ -3,6 +3,9 @@
 //
 //     sums[column][p] = Σ_c weight[c][column] * in[c][p]        column = (out channel, kernel point), p = input pixel
 //
+// In bf16 two input channels are one word of 32 bits, a pair, on both sides: the panel and the packed weights hold
+// pairs in place of floats, of which there are half as many.
+//
 // A tile owns some input pixels, which it copies into a panel of register blocks, and some blocks of columns. The
 // columns of one line of the kernel are the phases of one output line: they are interleaved as they are stored. Outputs
 // that no tap reaches (kernel shorter than stride, padding behind the image) are the bias: those beside pixels of the
@@ -32,8 +35,9 @@ constexpr bool is_chunk(int width, int64_t columns, int64_t interleaved) {
   return is_size && columns <= pixel_columns(width) && columns % interleaved == 0;
 }
 
-// Packed weights: [group][column block][chunk][in channel][chunk columns]. A block holds whole lines of the kernel.
+// Packed weights: [group][column block][chunk][word][chunk columns]. A block holds whole lines of the kernel.
 struct ConvDisjointFormat {
+  int64_t words;            // of a pixel: its channels, or pairs of them, the last of which may be half zero
   int64_t interleaved;      // columns that leave the registers as one: the taps of a line, or 1
   int64_t leaving;          // outputs of a pixel as which they leave: the phases of a line, or 1
   int64_t lines;            // of the kernel, of all out channels: out_channels * kernel[0] * kernel[1]
@@ -41,7 +45,7 @@ struct ConvDisjointFormat {
   int64_t blocks;
   int64_t chunk;   // columns of a chunk; the last one of a block is padded with zeros
   int64_t chunks;  // of a block
-  int64_t block_floats;
+  int64_t block_words;
 
   int64_t columns() const { return chunks * chunk; }                  // of a block
   int64_t sums() const { return columns() / interleaved * leaving; }  // of a pixel and a block
@@ -60,12 +64,32 @@ struct ProductRun {
 // Where the outputs of a vector of pixels go: those of the block's line l to first + lines[l], as one run unless they
 // belong to several lines of the image.
 struct ProductTarget {
-  float* first;
+  std::byte* first;
+  DType type;
   const int64_t* lines;
   const ProductRun* runs;  // null: one run, of all outputs
   int64_t run_count;
   bool streams;  // as one run of whole cache lines, past the caches
 };
+
+// All columns of a panel of pixels; a word is a float or a pair.
+struct PanelProduct {
+  const float* panel;  // as the tile copies it
+  int64_t panel_step;
+  int64_t block;  // pixels of a register block
+  int64_t pixels;
+  int64_t words;         // of a pixel
+  int64_t depth;         // words between which sums stay in registers
+  const float* weights;  // [chunk][word][column]
+  int64_t chunk;         // columns
+  int64_t columns;
+  int64_t taps;  // columns that leave as `phases` outputs
+  int64_t phases;
+  const float* init;             // [column]
+  float* partial;                // as many floats as there are columns of whole chunks by pixels of whole blocks
+  const ProductTarget* targets;  // of each vector of pixels
+};
+using PanelProductFunction = void (*)(const PanelProduct&);
 
 // Pixels [q0, q1) of an input line whose outputs lie in the tile's sums; z and y are outputs without crop.
 struct HeldLine {
@@ -91,7 +115,8 @@ struct ConvDisjointPlan {
   ConvDisjointFormat format;
   ImageStrides in;
   ImageStrides out;
-  EndingProgram endings;  // without a leading bias
+  EndingProgram endings;                // without a leading bias
+  PanelProductFunction multiply_pairs;  // where they are multiplied
   bool has_bias;
   bool streams;       // lines go past the caches, which cannot hold the output for its reader
   bool has_gaps;      // output lines that no tap reaches
@@ -104,13 +129,13 @@ struct ConvDisjointPlan {
   int64_t phases;      // of the last axis
   int64_t pixels;      // of a register block
   int64_t tile_pixels;
-  int64_t panel_step;  // floats from one block of pixels to the next: an odd number of vectors
+  int64_t panel_step;  // words from one block of pixels to the next: an odd number of vectors
   int64_t pixel_tiles;
   int64_t blocks_per_tile;
   int64_t block_tiles;
   int64_t groups_per_tile;
   int64_t group_tiles;
-  int64_t depth;         // input channels between which sums stay in registers
+  int64_t depth;         // words between which sums stay in registers
   int64_t most_held;     // lines of a tile that are held
   int64_t shared_bytes;  // none
   int64_t scratch_bytes;

@@ -1,10 +1,12 @@
 // Plans and packs transposed convolution whose taps do not meet.
 #include <algorithm>
+#include <vector>
 
 #include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/panel_lines.h"
 #include "backends/cpu/kernels/scratch_pieces.h"
+#include "base/float16.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -12,9 +14,9 @@ namespace {
 constexpr int64_t most_phases = 256;             // of the last axis: a tile's line has so many outputs for each pixel
 constexpr int64_t aimed_columns = 48;            // of a block: its weights are read once for all pixels of a tile
 constexpr int64_t most_columns = 96;             // of a block with short lines
-constexpr int64_t panel_floats = 64 * 1024;      // input of a tile: half of a small second-level cache
+constexpr int64_t panel_words = 64 * 1024;       // input of a tile: half of a small second-level cache
 constexpr int64_t sums_floats = 16 * 1024;       // of a block of columns
-constexpr int64_t slice_floats = 4 * 1024;       // of the panel, with which a register block stays in the first level
+constexpr int64_t slice_words = 4 * 1024;        // of the panel, with which a register block stays in the first level
 constexpr int64_t least_tile_outputs = 1 << 15;  // outputs: less work is not worth a tile
 constexpr int64_t disjoint_tiles_aimed = 16;
 
@@ -36,10 +38,24 @@ int64_t lines_of_block(int64_t line, int64_t lines, int64_t chunk) {
 
 // Whether all lines of an image begin a cache line where the first one does.
 bool has_whole_cache_lines(const ConvShape& shape, const ImageStrides& out) {
-  constexpr int64_t floats = cache_line / static_cast<int64_t>(sizeof(float));
-  bool whole = (shape.batch == 1 || out.batch % floats == 0) && out.channel % floats == 0;
-  for (int a = 0; a < 2; ++a) whole = whole && (shape.out[a] == 1 || out.axis[a] % floats == 0);
+  const auto elements = cache_line / static_cast<int64_t>(size_bytes(shape.types.out));
+  bool whole = (shape.batch == 1 || out.batch % elements == 0) && out.channel % elements == 0;
+  for (int a = 0; a < 2; ++a) whole = whole && (shape.out[a] == 1 || out.axis[a] % elements == 0);
   return whole;
+}
+
+// Whether the outputs of a vector of pixels fill whole cache lines.
+bool fills_cache_lines(const ConvShape& shape, const ConvDisjointFormat& f, int width) {
+  return width * f.leaving * static_cast<int64_t>(size_bytes(shape.types.out)) % cache_line == 0;
+}
+
+// A chunk's weights, [channel][column] and zeros behind an odd last channel, as pairs.
+void pair_channels(const float* wide, const ConvDisjointFormat& f, uint32_t* pairs) {
+  const auto bits = [](float x) { return uint32_t{BFloat16(static_cast<double>(x)).bits}; };
+  for (int64_t word = 0; word < f.words; ++word, wide += 2 * f.chunk) {
+    for (int64_t column = 0; column < f.chunk; ++column)
+      *pairs++ = bits(wide[column]) | bits(wide[f.chunk + column]) << 16U;
+  }
 }
 
 }  // namespace
@@ -54,6 +70,7 @@ bool conv_disjoint_takes(const ConvShape& shape) {
 }
 
 ConvDisjointFormat::ConvDisjointFormat(const ConvShape& shape, int width) {
+  words = shape.products == Products::pairs ? ceil_div(shape.in_channels, 2) : shape.in_channels;
   const int64_t line = shape.kernel[2];
   lines = shape.out_channels * shape.kernel[0] * shape.kernel[1];
   interleaved = shape.transposed && line == shape.stride[2] && line <= most_interleaved_phases ? line : 1;
@@ -66,7 +83,7 @@ ConvDisjointFormat::ConvDisjointFormat(const ConvShape& shape, int width) {
   chunk = ceil_div(lines_per_block * line, chunks);
   while (!is_chunk(width, chunk, interleaved)) ++chunk;
   chunks = ceil_div(lines_per_block * line, chunk);
-  block_floats = chunks * chunk * shape.in_channels;
+  block_words = chunks * chunk * words;
 }
 
 ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
@@ -98,10 +115,10 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   const int64_t points = shape.in_points();
   const int64_t columns = f.columns();
   const int64_t sums = f.sums();
-  const int64_t fitting = std::min({panel_floats / std::max<int64_t>(1, shape.in_channels), sums_floats / sums,
+  const int64_t fitting = std::min({panel_words / std::max<int64_t>(1, f.words), sums_floats / sums,
                                     sums_floats / plan.phases, ceil_div(points, plan.pixels) * plan.pixels});
   plan.tile_pixels = std::max<int64_t>(1, fitting / plan.pixels) * plan.pixels;
-  plan.panel_step = (std::max<int64_t>(1, shape.in_channels) | 1) * plan.pixels;
+  plan.panel_step = (std::max<int64_t>(1, f.words) | 1) * plan.pixels;
   plan.pixel_tiles = ceil_div(points, plan.tile_pixels);
   const int64_t pieces = shape.batch * plan.pixel_tiles;
   const int64_t outputs = plan.tile_pixels * columns * f.blocks;
@@ -112,12 +129,12 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   const int64_t splits = ceil_div(disjoint_tiles_aimed, std::max<int64_t>(1, pieces * plan.group_tiles));
   plan.blocks_per_tile = ceil_div(f.blocks, std::clamp<int64_t>(splits, 1, f.blocks));
   plan.block_tiles = ceil_div(f.blocks, plan.blocks_per_tile);
-  const int64_t most_depth = std::clamp<int64_t>(slice_floats / plan.pixels, 1, 2 * sum_piece);
-  const int64_t slices = ceil_div(std::max<int64_t>(1, shape.in_channels), most_depth);
-  plan.depth = ceil_div(std::max<int64_t>(1, shape.in_channels), slices);
+  const int64_t most_depth = std::clamp<int64_t>(slice_words / plan.pixels, 1, 2 * sum_piece);
+  const int64_t slices = ceil_div(std::max<int64_t>(1, f.words), most_depth);
+  plan.depth = ceil_div(std::max<int64_t>(1, f.words), slices);
   const bool narrows = is_narrow(shape.types.out);
-  plan.straight = !narrows && out.axis[2] == 1 && endings.count == 0 && f.leaving == plan.phases &&
-                  (!plan.streams || has_whole_cache_lines(shape, out));
+  plan.straight = out.axis[2] == 1 && endings.count == 0 && f.leaving == plan.phases &&
+                  (!plan.streams || (has_whole_cache_lines(shape, out) && fills_cache_lines(shape, f, width)));
   plan.by_lines = shape.in_channels == 1 && f.interleaved == plan.phases && plan.phases > 1 && in.axis[2] == 1;
   plan.direct = !narrows && out.axis[2] == 1 && !plan.streams;
   plan.joined_lines = plan.alike_endings && (shape.out[1] == 1 || out.axis[1] == shape.out[2] * out.axis[2]) &&
@@ -143,7 +160,7 @@ int64_t conv_disjoint_tiles(const ConvDisjointPlan& plan, int) {
 
 int64_t conv_disjoint_packed_floats(const ConvShape& shape, int width) {
   const ConvDisjointFormat format(shape, width);
-  return format.block_floats * format.blocks * shape.groups;
+  return format.block_words * format.blocks * shape.groups;
 }
 
 void pack_conv_disjoint(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
@@ -166,8 +183,11 @@ void pack_conv_disjoint(const ConvShape& shape, int width, const float* weights,
                        (shape.out_channels == 1 || strides.out_step(shape) == shape.kernel_points() * step);
   constexpr PanelTap only = {0, 0};
   const PackRange chunks(shape.groups * f.blocks * f.chunks, share);
+  const bool in_pairs = shape.products == Products::pairs;
+  std::vector<float> wide(static_cast<std::size_t>(in_pairs ? 2 * f.words * f.chunk : 0));
   for (int64_t i = chunks.begin; i < chunks.end; ++i) {
-    float* to = packed + i * f.chunk * shape.in_channels;
+    float* const chunk = packed + i * f.chunk * f.words;
+    float* const to = in_pairs ? wide.data() : chunk;
     const int64_t in_block = i % f.chunks * f.chunk;
     const int64_t first = i / f.chunks % f.blocks * f.lines_per_block * k[2] + in_block;
     const int64_t end = std::min(columns, first - in_block + f.lines_per_block * k[2]);
@@ -185,6 +205,7 @@ void pack_conv_disjoint(const ConvShape& shape, int width, const float* weights,
                          .taps = &only,
                          .tap_count = 1});
     }
+    if (in_pairs) pair_channels(wide.data(), f, reinterpret_cast<uint32_t*>(chunk));
   }
 }
 

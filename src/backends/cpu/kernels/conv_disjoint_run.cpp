@@ -97,7 +97,10 @@ class Tile {
   }
 
   void fill_panel() {
-    copy_panel(s_, plan_.in, group_image(), first_, last_, {plan_.pixels, plan_.panel_step}, gathered_, panel_);
+    const PixelPanel panel = {plan_.pixels, plan_.panel_step};
+    if (s_.products == Products::pairs)
+      return copy_pair_panel(s_, plan_.in, group_image(), first_, last_, panel, gathered_, panel_);
+    copy_panel(s_, plan_.in, group_image(), first_, last_, panel, gathered_, panel_);
   }
 
   int64_t lines_of_block() const { return std::min(f_.lines_per_block, f_.lines - block_ * f_.lines_per_block); }
@@ -106,10 +109,10 @@ class Tile {
   // in several lines, written from `runs` on. False: the kernel's lines lead some of them out of the image.
   bool find_straight_target(int64_t pixel, ProductRun* runs, ProductTarget& target) const {
     if (!plan_.straight) return false;
-    float* const image = p_.out + place_.batch * plan_.out.batch;
+    const StoredResult image = StoredResult(p_.out, s_.types.out) + place_.batch * plan_.out.batch;
     const int64_t begin = first_ + pixel;
     const int64_t end = std::min(last_, begin + vec_width);
-    target = {image, line_out_, runs, 0, false};
+    target = {image.data, image.type, line_out_, runs, 0, false};
     for (int64_t point = begin; point < end;) {
       const int64_t line = point / s_.in[2];
       const int64_t next = std::min(end, (line + 1) * s_.in[2]);
@@ -128,8 +131,8 @@ class Tile {
       point = next;
     }
     if (target.run_count == 1 && runs->to - runs->from == vec_width * plan_.phases)
-      target = {image + runs->at, line_out_, nullptr, 0, plan_.streams};
-    if (target.runs != nullptr && !stores_ranges_fast) return false;
+      target = {(image + runs->at).data, image.type, line_out_, nullptr, 0, plan_.streams};
+    if (target.runs != nullptr && !(stores_ranges_fast && image.wide())) return false;
     return !plan_.streams || (target.streams && reinterpret_cast<uintptr_t>(target.first) % cache_line == 0);
   }
 
@@ -138,7 +141,7 @@ class Tile {
     for (int64_t pixel = 0; pixel < filled; pixel += vec_width) {
       ProductTarget& target = targets_[pixel / vec_width];
       if (!find_straight_target(pixel, runs_ + pixel, target))
-        target = {sums_ + pixel * f_.leaving, line_sums_, nullptr, 0, false};
+        target = {reinterpret_cast<std::byte*>(sums_ + pixel * f_.leaving), DType::f32, line_sums_, nullptr, 0, false};
     }
   }
 
@@ -191,20 +194,21 @@ class Tile {
       line_out_[i] = (group_ * s_.out_channels + line / kernel_lines) * plan_.out.channel +
                      line / s_.kernel[1] % s_.kernel[0] * plan_.out.axis[0] + line % s_.kernel[1] * plan_.out.axis[1];
     }
-    multiply_panel({.panel = panel_,
-                    .panel_step = plan_.panel_step,
-                    .block = plan_.pixels,
-                    .pixels = last_ - first_,
-                    .channels = s_.in_channels,
-                    .depth = plan_.depth,
-                    .weights = p_.weights + (group_ * f_.blocks + block_) * f_.block_floats,
-                    .chunk = f_.chunk,
-                    .columns = lines_of_block() * s_.kernel[2],
-                    .taps = f_.interleaved,
-                    .phases = f_.leaving,
-                    .init = bias_,
-                    .partial = partial_,
-                    .targets = targets_});
+    const PanelProduct product = {.panel = panel_,
+                                  .panel_step = plan_.panel_step,
+                                  .block = plan_.pixels,
+                                  .pixels = last_ - first_,
+                                  .words = f_.words,
+                                  .depth = plan_.depth,
+                                  .weights = p_.weights + (group_ * f_.blocks + block_) * f_.block_words,
+                                  .chunk = f_.chunk,
+                                  .columns = lines_of_block() * s_.kernel[2],
+                                  .taps = f_.interleaved,
+                                  .phases = f_.leaving,
+                                  .init = bias_,
+                                  .partial = partial_,
+                                  .targets = targets_};
+    s_.products == Products::pairs ? plan_.multiply_pairs(product) : multiply_panel<Products::floats>(product);
   }
 
   // What went to sums_ to where it belongs: each line of the kernel leads every line of the input to another line.
@@ -233,7 +237,7 @@ class Tile {
   // narrow ones are widened in the room of the panel.
   void write_by_lines() {
     const StoredImage image = group_image();
-    const float* weights = p_.weights + (group_ * f_.blocks + block_) * f_.block_floats;
+    const float* weights = p_.weights + (group_ * f_.blocks + block_) * f_.block_words;
     for (int64_t i = 0; i < lines_of_block(); ++i) {
       const int64_t line = block_ * f_.lines_per_block + i;
       kernel_lines_[i] = {line / s_.kernel[1] % s_.kernel[0] - plan_.crop[0], line % s_.kernel[1] - plan_.crop[1],

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 
+#include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_shape.h"
 #include "backends/cpu/kernels/endings.h"
@@ -56,11 +57,12 @@ struct PairTile {
   int64_t columns;  // pair_columns or twice as many
 };
 
-// What a cluster multiplies them with. Matrix units read and write whole blocks of rows (pair_row_block): what lies
+// What a cluster multiplies pairs with. Matrix units read and write whole blocks of rows (pair_row_block): what lies
 // behind the last row must be there, and the sums behind its own are spoilt.
 struct PairUnit {
   void (*multiply)(const PairTile& tile);
-  void (*release)();  // after the last product of a tile
+  void (*release)();                    // after the last product of a tile
+  PanelProductFunction multiply_panel;  // conv_disjoint's; null: the cluster has no instruction for it
 };
 inline constexpr int64_t pair_row_block = 32;
 

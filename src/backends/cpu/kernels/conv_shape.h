@@ -36,6 +36,9 @@ struct ImageTypes {
   DType out = DType::f32;
 };
 
+// What is multiplied: floats, or what they are in bf16, two channels at a time.
+enum class Products : uint8_t { floats, pairs };
+
 // Channel counts are those of one group. A missing axis has extent, kernel, stride and dilation 1 and no crop. `pre` is
 // the crop of a transposed convolution or the zero padding of a forward one, of any sign; `out` says the rest.
 struct ConvShape {
@@ -52,6 +55,7 @@ struct ConvShape {
   int64_t out[3];
   PadMode pad_mode;
   ImageTypes types;
+  Products products;
 
   int64_t kernel_points() const { return kernel[0] * kernel[1] * kernel[2]; }
   int64_t out_points() const { return out[0] * out[1] * out[2]; }

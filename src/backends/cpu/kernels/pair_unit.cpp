@@ -1,8 +1,9 @@
-// What conv_pairs multiplies with in one cluster: registers, or the matrix unit.
+// What conv_pairs and conv_disjoint multiply pairs with in one cluster: registers, or the matrix unit.
 #include "backends/cpu/kernels/pair_unit.h"
 
 #include <utility>
 
+#include "backends/cpu/kernels/product_tile.h"
 #include "backends/cpu/simd/pairs.h"
 #include "backends/cpu/simd/unrolled.h"
 
@@ -175,6 +176,10 @@ void release() {}
 
 }  // namespace
 
-constexpr PairUnit pair_unit = {multiply, release};
+#if POLYPHASE_PAIRS_ID == 1
+constexpr PairUnit pair_unit = {multiply, release, multiply_panel<Products::pairs>};
+#else
+constexpr PairUnit pair_unit = {multiply, release, nullptr};
+#endif
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

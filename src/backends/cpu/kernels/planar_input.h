@@ -72,6 +72,59 @@ inline void copy_panel(const ConvShape& shape, const ImageStrides& strides, Stor
   }
 }
 
+// A line of bf16 numbers, rounded once where they are others.
+inline void load_bf16_run(StoredImage from, int64_t stride, uint16_t* to, int64_t n) {
+  auto* const bytes = reinterpret_cast<std::byte*>(to);
+  if (from.wide() && stride == 1) return store_elements(DType::bf16, from.floats(), bytes, 1, n);
+  float wide[converted_pixels];
+  for (int64_t i = 0; i < n; i += converted_pixels) {
+    const int64_t count = std::min(converted_pixels, n - i);
+    load_run(from + i * stride, stride, wide, count);
+    store_elements(DType::bf16, wide, bytes + i * static_cast<int64_t>(sizeof(uint16_t)), 1, count);
+  }
+}
+
+// copy_panel of two channels at a time: the words of the panel are pairs of bf16 numbers, the even channel in the lower
+// half; an odd last channel has zeros beside it. `gathered` holds a float for each of the pixels.
+inline void copy_pair_panel(const ConvShape& shape, const ImageStrides& strides, StoredImage image, int64_t first,
+                            int64_t last, const PixelPanel& panel, float* gathered, float* to) {
+  constexpr int64_t ahead = 4;  // channels
+  const int64_t pixels = last - first;
+  auto* const room = reinterpret_cast<uint16_t*>(gathered);
+  for (int64_t c = 0; c < shape.in_channels; c += 2, to += panel.block) {
+    const bool is_pair = c + 1 < shape.in_channels;
+    const uint16_t* lines[2] = {room, is_pair ? room + pixels : room};
+    for (int k = 0; k < (is_pair ? 2 : 1); ++k) {
+      const StoredImage channel = image + (c + k) * strides.channel;
+      each_run_of_points(shape.in, strides, first, last, [&](int64_t point, int64_t offset, int64_t count) {
+        const StoredImage from = channel + offset;
+        const bool is_line = strides.axis[2] == 1 && count == pixels;
+        if (is_line && c + k + ahead < shape.in_channels) fetch_line(from + ahead * strides.channel, count);
+        if (is_line && from.type == DType::bf16) {
+          lines[k] = reinterpret_cast<const uint16_t*>(from.data);
+        } else {
+          load_bf16_run(from, strides.axis[2], room + k * pixels + point - first, count);
+        }
+      });
+    }
+    // As upper halves of lanes: nothing is converted.
+    const VecI kept = broadcast(is_pair ? static_cast<int32_t>(0xffff0000U) : 0);
+    const auto pair = [&](VecF even, VecF odd) {
+      return as_float(shift_right_logical<16>(as_int(even)) | (as_int(odd) & kept));
+    };
+    float* target = to;
+    int64_t done = 0;
+    for (; pixels - done >= panel.block; done += panel.block, target += panel.step) {
+      for (int64_t v = 0; v < panel.block; v += vec_width)
+        store(target + v, pair(load_bf16(lines[0] + done + v), load_bf16(lines[1] + done + v)));
+    }
+    for (int64_t v = 0; done < pixels && v < panel.block; v += vec_width) {
+      const auto lanes = static_cast<int>(std::clamp<int64_t>(pixels - done - v, 0, vec_width));
+      store(target + v, pair(load_bf16_first(lines[0] + done + v, lanes), load_bf16_first(lines[1] + done + v, lanes)));
+    }
+  }
+}
+
 // Block `tile` of ceil(points / block) per image; `to` is [batch][point][channel] with `pitch` elements from point to
 // point. `image` is channels-first, its lines may lie apart, or channels-last.
 __attribute__((noinline)) inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strides,

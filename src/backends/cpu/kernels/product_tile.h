@@ -1,4 +1,5 @@
-// The register tile of conv_disjoint: M columns by V vectors of pixels, summed over some channels.
+// The register tile of conv_disjoint: M columns by V vectors of pixels, summed over some words: channels, or pairs of
+// them in the clusters that multiply those in vectors.
 //
 // K columns beside each other are the taps of one output line: they leave the registers interleaved as its S phases, of
 // which those without a tap are `init` alone.
@@ -10,6 +11,7 @@
 
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_pixels.h"
+#include "backends/cpu/simd/pairs.h"
 #include "backends/cpu/simd/transpose.h"
 #include "backends/cpu/simd/unrolled.h"
 #include "backends/cpu/simd/vec.h"
@@ -17,18 +19,18 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
 struct ProductTile {
-  const float* pixels;           // [channel][pixel], `pitch` floats from channel to channel
-  const float* weights;          // [channel][M]
+  const float* pixels;           // [word][pixel], `pitch` floats from word to word
+  const float* weights;          // [word][M]
   const float* next_weights;     // as many, which are read soon
   const float* init;             // [M]
-  float* partial;                // [M][V] vectors: sums of the channels before these, or for those behind
+  float* partial;                // [M][V] vectors: sums of the words before these, or for those behind
   const ProductTarget* targets;  // [V]
   int64_t first_line;
   int64_t lines;  // of these columns, at most M / K: what follows is filling
   int64_t pitch;
-  int64_t channels;
-  bool begun;  // `partial` holds what channels before these came to
-  bool ends;   // no channels come behind these: `init` is added
+  int64_t words;
+  bool begun;  // `partial` holds what words before these came to
+  bool ends;   // no words come behind these: `init` is added
 };
 
 // The outputs of a vector's pixels that lie in several lines of the image, or in part outside of it.
@@ -45,8 +47,28 @@ __attribute__((noinline)) void store_runs(const VecF (&rows)[S], const ProductTa
   }
 }
 
+// As whole vectors of half the width.
 template <int S>
-POLYPHASE_INLINE void store_target(const VecF (&rows)[S], const ProductTarget& target, float* to) {
+__attribute__((noinline)) void store_narrow_target(const VecF (&rows)[S], const ProductTarget& target, int64_t line) {
+  VecF outputs[S];
+  interleave_lanes(rows, outputs);
+  auto* const to = reinterpret_cast<uint16_t*>(target.first) + line;
+  const bool half = target.type == DType::f16;
+  for (int k = 0; k < S; ++k) {
+    uint16_t* const at = to + k * vec_width;
+    if (target.streams) {
+      half ? stream_f16(at, outputs[k]) : stream_bf16(at, outputs[k]);
+    } else {
+      half ? store_f16(at, outputs[k]) : store_bf16(at, outputs[k]);
+    }
+  }
+}
+
+// The outputs of a vector's pixels to the block's line that begins so many elements behind the target's first.
+template <int S>
+POLYPHASE_INLINE void store_target(const VecF (&rows)[S], const ProductTarget& target, int64_t line) {
+  if (target.type != DType::f32) return store_narrow_target(rows, target, line);
+  float* const to = reinterpret_cast<float*>(target.first) + line;
   if constexpr (stores_ranges_fast) {
     if (target.runs != nullptr) return store_runs(rows, target, to);
   }
@@ -54,7 +76,16 @@ POLYPHASE_INLINE void store_target(const VecF (&rows)[S], const ProductTarget& t
   store_interleaved(rows, to);
 }
 
-template <int M, int V, int S, int K>
+// A word of pixels and one of weights: acc + x * w, as floats or as pairs.
+template <Products products>
+POLYPHASE_INLINE VecF add_product(VecF acc, VecF x, VecF w) {
+#if POLYPHASE_PAIRS_ID == 1
+  if constexpr (products == Products::pairs) return dot_pairs(acc, as_int(x), as_int(w));
+#endif
+  return fma(x, w, acc);
+}
+
+template <Products products, int M, int V, int S, int K>
 void run_product_tile(const ProductTile& t) {
   VecF acc[M * V];
   unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = broadcast(0.0F); });
@@ -62,13 +93,14 @@ void run_product_tile(const ProductTile& t) {
   const float* pixels = t.pixels;
   const float* weights = t.weights;
   const float* next = t.next_weights;
-  const float* const end = pixels + t.channels * t.pitch;
-  const auto add_channel = [&]() POLYPHASE_INLINE_LAMBDA {
+  const float* const end = pixels + t.words * t.pitch;
+  const auto add_word = [&]() POLYPHASE_INLINE_LAMBDA {
     VecF x[V];
     unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { x[v] = load(pixels + v * vec_width); });
     unrolled<M>([&](int m) POLYPHASE_INLINE_LAMBDA {
       const VecF w = broadcast(weights[m]);
-      unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { acc[m * V + v] = fma(x[v], w, acc[m * V + v]); });
+      unrolled<V>([&](int v)
+                      POLYPHASE_INLINE_LAMBDA { acc[m * V + v] = add_product<products>(acc[m * V + v], x[v], w); });
     });
     pixels += t.pitch;
     weights += M;
@@ -77,12 +109,12 @@ void run_product_tile(const ProductTile& t) {
       next += M;
     }
   };
-  if constexpr (M * V < much) {
+  if constexpr (M * V < much && products == Products::floats) {
 #pragma GCC unroll 4
-    while (pixels != end) add_channel();
+    while (pixels != end) add_word();
   } else {
 #pragma GCC unroll 1
-    while (pixels != end) add_channel();
+    while (pixels != end) add_word();
   }
   float* const partial = t.partial;
   if (t.begun) unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = load(partial + i * vec_width) + acc[i]; });
@@ -97,25 +129,25 @@ void run_product_tile(const ProductTile& t) {
         rows[s] = load(last + ((l * K + s) * V + v) * vec_width) + broadcast(t.init[l * K + s]);
       for (int s = K; s < S; ++s) rows[s] = broadcast(t.init[l * K]);
       const ProductTarget& target = t.targets[v];
-      store_target(rows, target, target.first + target.lines[t.first_line + l]);
+      store_target(rows, target, target.lines[t.first_line + l]);
     }
   }
 }
 
 using ProductTileFunction = void (*)(const ProductTile&);
 
-template <int S, int K, int M>
+template <Products products, int S, int K, int M>
 ProductTileFunction pick_product_tile(int vectors) {
-  if (vectors == 1) return run_product_tile<M, 1, S, K>;
-  return run_product_tile<M, pixel_vectors(vec_width, M), S, K>;
+  if (vectors == 1) return run_product_tile<products, M, 1, S, K>;
+  return run_product_tile<products, M, pixel_vectors(vec_width, M), S, K>;
 }
 
-template <int S, int K, int... M>
+template <Products products, int S, int K, int... M>
 ProductTileFunction pick_product_tile(int columns, int vectors, std::integer_sequence<int, M...>) {
   ProductTileFunction found = nullptr;
   const auto try_columns = [&](auto count) {
     if constexpr (is_chunk(vec_width, count, K)) {
-      if (columns == count) found = pick_product_tile<S, K, count>(vectors);
+      if (columns == count) found = pick_product_tile<products, S, K, count>(vectors);
     }
   };
   (try_columns(std::integral_constant<int, M + 1>()), ...);
@@ -123,62 +155,46 @@ ProductTileFunction pick_product_tile(int columns, int vectors, std::integer_seq
 }
 
 // For one vector of pixels, or as many as fit beside the columns, of which `taps` leave as `phases` outputs.
-inline ProductTileFunction product_tile(int columns, int vectors, int taps, int phases) {
+template <Products products>
+ProductTileFunction product_tile(int columns, int vectors, int taps, int phases) {
   static_assert(most_interleaved_phases == 4);
   constexpr auto all = std::make_integer_sequence<int, pixel_columns(vec_width)>();
-  if (taps == 2) return pick_product_tile<2, 2>(columns, vectors, all);
-  if (taps == 3) return pick_product_tile<3, 3>(columns, vectors, all);
-  if (taps == 4) return pick_product_tile<4, 4>(columns, vectors, all);
+  if (taps == 2) return pick_product_tile<products, 2, 2>(columns, vectors, all);
+  if (taps == 3) return pick_product_tile<products, 3, 3>(columns, vectors, all);
+  if (taps == 4) return pick_product_tile<products, 4, 4>(columns, vectors, all);
   if constexpr (vec_width >= least_width_of_gaps) {
-    if (phases == 2) return pick_product_tile<2, 1>(columns, vectors, all);
+    if (phases == 2) return pick_product_tile<products, 2, 1>(columns, vectors, all);
   }
-  return pick_product_tile<1, 1>(columns, vectors, all);
+  return pick_product_tile<products, 1, 1>(columns, vectors, all);
 }
 
-// All columns of a panel of pixels.
-struct PanelProduct {
-  const float* panel;  // as copy_panel writes it
-  int64_t panel_step;
-  int64_t block;  // pixels of a register block
-  int64_t pixels;
-  int64_t channels;
-  int64_t depth;         // channels between which sums stay in registers
-  const float* weights;  // [chunk][channel][column]
-  int64_t chunk;         // columns
-  int64_t columns;
-  int64_t taps;  // columns that leave as `phases` outputs
-  int64_t phases;
-  const float* init;             // [column]
-  float* partial;                // as many floats as there are columns of whole chunks by pixels of whole blocks
-  const ProductTarget* targets;  // of each vector of pixels
-};
-
-// What multiply_panel reads behind the weights of `chunk`: of the next one, the next pixels, channels or block.
-inline const float* weights_behind(const PanelProduct& p, int64_t channel, int64_t pixel, int64_t chunk) {
+// What multiply_panel reads behind the weights of `chunk`: of the next one, the next pixels, words or block.
+inline const float* weights_behind(const PanelProduct& p, int64_t word, int64_t pixel, int64_t chunk) {
   const int64_t chunks = ceil_div(p.columns, p.chunk);
-  if (chunk + 1 < chunks) return p.weights + ((chunk + 1) * p.channels + channel) * p.chunk;
-  if (pixel + p.block < p.pixels) return p.weights + channel * p.chunk;
-  const bool is_last = channel + p.depth >= p.channels;
-  return p.weights + (is_last ? chunks * p.channels : channel + p.depth) * p.chunk;
+  if (chunk + 1 < chunks) return p.weights + ((chunk + 1) * p.words + word) * p.chunk;
+  if (pixel + p.block < p.pixels) return p.weights + word * p.chunk;
+  const bool is_last = word + p.depth >= p.words;
+  return p.weights + (is_last ? chunks * p.words : word + p.depth) * p.chunk;
 }
 
-inline void multiply_panel(const PanelProduct& p) {
+template <Products products>
+void multiply_panel(const PanelProduct& p) {
   ProductTile t = {};
   t.pitch = p.block;
   const int64_t chunks = ceil_div(p.columns, p.chunk);
-  for (int64_t c = 0; c < std::max<int64_t>(1, p.channels); c += p.depth) {
-    t.channels = std::min(p.depth, p.channels - c);
+  for (int64_t c = 0; c < std::max<int64_t>(1, p.words); c += p.depth) {
+    t.words = std::min(p.depth, p.words - c);
     t.begun = c > 0;
-    t.ends = c + p.depth >= p.channels;
+    t.ends = c + p.depth >= p.words;
     t.partial = p.partial;
     for (int64_t pixel = 0; pixel < p.pixels; pixel += p.block) {
       t.pixels = p.panel + pixel / p.block * p.panel_step + c * p.block;
       t.targets = p.targets + pixel / vec_width;
       const auto vectors = static_cast<int>(ceil_div(std::min(p.block, p.pixels - pixel), vec_width));
-      const ProductTileFunction function =
-          product_tile(static_cast<int>(p.chunk), vectors, static_cast<int>(p.taps), static_cast<int>(p.phases));
+      const ProductTileFunction function = product_tile<products>(static_cast<int>(p.chunk), vectors,
+                                                                  static_cast<int>(p.taps), static_cast<int>(p.phases));
       for (int64_t chunk = 0; chunk < chunks; ++chunk, t.partial += p.chunk * p.block) {
-        t.weights = p.weights + (chunk * p.channels + c) * p.chunk;
+        t.weights = p.weights + (chunk * p.words + c) * p.chunk;
         t.next_weights = weights_behind(p, c, pixel, chunk);
         t.init = p.init + chunk * p.chunk;
         t.first_line = chunk * p.chunk / p.taps;

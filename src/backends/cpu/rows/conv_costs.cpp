@@ -377,11 +377,11 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
   const double reached = product_of_factors(f.lines, s.in[0], s.in[1]);
   const double all = product_of_factors(s.out_channels, s.out[0], s.out[1]);
   const double filled = groups * std::max(0.0, all - reached) * static_cast<double>(s.out[2]);
-  return (by.product * groups * vectors * columns * static_cast<double>(s.in_channels) +
+  return (by.product * groups * vectors * columns * static_cast<double>(f.words) +
           results * (by.result * straight + by.result_held * (1 - straight)) +
           (plan.phases != f.leaving ? by.result_scattered * results : 0) + by.line * lines +
           by.block * groups * static_cast<double>(f.blocks) + by.filled * filled +
-          by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, s.in_channels) +
+          by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, f.words) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
          conversion_seconds(s);

@@ -125,6 +125,32 @@ struct Pairs {
   static std::string refuses(const ConvShape& s) { return conv_pairs_refuses(s); }
 };
 
+// The same of pairs, where the cluster multiplies them in vectors.
+struct DisjointPairs : Disjoint {
+  static ConvShape in_pairs(ConvShape s) {
+    s.products = Products::pairs;
+    return s;
+  }
+  static std::string refuses(const ConvShape& s) {
+    return s.in_channels < 2 ? "a single input channel has no pairs" : Disjoint::refuses(s);
+  }
+  static ConvDisjointPlan plan_pairs(const ConvShape& s, const ImageStrides& in, const ImageStrides& out,
+                                     const EndingProgram& endings, bool has_bias, int width) {
+    return plan_conv_disjoint(in_pairs(s), in, out, endings, has_bias, width);
+  }
+  static int64_t packed_pairs(const ConvShape& s, int width) { return conv_disjoint_packed_floats(in_pairs(s), width); }
+  static void pack_pairs(const ConvShape& s, int width, const float* weights, const WeightStrides& strides,
+                         PackShare share, float* to) {
+    pack_conv_disjoint(in_pairs(s), width, weights, strides, share, to);
+  }
+  static constexpr auto make_plan = plan_pairs;
+  static constexpr auto packed_floats = packed_pairs;
+  static constexpr auto pack = pack_pairs;
+  static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
+    return conv_disjoint_seconds(in_pairs(s), width, in_planar, out_planar);
+  }
+};
+
 struct Winograd : ConvKernel<ConvWinogradPlan, NarrowImages::channels_first, plan_conv_winograd,
                              conv_winograd_packed_floats, pack_conv_winograd, conv_winograd_phases, conv_winograd_tiles,
                              &ClusterKernels::conv_winograd, conv_winograd_seconds> {
@@ -163,17 +189,23 @@ ConvShape estimated_shape(const StepDesc& desc) {
 
 template <class K>
 struct ConvRow {
-  static constexpr bool is_pairs = std::is_same_v<K, Pairs>;  // multiplies in bf16
+  static constexpr bool is_pairs = std::is_same_v<K, Pairs>;
+  static constexpr bool is_disjoint = std::is_base_of_v<Disjoint, K>;
+  static constexpr bool is_disjoint_pairs = std::is_same_v<K, DisjointPairs>;
+  static constexpr bool is_narrow = is_pairs || is_disjoint_pairs;  // multiplies in bf16
 
-  static std::string accepts(const StepDesc& desc, const Target&) {
+  static std::string accepts(const StepDesc& desc, const Target& target) {
     std::string reason = refuse_conv(desc, K::narrow_images);
-    if (reason.empty() && is_pairs && desc.attributes().get<DType>("products") != DType::bf16) {
+    if (reason.empty() && is_narrow && desc.attributes().get<DType>("products") != DType::bf16) {
       reason = "must multiply in f32";
+    }
+    if (reason.empty() && is_disjoint_pairs && kernels_of(target.cluster).pair_unit->multiply_panel == nullptr) {
+      reason = "the CPU multiplies no bf16 in vectors";
     }
     if (reason.empty() && std::is_same_v<K, PointwiseGemm> && !is_one_pixel(desc.data())) {
       reason = "the image has more than one pixel";
     }
-    if (reason.empty() && std::is_same_v<K, Disjoint> && (!lies_planar(desc.data()) || !lies_planar(desc.outputs[0]))) {
+    if (reason.empty() && is_disjoint && (!lies_planar(desc.data()) || !lies_planar(desc.outputs[0]))) {
       reason = "between channels-first images only";
     }
     if (!reason.empty()) return reason;
@@ -220,6 +252,7 @@ struct ConvRow {
       head.plan = K::make_plan(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
                                vector_width(target.cluster));
     }
+    if constexpr (is_disjoint_pairs) head.plan.multiply_pairs = kernels_of(target.cluster).pair_unit->multiply_panel;
     head.entry = kernels_of(target.cluster).*K::entry;
     head.data = at.data;
     head.bias = at.bias;
@@ -261,7 +294,7 @@ struct ConvRow {
             .doc = doc,
             .exactness = exactness,
             .takes = Density::pitched,
-            .narrow_products = is_pairs,
+            .narrow_products = is_narrow,
             .keeps_parts = true,
             .accepts = accepts,
             .cost = cost,
@@ -291,6 +324,9 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
       ConvRow<Disjoint>::row("conv_transpose_disjoint", "conv_transpose", "conv_disjoint/1",
                              "a kernel no longer than its stride: one product between channels-first images, "
                              "phases interleaved as they are stored"));
+  rows.push_back(ConvRow<DisjointPairs>::row("conv_transpose_disjoint_pairs", "conv_transpose", "conv_disjoint_pairs/1",
+                                             "a kernel no longer than its stride: one product in bf16, two channels at "
+                                             "a time, between channels-first images"));
   constexpr const char* winograd =
       "minimal filtering F(2, 2) and F(2, 3): two outputs of two or three taps from three or four products; the error "
       "stays below 2 gamma_K sum |x||w|";
@@ -306,6 +342,9 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
       ConvRow<Gemm>::row("conv_gemm", "conv", "conv_gemm/1", "a GEMM whose rows point into the input, tap by tap"));
   rows.push_back(ConvRow<Disjoint>::row("conv_pointwise", "conv", "conv_disjoint/1",
                                         "kernel and stride 1 between channels-first images: one product"));
+  rows.push_back(ConvRow<DisjointPairs>::row("conv_pointwise_pairs", "conv", "conv_disjoint_pairs/1",
+                                             "kernel and stride 1 between channels-first images: one product in bf16, "
+                                             "two channels at a time"));
   rows.push_back(ConvRow<Winograd>::row("conv_winograd", "conv", "conv_winograd/1", winograd, Exactness::bounded));
   rows.push_back(ConvRow<Pairs>::row("conv_pairs", "conv", "conv_pairs/1", pairs));
 }

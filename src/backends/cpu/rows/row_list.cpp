@@ -33,17 +33,24 @@ std::string needs_plain(const StepDesc& desc) {
 
 namespace {
 
-ClusterKernels with_pairs(const PairUnit* unit) {
+ClusterKernels with_pairs(const PairUnit& unit) {
   ClusterKernels out = polyphase_cpu_rows_avx512;
-  out.pair_unit = unit;
+  out.pair_unit = &unit;
   return out;
+}
+
+// A matrix unit reads rows of pixels; panels are multiplied with the vector instructions that come with it.
+const PairUnit& matrix_unit() {
+  static const PairUnit unit = {polyphase_cpu_pairs_amx->multiply, polyphase_cpu_pairs_amx->release,
+                                polyphase_cpu_pairs_avx512_bf16->multiply_panel};
+  return unit;
 }
 
 }  // namespace
 
 const ClusterKernels& kernels_of(Cluster cluster) {
-  static const ClusterKernels avx512_bf16 = with_pairs(polyphase_cpu_pairs_avx512_bf16);
-  static const ClusterKernels amx = with_pairs(polyphase_cpu_pairs_amx);
+  static const ClusterKernels avx512_bf16 = with_pairs(*polyphase_cpu_pairs_avx512_bf16);
+  static const ClusterKernels amx = with_pairs(matrix_unit());
   switch (cluster) {
     case Cluster::amx:
       return amx;
