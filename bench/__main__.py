@@ -15,6 +15,7 @@ Every system runs in a process of its own, one at a time. Times are medians in m
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import pathlib
 import sys
@@ -38,6 +39,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=SIZES")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dtype", choices=("fp32", "fp16", "bf16"), default="fp32")
+    parser.add_argument("--precision", choices=("model", "auto"), default="model", help="auto: systems that can may compute the FP32 model in bf16 (ours by precision='auto', PyTorch by autocast, OpenVINO by its hint)")
     parser.add_argument("--isa", choices=tuple(HELD), default="native", help="hold every system to these instructions")
     parser.add_argument("--peers", default=",".join(peer for peer in PEERS if peer != "tuned"), help=f"of {', '.join(PEERS)}; tuned is ours with measured kernels")
     parser.add_argument("--seconds", type=float, default=0.2, help="of each system in each round")
@@ -52,6 +54,8 @@ def arguments() -> argparse.Namespace:
         parser.error(f"there is no peer {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
     if args.processor_time and args.threads != 1:
         parser.error("--processor-time is for one thread: those of some systems compute while they wait")
+    if args.precision == "auto" and args.dtype != "fp32":
+        parser.error("--precision auto is for FP32 models")
     args.count = args.count or (2 if args.what == "padding" else 200)
     if args.what == "model" and args.file is None:
         parser.error("model needs the file of one")
@@ -136,7 +140,8 @@ def main() -> int:
     print(report.heading(peers), flush=True)
     try:
         for item in items(args):
-            results = measure.measure(item.work, item.want, workers, args.seconds, args.rounds, item.check, args.memory, args.processor_time)
+            check = item.check if args.precision == "model" else None
+            results = measure.measure(dataclasses.replace(item.work, precision=args.precision), item.want, workers, args.seconds, args.rounds, check, args.memory, args.processor_time)
             rows.append(report.Row.of(item, results, roof))
             print(report.line(rows[-1], peers, roof), flush=True)
     finally:

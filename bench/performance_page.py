@@ -16,6 +16,7 @@ import sys
 import compiling
 import padding
 from measure import Result, geometric_mean, least_memory_peer
+from work import computed
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MEASURED, PAGE, GUIDE, PICTURES = ROOT / "docs/measured", ROOT / "docs/performance.md", ROOT / "docs/guides/upsampling.md", ROOT / "docs/images/performance"
@@ -44,7 +45,7 @@ def kind(report: dict) -> str:
 
 def key(report: dict) -> str:
     settings = report["settings"]
-    return "_".join([settings["what"], *(["memory"] if settings["memory"] else []), report["machine"]["cluster"], settings["dtype"], f"{settings['threads']}t", *([settings["isa"]] if settings["isa"] != "native" else [])])
+    return "_".join([settings["what"], *(["memory"] if settings["memory"] else []), report["machine"]["cluster"], settings["dtype"], *(["auto"] if settings.get("precision") == "auto" else []), f"{settings['threads']}t", *([settings["isa"]] if settings["isa"] != "native" else [])])
 
 
 def reports() -> dict[str, dict]:
@@ -55,7 +56,7 @@ def provenance(report: dict) -> str:
     settings, machine = report["settings"], report["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
     drawn = ("seed", "count") if settings["what"] in ("random", "padding") else ()
-    words = {name: settings[name] for name in ("filter", *drawn, "threads", "dtype", "isa", "seconds", "rounds") if settings[name] not in ("", "native")}
+    words = {name: settings[name] for name in ("filter", *drawn, "threads", "dtype", "precision", "isa", "seconds", "rounds") if settings.get(name, "") not in ("", "native", "model")}
     given = " ".join([*(["--suite"] if settings["suite"] else []), *(f"--{name} {value}" for name, value in words.items()), *(f"--{name}" for name in ("memory", "processor-time") if settings[name.replace("-", "_")])])
     times = "processor time of the one thread" if settings["processor_time"] else "wall time"
     return f"{machine['name']} ({machine['cluster']}), {report['date'][:10]}, {versions}; medians of {times}. `bench {settings['what']} {given}`"
@@ -150,7 +151,7 @@ def pictures_of(name: str, report: dict) -> list[str]:
 
 def section(name: str, report: dict) -> list[str]:
     what, threads = kind(report), report["settings"]["threads"]
-    title = f"{TITLES[what]}: {report['machine']['cluster']}, {report['settings']['dtype']}"
+    title = f"{TITLES[what]}: {report['machine']['cluster']}, {computed(report['settings'])}"
     if what != "compiling":  # which takes the threads that there are
         title += f", {threads} thread{'s' if threads > 1 else ''}"
     tables = {"padding": lambda: (f"{padding.summary(report['rows'])}.", padding_table(report)), "memory": lambda: (memory_summary(report), memory_table(report)),

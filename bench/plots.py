@@ -8,13 +8,14 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
+from work import computed  # noqa: E402
 
 COLORS = {"polyphase": "#c2410c", "torch": "#7c8a99", "torch_last": "#475569", "inductor": "#94a3b8", "onnxruntime": "#2563eb", "openvino": "#16a34a"}
 
 
 def caption(report: dict) -> str:
     settings, versions = report["settings"], report["versions"]
-    machine = f"{report['machine']['name']}, {report['machine']['cluster']}, {settings['threads']} thread{'s' if settings['threads'] > 1 else ''}, {settings['dtype']}"
+    machine = f"{report['machine']['name']}, {report['machine']['cluster']}, {settings['threads']} thread{'s' if settings['threads'] > 1 else ''}, {computed(settings)}"
     return f"{machine}, {report['date'][:10]}\n" + ", ".join(f"{name} {version}" for name, version in versions.items() if name != "python")
 
 

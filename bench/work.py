@@ -20,6 +20,12 @@ class Work:
     onnx: pathlib.Path | None = None
     module: Callable[[], object] | None = None  # a torch.nn.Module in eval mode, FP32
     made: pathlib.Path | None = None  # what the system has made of the model in its own format, which it then reads instead
+    precision: str = "model"  # auto: the system may compute an FP32 model in bf16, where it can be told so
+
+
+def computed(settings: dict) -> str:
+    """A report's types in words: the model's and what may be computed in."""
+    return f"{settings['dtype']}, bf16 allowed" if settings.get("precision") == "auto" else settings["dtype"]
 
 
 class Unable(Exception):

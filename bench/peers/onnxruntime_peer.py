@@ -19,6 +19,8 @@ class Runner:
             raise Unable("there is no ONNX model")
         if work.dtype == "bf16":
             raise Unable("its CPU provider has no bfloat16")
+        if work.precision == "auto":
+            raise Unable("its CPU provider computes an FP32 model in FP32 only")
         options = _options(threads)
         try:
             self.session = onnxruntime.InferenceSession(work.made or work.onnx, options, providers=["CPUExecutionProvider"])

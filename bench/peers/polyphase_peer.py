@@ -18,7 +18,7 @@ class Runner:
         if work.onnx is None:
             raise Unable("there is no ONNX model")
         try:
-            engine = polyphase.load(work.made) if work.made else polyphase.compile(work.onnx, target=TARGETS[isa], **options)
+            engine = polyphase.load(work.made) if work.made else polyphase.compile(work.onnx, target=TARGETS[isa], precision=work.precision, **options)
         except polyphase.Error as error:
             raise Unable(str(error).splitlines()[0]) from error
         self.session = engine.session(threads=threads)
@@ -39,7 +39,7 @@ def forms(work: Work, threads: int, isa: str, **options: Any) -> list[Work]:  # 
         raise Unable("there is no ONNX model")
     made = work.onnx.with_suffix(".ppe")
     try:
-        polyphase.compile(work.onnx, target=TARGETS[isa], engine_file=made, **options)
+        polyphase.compile(work.onnx, target=TARGETS[isa], engine_file=made, precision=work.precision, **options)
     except polyphase.Error as error:
         raise Unable(str(error).splitlines()[0]) from error
     return [dataclasses.replace(work, made=made)]

@@ -28,6 +28,7 @@ class Runner:
             self.module = self.module.to(memory_format=FORMATS[rank])
             inputs = [x.contiguous(memory_format=FORMATS[x.dim()]) if x.dim() in FORMATS else x for x in inputs]
         self.inputs = inputs
+        self.autocast = torch.autocast("cpu", torch.bfloat16, enabled=work.precision == "auto")
         if self.compiled:
             import torch._inductor.config as config
 
@@ -39,7 +40,7 @@ class Runner:
             raise Unable(str(error).strip().splitlines()[0]) from error
 
     def run(self):
-        with torch.inference_mode() if not self.compiled else torch.no_grad():
+        with torch.inference_mode() if not self.compiled else torch.no_grad(), self.autocast:
             return self.module(*self.inputs)
 
     def outputs(self) -> list[np.ndarray]:

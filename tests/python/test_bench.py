@@ -112,6 +112,15 @@ def test_layers_from_a_file_beside_the_other_systems(tmp_path):
     assert report["roof"]["flops"] > 1e9
 
 
+def test_fp32_models_may_be_computed_in_bf16(tmp_path):
+    rows = [row for row in json.loads(layers.SHIPPED.read_text()) if row["name"] == "dcgan_d3"]
+    (tmp_path / "mine.json").write_text(json.dumps(rows))
+    words = ["layers", str(tmp_path / "mine.json"), "--precision", "auto", "--seconds", "0.01", "--rounds", "1", "--peers", "polyphase,torch,onnxruntime"]
+    assert "onnxruntime: its CPU provider computes an FP32 model in FP32 only" in run(*words, "--json", str(tmp_path / "out.json"))
+    [row] = json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert row["results"]["polyphase"]["error"] < 8e-3 and 1e-4 < row["results"]["torch"]["error"] < 8e-3, "autocast has rounded"
+
+
 def test_a_users_model(tmp_path):
     from onnx import TensorProto, helper
 
