@@ -54,8 +54,6 @@ def arguments() -> argparse.Namespace:
         parser.error(f"there is no peer {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
     if args.processor_time and args.threads != 1:
         parser.error("--processor-time is for one thread: those of some systems compute while they wait")
-    if args.precision == "auto" and args.dtype != "fp32":
-        parser.error("--precision auto is for FP32 models")
     args.count = args.count or (2 if args.what == "padding" else 200)
     if args.what == "model" and args.file is None:
         parser.error("model needs the file of one")

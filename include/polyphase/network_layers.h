@@ -103,6 +103,9 @@ struct Conv {
   // the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never
   // narrower than f32
   DType products = DType::f32;
+  // whether a kernel may also round to `products` what it has computed from the operands, as minimal filtering does;
+  // else only the operands themselves
+  bool rounds_transformed = false;
 };
 
 struct ConvTranspose {
@@ -119,6 +122,9 @@ struct ConvTranspose {
   // the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never
   // narrower than f32
   DType products = DType::f32;
+  // whether a kernel may also round to `products` what it has computed from the operands, as minimal filtering does;
+  // else only the operands themselves
+  bool rounds_transformed = false;
 };
 
 struct CountUnique {
@@ -838,7 +844,7 @@ class NetworkLayers : public NetworkBase {
   // w: (Cout, C/groups, k...), the dtype of x
   // b: (Cout), the dtype of x; absent means 0 (optional)
   Result<NetworkTensor> conv(const Operand& x, const Operand& w, const Operand& b, const layers::Conv& with, std::string_view name = {}) {
-    return result(add_layer("conv", {x, w, b}, {{"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"groups", with.groups}, {"pre", with.pre.value()}, {"post", with.post.value()}, {"products", with.products}}, name), 0);
+    return result(add_layer("conv", {x, w, b}, {{"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"groups", with.groups}, {"pre", with.pre.value()}, {"post", with.post.value()}, {"products", with.products}, {"rounds_transformed", with.rounds_transformed}}, name), 0);
   }
 
   // Transposed convolution over one to three spatial axes: every input element adds its multiple of the kernel to the
@@ -857,7 +863,7 @@ class NetworkLayers : public NetworkBase {
   // w: (C, Cout/groups, k...), the dtype of x
   // b: (Cout), the dtype of x; absent means 0 (optional)
   Result<NetworkTensor> conv_transpose(const Operand& x, const Operand& w, const Operand& b, const layers::ConvTranspose& with, std::string_view name = {}) {
-    return result(add_layer("conv_transpose", {x, w, b}, {{"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"groups", with.groups}, {"pre", with.pre.value()}, {"post", with.post.value()}, {"products", with.products}}, name), 0);
+    return result(add_layer("conv_transpose", {x, w, b}, {{"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"groups", with.groups}, {"pre", with.pre.value()}, {"post", with.post.value()}, {"products", with.products}, {"rounds_transformed", with.rounds_transformed}}, name), 0);
   }
 
   // The cosine of x in radians.

@@ -75,6 +75,13 @@ AttributeSpec products_attribute() {
           Attribute(DType::f32)};
 }
 
+AttributeSpec transformed_attribute() {
+  return {"rounds_transformed", AttributeKind::boolean,
+          "whether a kernel may also round to `products` what it has computed from the operands, as minimal filtering "
+          "does; else only the operands themselves",
+          Attribute(false)};
+}
+
 Result<void> check_bias(const InferContext& context, const std::string& op, const Dim& channels) {
   if (!context.has_input(2)) return {};
   const Type& bias = context.input(2);

@@ -32,6 +32,7 @@ Result<WindowAttributes> window_attributes(const InferContext& context, const st
 Result<WindowAttributes> check_convolution(const InferContext& context, const std::string& op);
 // `products`: how conv and conv_transpose may multiply.
 AttributeSpec products_attribute();
+AttributeSpec transformed_attribute();
 // The bias, if there is one, is 1-D with one entry per output channel.
 Result<void> check_bias(const InferContext& context, const std::string& op, const Dim& channels);
 

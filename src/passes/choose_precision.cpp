@@ -1,5 +1,5 @@
 // choose_precision: what no kernel computes in f16 or bf16 is computed in f32 between casts, and stored as before.
-// Which convolutions may multiply in bf16 is noted in their attribute `products`.
+// Which convolutions may multiply in bf16 is noted in their attributes `products` and `rounds_transformed`.
 //
 //   %y = conv(%x, %w) -> f16            %a = cast(%x) to=f32      %b = cast(%w) to=f32
 //   %z = conv(%y, %w) -> f16     →      %c = conv(%a, %b) -> f32
@@ -49,9 +49,10 @@ bool may_widen(const Node& node) {
 
 bool is_convolution(const Node& node) { return node.anchors("conv") || node.anchors("conv_transpose"); }
 
-StepDesc with_products(StepDesc desc, DType products) {
-  desc.parts[desc.anchor].attributes.set("products", products);
-  return desc;
+// Automatic precision also rounds what kernels compute from the operands, which are the model's numbers no more.
+void multiply_in_bf16(Part& part, const Target& target) {
+  part.attributes.set("products", DType::bf16);
+  part.attributes.set("rounds_transformed", target.precision == Precision::automatic);
 }
 
 // Whether it pays that the convolution, which computes in f32, multiplies in bf16.
@@ -62,7 +63,8 @@ bool gains_by_narrow_products(const StepDesc& desc, const Target& target) {
   bare.anchor = 0;
   const DimBindings likely = target.likely != nullptr ? *target.likely : DimBindings{};
   const auto wide = cost_of_kernels(bare, target, likely);
-  const auto narrow = cost_of_kernels(with_products(bare, DType::bf16), target, likely);
+  multiply_in_bf16(bare.parts[0], target);
+  const auto narrow = cost_of_kernels(bare, target, likely);
   return narrow.has_value() && (!wide.has_value() || *narrow < *wide);
 }
 
@@ -119,7 +121,7 @@ class Widener {
   bool narrow_products(Node* node) {
     Rewrite rewrite(graph_, node);
     std::vector<Part> parts = node->parts();
-    parts[node->anchor()].attributes.set("products", DType::bf16);
+    multiply_in_bf16(parts[node->anchor()], target_);
     return rewrite.commit(node->output(), rewrite.add_parts(std::move(parts), node->anchor(), node->inputs()));
   }
 
@@ -129,7 +131,7 @@ class Widener {
     const bool in_bf16 = target_.precision == Precision::model && node->output()->type.dtype == DType::bf16;
     const bool may_narrow = is_convolution(*node) && (in_bf16 || target_.precision == Precision::automatic);
     if (may_narrow && gains_by_narrow_products(widened_step(describe(*node)), target_))
-      parts[node->anchor()].attributes.set("products", DType::bf16);
+      multiply_in_bf16(parts[node->anchor()], target_);
     std::vector<Value*> inputs = node->inputs();
     for (Value*& input : inputs) {
       if (input == nullptr || !is_narrow(input->type.dtype)) continue;

@@ -44,7 +44,8 @@ ConvolutionWindow::ConvolutionWindow(const Node& node)
       groups(node.attributes().get<std::int64_t>("groups")),
       pre(node.attributes().get<std::vector<Dim>>("pre")),
       post(node.attributes().get<std::vector<Dim>>("post")),
-      products(node.attributes().get<DType>("products")) {}
+      products(node.attributes().get<DType>("products")),
+      rounds_transformed(node.attributes().get<bool>("rounds_transformed")) {}
 
 Attributes ConvolutionWindow::attributes() const {
   return Attributes({{"stride", stride},
@@ -52,7 +53,8 @@ Attributes ConvolutionWindow::attributes() const {
                      {"groups", groups},
                      {"pre", pre},
                      {"post", post},
-                     {"products", products}});
+                     {"products", products},
+                     {"rounds_transformed", rounds_transformed}});
 }
 
 bool ConvolutionWindow::has_stride_one() const {

@@ -23,6 +23,7 @@ struct ConvolutionWindow {
   std::vector<Dim> pre;
   std::vector<Dim> post;
   DType products = DType::f32;
+  bool rounds_transformed = false;
 };
 
 }  // namespace polyphase

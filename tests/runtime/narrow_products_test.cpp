@@ -20,8 +20,8 @@ struct Geometry {
   std::string image;   // sizes
   std::string result;  // sizes
   std::vector<std::int64_t> weights;
-  std::string window;          // attributes
-  std::string panel_row = "";  // takes it too, between channels-first images, where pairs are multiplied in vectors
+  std::string window;           // attributes
+  std::string vector_row = "";  // takes it too, between channels-first images, where pairs are multiplied in vectors
 };
 
 std::string text_of(const Geometry& g, const Layout& layout, const Tensor& weights) {
@@ -30,7 +30,8 @@ std::string text_of(const Geometry& g, const Layout& layout, const Tensor& weigh
   for (const int axis : layout.order()) order += (order.empty() ? "" : ",") + std::to_string(axis);
   return "graph \"g\" (%r: f32[" + g.result + "], %x: bf16[" + g.image + "] layout " + order +
          ") {\n %w = constant() " + print_attributes(constant) + "\n %y = cast(%x) to=f32 then " + g.op + "!(_, %w) " +
-         g.window + " products=bf16 then add(_, %r) then relu(_) then cast(_) to=bf16\n return %y\n}\n";
+         g.window +
+         " products=bf16 rounds_transformed=true then add(_, %r) then relu(_) then cast(_) to=bf16\n return %y\n}\n";
 }
 
 void check(const Geometry& g, const std::string& name, bool planar, Cluster cluster) {
@@ -91,13 +92,25 @@ TEST(NarrowProducts, OfImagesInBf16) {
        {20, 17, 1, 1},
        "stride=[1, 1] dilation=[1, 1] groups=2 pre=[0, 0] post=[0, 0]",
        "conv_pointwise_pairs"},
+      {"conv_transpose",
+       "1, 35, 7, 18",
+       "1, 20, 14, 36",
+       {35, 20, 4, 4},
+       "stride=[2, 2] dilation=[1, 1] groups=1 pre=[1, 1] post=[1, 1]",
+       "conv_transpose_winograd_pairs"},
+      {"conv",
+       "2, 66, 9, 8",
+       "2, 34, 9, 8",
+       {34, 33, 3, 3},
+       "stride=[1, 1] dilation=[1, 1] groups=2 pre=[1, 1] post=[1, 1]",
+       "conv_winograd_pairs"},
   };
   for (const Cluster cluster : all_clusters) {
     if (!cpu::runs_here(cluster)) continue;
     for (const Geometry& geometry : geometries) {
       for (const bool planar : {false, true}) check(geometry, geometry.op + "_pairs", planar, cluster);
       const bool in_vectors = cluster == Cluster::avx512_bf16 || cluster == Cluster::amx;
-      if (in_vectors && !geometry.panel_row.empty()) check(geometry, geometry.panel_row, true, cluster);
+      if (in_vectors && !geometry.vector_row.empty()) check(geometry, geometry.vector_row, true, cluster);
     }
   }
 }

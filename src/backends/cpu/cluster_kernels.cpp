@@ -55,8 +55,10 @@ Fault pool(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::b
 Fault normalize_rows(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   const auto& p = plan.head<NormalizePlan>();
   const float* scale = p.scale_mode != 0 ? input(pointers, 1) : nullptr;
-  run_normalize_row(p, input(pointers, 0), scale, p.has_bias != 0 ? input(pointers, 2) : nullptr, output(pointers),
-                    tile);
+  const float* bias = p.has_bias != 0 ? input(pointers, 2) : nullptr;
+  const int64_t end = std::min(p.groups, (tile + 1) * p.chunk);
+  for (int64_t row = tile * p.chunk; row < end; ++row)
+    run_normalize_row(p, input(pointers, 0), scale, bias, output(pointers), row);
   return nullptr;
 }
 
@@ -65,10 +67,10 @@ Fault normalize_columns(const Plan& plan, const Pointers& pointers, int phase, i
   if (phase == 0) {
     run_normalize_chunk(p, input(pointers, 0), shared(pointers), tile);
   } else if (phase == 1) {
-    run_normalize_merge(p, p.scale_mode != 0 ? input(pointers, 1) : nullptr, shared(pointers), tile);
+    run_normalize_merge(p, p.scale_mode != 0 ? input(pointers, 1) : nullptr,
+                        p.has_bias != 0 ? input(pointers, 2) : nullptr, shared(pointers), tile);
   } else {
-    run_normalize_apply(p, input(pointers, 0), p.has_bias != 0 ? input(pointers, 2) : nullptr, output(pointers),
-                        shared(pointers), tile);
+    run_normalize_apply(p, input(pointers, 0), output(pointers), shared(pointers), tile);
   }
   return nullptr;
 }

@@ -275,5 +275,32 @@ TEST(ConvKernels, MinimalFilteringKeepsTheBoundOfDirectSums) {
   }
 }
 
+// Transformed operands rounded to bf16: the error in the L2 norm, of what docs/semantics.md says.
+TEST(ConvKernels, MinimalFilteringInPairsKeepsItsError) {
+  const auto norm = [](const std::vector<double>& of) {
+    double squares = 0;
+    for (const double x : of) squares += x * x;
+    return std::sqrt(squares);
+  };
+  int checked = 0;
+  for (uint64_t i = 0; checked < 120; ++i) {
+    std::mt19937_64 random(9'000'011 + i);
+    const ConvCase c = random_case(random, 2'000'000);
+    if (!conv_winograd_takes(c.shape) || c.shape.in_channels < winograd_channels) continue;
+    ++checked;
+    ConvData data = make_data(c, i, false);
+    reshape_values(data.in, static_cast<int>(i % 3), random);
+    const std::vector<double> want = reference(c, data);
+    for (const std::string& cluster : runnable_clusters()) {
+      const std::vector<std::string> kernels = pair_kernels_for(c, cluster);
+      if (std::find(kernels.begin(), kernels.end(), "winograd_pairs") == kernels.end()) continue;
+      const std::vector<float> got = run_kernel("winograd_pairs", c, data, {}, cluster);
+      std::vector<double> off = want;
+      for (std::size_t j = 0; j < got.size(); ++j) off[j] -= static_cast<double>(got[j]);
+      ASSERT_LE(norm(off), 5e-3 * norm(want)) << "on " << cluster << ", data " << i % 3 << "\n" << c.text();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace polyphase::cpu::testing

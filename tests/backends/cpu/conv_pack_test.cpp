@@ -24,7 +24,7 @@ using Pack = std::function<void(const float* weights, const WeightStrides& strid
 
 struct Format {
   int64_t floats;
-  bool transformed;  // the weights themselves are not there
+  bool changed;  // transformed or rounded: the weights themselves are not there
   Pack pack;
 };
 
@@ -51,16 +51,24 @@ ConvShape random_shape(std::mt19937_64& random) {
 std::vector<Format> formats_of(const ConvShape& s) {
   std::vector<Format> out;
   for (const int width : {4, 8, 16}) {
-    const auto add = [&](auto floats, auto pack, bool transformed = false) {
-      out.push_back({floats(s, width), transformed,
+    const auto add_shape = [&](const ConvShape& shape, auto floats, auto pack, bool changed) {
+      out.push_back({floats(shape, width), changed,
                      [=](const float* weights, const WeightStrides& strides, PackShare share, float* to) {
-                       pack(s, width, weights, strides, share, to);
+                       pack(shape, width, weights, strides, share, to);
                      }});
+    };
+    const auto add = [&](auto floats, auto pack, bool changed = false) { add_shape(s, floats, pack, changed); };
+    const auto add_pairs = [&](auto floats, auto pack) {
+      ConvShape in_pairs = s;
+      in_pairs.products = Products::pairs;
+      add_shape(in_pairs, floats, pack, true);
     };
     add(conv_gemm_packed_floats, pack_conv_gemm);
     if (conv_winograd_takes(s)) add(conv_winograd_packed_floats, pack_conv_winograd, true);
     if (conv_disjoint_takes(s)) add(conv_disjoint_packed_floats, pack_conv_disjoint);
     if (conv_pixels_takes(s)) add(conv_pixels_packed_floats, pack_conv_pixels);
+    if (conv_winograd_takes(s)) add_pairs(conv_winograd_packed_floats, pack_conv_winograd);
+    if (conv_disjoint_takes(s)) add_pairs(conv_disjoint_packed_floats, pack_conv_disjoint);
     if (s.in_channels == 1 && s.groups > 1) add(conv_depthwise_packed_floats, pack_conv_depthwise);
   }
   return out;
@@ -125,7 +133,7 @@ TEST(ConvPack, StridesAndSharesDoNotMatter) {
       // Every weight is there, and nothing is left unwritten.
       const double total = std::accumulate(want.begin(), want.end(), 0.0);
       const auto count = static_cast<double>(plain.memory.size());
-      if (format.transformed) {
+      if (format.changed) {
         ASSERT_FALSE(std::isnan(total)) << "seed " << seed;
       } else {
         ASSERT_EQ(total, count * (count + 1) / 2) << "seed " << seed;

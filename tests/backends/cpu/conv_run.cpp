@@ -208,13 +208,16 @@ using BoundPixels = BoundTo<ConvPixelsPlan, plan_conv_pixels, conv_pixels_packed
                             conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels>;
 using BoundDisjoint = BoundTo<ConvDisjointPlan, plan_conv_disjoint, conv_disjoint_packed_floats, pack_conv_disjoint,
                               conv_disjoint_phases, conv_disjoint_tiles, &ClusterKernels::conv_disjoint>;
-// conv_disjoint in bf16.
-class BoundDisjointPairs : public BoundDisjoint {
+using BoundWinograd = BoundTo<ConvWinogradPlan, plan_conv_winograd, conv_winograd_packed_floats, pack_conv_winograd,
+                              conv_winograd_phases, conv_winograd_tiles, &ClusterKernels::conv_winograd>;
+
+// The same in bf16.
+template <class Bound, auto Unit>
+class InPairs : public Bound {
  public:
-  BoundDisjointPairs(const ConvCase& c, const ConvData& data, const Layouts& layouts, const ClusterKernels& kernels,
-                     int workers)
-      : BoundDisjoint(in_pairs(c), data, layouts, kernels, workers) {
-    plan_.multiply_pairs = kernels.pair_unit->multiply_panel;
+  InPairs(const ConvCase& c, const ConvData& data, const Layouts& layouts, const ClusterKernels& kernels, int workers)
+      : Bound(in_pairs(c), data, layouts, kernels, workers) {
+    this->plan_.pairs = kernels.pair_unit->*Unit;
   }
 
  private:
@@ -223,8 +226,8 @@ class BoundDisjointPairs : public BoundDisjoint {
     return c;
   }
 };
-using BoundWinograd = BoundTo<ConvWinogradPlan, plan_conv_winograd, conv_winograd_packed_floats, pack_conv_winograd,
-                              conv_winograd_phases, conv_winograd_tiles, &ClusterKernels::conv_winograd>;
+using BoundDisjointPairs = InPairs<BoundDisjoint, &PairUnit::multiply_panel>;
+using BoundWinogradPairs = InPairs<BoundWinograd, &PairUnit::winograd>;
 
 }  // namespace
 
@@ -256,8 +259,9 @@ std::vector<std::string> kernels_for(const ConvCase& c) {
 std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& cluster) {
   std::vector<std::string> names;
   if (*conv_pairs_refuses(c.shape) == '\0') names.emplace_back("pairs");
-  const bool in_vectors = cluster_kernels(cluster).pair_unit->multiply_panel != nullptr;
-  if (in_vectors && conv_disjoint_takes(c.shape) && c.shape.in_channels > 1) names.emplace_back("disjoint_pairs");
+  const bool in_vectors = cluster_kernels(cluster).pair_unit->multiply_panel != nullptr && c.shape.in_channels > 1;
+  if (in_vectors && conv_disjoint_takes(c.shape)) names.emplace_back("disjoint_pairs");
+  if (in_vectors && conv_winograd_takes(c.shape)) names.emplace_back("winograd_pairs");
   return names;
 }
 
@@ -272,6 +276,7 @@ std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCa
   if (kernel == "depthwise") return std::make_unique<BoundDepthwise>(c, data, layouts, kernels, workers);
   if (kernel == "disjoint") return std::make_unique<BoundDisjoint>(c, data, layouts, kernels, workers);
   if (kernel == "disjoint_pairs") return std::make_unique<BoundDisjointPairs>(c, data, layouts, kernels, workers);
+  if (kernel == "winograd_pairs") return std::make_unique<BoundWinogradPairs>(c, data, layouts, kernels, workers);
   if (kernel == "winograd") return std::make_unique<BoundWinograd>(c, data, layouts, kernels, workers);
   if (kernel == "pairs") return std::make_unique<BoundPairs>(c, data, layouts, kernels, workers);
   if (kernel == "pixels") return std::make_unique<BoundPixels>(c, data, layouts, kernels, workers);

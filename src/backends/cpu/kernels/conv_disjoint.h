@@ -115,8 +115,8 @@ struct ConvDisjointPlan {
   ConvDisjointFormat format;
   ImageStrides in;
   ImageStrides out;
-  EndingProgram endings;                // without a leading bias
-  PanelProductFunction multiply_pairs;  // where they are multiplied
+  EndingProgram endings;       // without a leading bias
+  PanelProductFunction pairs;  // where they are multiplied
   bool has_bias;
   bool streams;       // lines go past the caches, which cannot hold the output for its reader
   bool has_gaps;      // output lines that no tap reaches

@@ -6,7 +6,6 @@
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/panel_lines.h"
 #include "backends/cpu/kernels/scratch_pieces.h"
-#include "base/float16.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -49,15 +48,6 @@ bool fills_cache_lines(const ConvShape& shape, const ConvDisjointFormat& f, int 
   return width * f.leaving * static_cast<int64_t>(size_bytes(shape.types.out)) % cache_line == 0;
 }
 
-// A chunk's weights, [channel][column] and zeros behind an odd last channel, as pairs.
-void pair_channels(const float* wide, const ConvDisjointFormat& f, uint32_t* pairs) {
-  const auto bits = [](float x) { return uint32_t{BFloat16(static_cast<double>(x)).bits}; };
-  for (int64_t word = 0; word < f.words; ++word, wide += 2 * f.chunk) {
-    for (int64_t column = 0; column < f.chunk; ++column)
-      *pairs++ = bits(wide[column]) | bits(wide[f.chunk + column]) << 16U;
-  }
-}
-
 }  // namespace
 
 bool conv_disjoint_takes(const ConvShape& shape) {
@@ -70,7 +60,7 @@ bool conv_disjoint_takes(const ConvShape& shape) {
 }
 
 ConvDisjointFormat::ConvDisjointFormat(const ConvShape& shape, int width) {
-  words = shape.products == Products::pairs ? ceil_div(shape.in_channels, 2) : shape.in_channels;
+  words = shape.in_words();
   const int64_t line = shape.kernel[2];
   lines = shape.out_channels * shape.kernel[0] * shape.kernel[1];
   interleaved = shape.transposed && line == shape.stride[2] && line <= most_interleaved_phases ? line : 1;
@@ -205,7 +195,7 @@ void pack_conv_disjoint(const ConvShape& shape, int width, const float* weights,
                          .taps = &only,
                          .tap_count = 1});
     }
-    if (in_pairs) pair_channels(wide.data(), f, reinterpret_cast<uint32_t*>(chunk));
+    if (in_pairs) pair_channels(wide.data(), f.words, f.chunk, reinterpret_cast<uint32_t*>(chunk));
   }
 }
 

@@ -208,7 +208,7 @@ class Tile {
                                   .init = bias_,
                                   .partial = partial_,
                                   .targets = targets_};
-    s_.products == Products::pairs ? plan_.multiply_pairs(product) : multiply_panel<Products::floats>(product);
+    s_.products == Products::pairs ? plan_.pairs(product) : multiply_panel<Products::floats>(product);
   }
 
   // What went to sums_ to where it belongs: each line of the kernel leads every line of the input to another line.

@@ -18,6 +18,7 @@
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/kernels/endings.h"
 
 namespace polyphase::cpu {
@@ -62,7 +63,8 @@ struct PairTile {
 struct PairUnit {
   void (*multiply)(const PairTile& tile);
   void (*release)();                    // after the last product of a tile
-  PanelProductFunction multiply_panel;  // conv_disjoint's; null: the cluster has no instruction for it
+  PanelProductFunction multiply_panel;  // conv_disjoint's; null: the cluster has no instruction for vectors of pairs
+  const WinogradUnit* winograd;         // likewise
 };
 inline constexpr int64_t pair_row_block = 32;
 

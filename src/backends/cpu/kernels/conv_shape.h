@@ -60,6 +60,8 @@ struct ConvShape {
   int64_t kernel_points() const { return kernel[0] * kernel[1] * kernel[2]; }
   int64_t out_points() const { return out[0] * out[1] * out[2]; }
   int64_t in_points() const { return in[0] * in[1] * in[2]; }
+  // Words of 32 bits that a pixel's input channels take: floats, or pairs, the last of which may be half zero.
+  int64_t in_words() const { return products == Products::pairs ? (in_channels + 1) / 2 : in_channels; }
 
   // Output phases of all axes, if they are no more than `most`; else most + 1.
   int64_t phases(int64_t most = INT64_MAX - 1) const {

@@ -16,6 +16,9 @@
 // below 2 gamma_K sum |x||w|, also of inputs whose sizes differ by orders of magnitude (of fewer terms, an input that
 // stands out may weigh more than the output's own). An infinity may become a NaN, where direct sums keep its sign.
 //
+// In bf16 (ConvShape::products) both v and u are rounded, sums are FP32: relative to a tensor's L2 norm the error is at
+// most some 5e-3, where rounding x and w themselves leaves 2e-3.
+//
 // A tile here is the 1, 2 or 4 outputs that one transform yields; a block is what a worker computes at once:
 //
 //     tiles [t0, t0 + block) of one phase and group, in the order of their outputs   x   columns [n0, n1)
@@ -23,6 +26,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_shape.h"
@@ -101,7 +105,8 @@ class FilterAxis {
 // What the packed weights look like; depends on the weights' shape, strides and dilations, and on the vector width
 // only.
 //   [group][phase d][phase h][phase w][family h][family w][panel][point h][point w]
-//                                                    [filter d][filter h][filter w][in channel][vectors * width]
+//                                                    [filter d][filter h][filter w][word][vectors * width]
+// where a word is an input channel, or a pair of them in bf16.
 struct ConvWinogradFormat {
   int32_t width;
   int64_t columns;     // out_channels
@@ -111,9 +116,42 @@ struct ConvWinogradFormat {
   ConvWinogradFormat() = default;
 };
 
+// The lengths that a filter may have along an axis: of one output, and of two outputs one to three taps.
+struct WinogradLength {
+  int outputs;
+  int taps;
+  constexpr int points() const { return outputs + taps - 1; }
+};
+inline constexpr WinogradLength winograd_lengths[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}};
+inline constexpr int winograd_most_points = 4;  // along an axis
+
+// One tile's inputs of one filter, of all channels.
+struct WinogradInputs {
+  const float* const* from;  // [point h][point w]; the channels lie beside each other
+  int64_t channels;
+  float* to;      // the first point's words; whole vectors are written
+  int64_t apart;  // words from point to point
+};
+// One point's transformed inputs times a panel of columns. Whole register tiles of rows are read and written.
+struct WinogradProduct {
+  const float* rows;   // words
+  int64_t pitch;       // from row to row
+  const float* panel;  // [word][vectors * width]
+  int64_t depth;       // words of a row
+  int64_t row_count;
+  int vectors;
+  float* out;  // [row][vectors * width]
+};
+// What a cluster transforms inputs and multiplies them with, in floats or in pairs.
+struct WinogradUnit {
+  void (*transform[std::size(winograd_lengths)][std::size(winograd_lengths)])(const WinogradInputs&);  // [of h][of w]
+  void (*multiply)(const WinogradProduct&);
+};
+
 struct ConvWinogradPlan {
   ConvShape shape;
   ConvWinogradFormat format;
+  const WinogradUnit* pairs;  // of pairs, where the shape multiplies them
   ImageStrides in;
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
@@ -127,8 +165,8 @@ struct ConvWinogradPlan {
   int64_t blocks;     // of one phase and group
   int64_t n_block;    // columns of a block, a multiple of a panel
   int64_t n_blocks;
-  int64_t input_floats;  // of the transformed input of a block
-  int64_t max_points;    // of a family
+  int64_t input_words;  // of the transformed input of a block
+  int64_t max_points;   // of a family
   int64_t turn_points;
   int64_t result_at;  // elements from the start of `shared` to the result of the compute phase
   int64_t scratch_bytes;
@@ -154,7 +192,7 @@ bool conv_winograd_takes(const ConvShape& shape);
 ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                                     const EndingProgram& endings, bool has_bias, int width);
 int64_t conv_winograd_tiles(const ConvWinogradPlan& plan, int phase);
-// Elements from tile to tile of a family's transformed input, `depth` of which are used.
+// Words from tile to tile of a family's transformed input, `depth` of which are used.
 inline int64_t winograd_pitch(int64_t depth, int width) {
   const int64_t whole = ceil_div(depth + width, 16) * 16;  // whole vectors are written
   return whole % 64 == 0 ? whole + 16 : whole;             // rows a multiple of a page apart would share cache sets

@@ -61,7 +61,7 @@ class WinogradPacker {
   struct Family {
     const FilterAxis (&axes)[3];
     int taps[3];
-    int64_t depth;
+    int64_t filters;
   };
 
   // Returns where the next phase begins.
@@ -71,10 +71,10 @@ class WinogradPacker {
       for (int taps_w = 1; taps_w <= FilterAxis::most_taps; ++taps_w) {
         const int64_t filters = axes[0].filters(1) * axes[1].filters(taps_h) * axes[2].filters(taps_w);
         if (filters == 0) continue;
-        const Family family = {axes, {1, taps_h, taps_w}, filters * shape_.in_channels};
-        const int64_t floats = axes[1].points(taps_h) * axes[2].points(taps_w) * family.depth;
-        pack_family(family, to + floats * first_);
-        to += floats * all_columns;
+        const Family family = {axes, {1, taps_h, taps_w}, filters};
+        const int64_t words = axes[1].points(taps_h) * axes[2].points(taps_w) * filters * shape_.in_words();
+        pack_family(family, to + words * first_);
+        to += words * all_columns;
       }
     }
     return to;
@@ -85,10 +85,14 @@ class WinogradPacker {
     const int64_t filters_w = family.axes[2].filters(family.taps[2]);
     for (int64_t c = 0; c < shape_.in_channels; c += channels_at_once) {
       const int64_t channels = std::min(channels_at_once, shape_.in_channels - c);
-      for (int64_t f = 0; f < family.depth / shape_.in_channels; ++f) {
+      for (int64_t f = 0; f < family.filters; ++f) {
         const int64_t at[3] = {f / (filters_h * filters_w), f / filters_w % filters_h, f % filters_w};
         gather(family, at, c, channels);
-        transform(family, channels, panel + (f * shape_.in_channels + c) * lanes_);
+        if (shape_.products == Products::pairs) {
+          transform_to_pairs(family, channels, panel + (f * shape_.in_words() + c / 2) * lanes_);
+        } else {
+          transform(family, channels, panel + (f * shape_.in_channels + c) * lanes_, points_apart(family));
+        }
       }
     }
   }
@@ -125,10 +129,12 @@ class WinogradPacker {
                        .tap_count = count});
   }
 
-  // Rows of taps become rows of points, then each row's taps become its points, which lie a whole depth apart.
-  void transform(const Family& family, int64_t channels, float* to) {
+  // Words from point to point of the packed panel.
+  int64_t points_apart(const Family& family) const { return family.filters * shape_.in_words() * lanes_; }
+
+  // Rows of taps become rows of points, then each row's taps become its points.
+  void transform(const Family& family, int64_t channels, float* to, int64_t apart) {
     const int64_t block = channels * lanes_;
-    const int64_t apart = family.depth * lanes_;
     const int taps_w = family.taps[2];
     const int points_h = family.axes[1].points(family.taps[1]);
     const int points_w = family.axes[2].points(taps_w);
@@ -137,6 +143,20 @@ class WinogradPacker {
     transform_taps(family.taps[1], points_h, taps_.data(), row, rows_.data(), row, row);
     for (int i = 0; i < points_h; ++i)
       transform_taps(taps_w, points_w, rows_.data() + i * row, block, to + i * points_w * apart, apart, block);
+  }
+
+  // As well, then two channels at a time in bf16; an odd last channel has zeros beside it.
+  void transform_to_pairs(const Family& family, int64_t channels, float* to) {
+    const auto points =
+        static_cast<int64_t>(family.axes[1].points(family.taps[1])) * family.axes[2].points(family.taps[2]);
+    const int64_t words = ceil_div(channels, 2);
+    const int64_t apart = 2 * words * lanes_;
+    points_.assign(static_cast<std::size_t>(points * apart), 0.0F);
+    transform(family, channels, points_.data(), apart);
+    for (int64_t point = 0; point < points; ++point) {
+      pair_channels(points_.data() + point * apart, words, lanes_,
+                    reinterpret_cast<uint32_t*>(to + point * points_apart(family)));
+    }
   }
 
   const ConvShape& shape_;
@@ -149,7 +169,8 @@ class WinogradPacker {
   int64_t lanes_ = 0;   // of the panel
   int64_t filled_ = 0;  // of them that the weights have
   std::vector<float> taps_;
-  std::vector<float> rows_;  // [point h][tap w][channel][lane]
+  std::vector<float> rows_;    // [point h][tap w][channel][lane]
+  std::vector<float> points_;  // [point h][point w][channel][lane]
 };
 
 }  // namespace

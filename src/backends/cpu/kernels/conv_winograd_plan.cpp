@@ -10,8 +10,8 @@ constexpr int64_t blocks_aimed = 16;  // that keep several threads busy
 constexpr int64_t most_tiles = 96;    // of a block: more read the weights no less often where it matters
 constexpr double worth = 0.9;         // share of the products above which an axis stays as it is
 
-// Floats of transformed input that stay in the second-level cache of a CPU with such vectors.
-int64_t cached_floats(int width) { return width == 16 ? 160 * 1024 : 64 * 1024; }
+// Words of transformed input that stay in the second-level cache of a CPU with such vectors.
+int64_t cached_words(int width) { return width == 16 ? 160 * 1024 : 64 * 1024; }
 int64_t padded(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
 // Lines of one axis: of all phases before `phase`.
@@ -36,19 +36,19 @@ int64_t outputs_of(const ConvAxis& axis, int64_t phase) {
 // The most that a block of any phase needs; not all of one phase.
 struct Extents {
   int64_t tiles = 1;
-  int64_t points = 1;        // of one family
-  int64_t input_floats = 0;  // of a transformed tile
+  int64_t points = 1;       // of one family
+  int64_t input_words = 0;  // of a transformed tile
 };
 
-int64_t input_floats(const ConvShape& s, const FilterAxis (&axes)[3], int width) {
-  int64_t floats = 0;
+int64_t input_words(const ConvShape& s, const FilterAxis (&axes)[3], int width) {
+  int64_t words = 0;
   for (int i = 1; i <= FilterAxis::most_taps; ++i) {
     for (int j = 1; j <= FilterAxis::most_taps; ++j) {
-      const int64_t depth = axes[0].filters(1) * axes[1].filters(i) * axes[2].filters(j) * s.in_channels;
-      if (depth > 0) floats += axes[1].points(i) * axes[2].points(j) * winograd_pitch(depth, width);
+      const int64_t depth = axes[0].filters(1) * axes[1].filters(i) * axes[2].filters(j) * s.in_words();
+      if (depth > 0) words += axes[1].points(i) * axes[2].points(j) * winograd_pitch(depth, width);
     }
   }
-  return floats;
+  return words;
 }
 
 Extents extents_of(const ConvShape& s, int width) {
@@ -71,7 +71,7 @@ Extents extents_of(const ConvShape& s, int width) {
     const int64_t w = ConvAxis(s, 2).phases();
     const int64_t h = ConvAxis(s, 1).phases();
     const FilterAxis axes[3] = {{s, 0, phase / (h * w)}, {s, 1, phase / w % h}, {s, 2, phase % w}};
-    all.input_floats = std::max(all.input_floats, input_floats(s, axes, width));
+    all.input_words = std::max(all.input_words, input_words(s, axes, width));
   }
   return all;
 }
@@ -138,7 +138,7 @@ int64_t FilterAxis::family_points() const {
 
 ConvWinogradFormat::ConvWinogradFormat(const ConvShape& shape, int vector_width)
     : width(vector_width), columns(shape.out_channels) {
-  group_size = lines_of(shape, 0) * lines_of(shape, 1) * lines_of(shape, 2) * shape.in_channels *
+  group_size = lines_of(shape, 0) * lines_of(shape, 1) * lines_of(shape, 2) * shape.in_words() *
                ceil_div(columns, width) * width;
 }
 
@@ -176,7 +176,7 @@ int64_t conv_winograd_line(const ConvShape& shape, int64_t phase_d, int64_t phas
   const int64_t own_h = FilterAxis(shape, 1, phase_h).lines();
   const int64_t before = lines_before(shape, 0, phase_d) * lines_of(shape, 1) * all_w +
                          own_d * (lines_before(shape, 1, phase_h) * all_w + own_h * lines_before(shape, 2, phase_w));
-  return before * shape.in_channels;
+  return before * shape.in_words();
 }
 
 int64_t conv_winograd_packed_floats(const ConvShape& shape, int width) {
@@ -202,7 +202,7 @@ ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& 
   const int64_t rows = winograd_block_rows(width);
   const int64_t least = 2 * rows;  // fewer would wait for the weights, which every block reads
   const int64_t tiles = std::max<int64_t>(1, most.tiles);
-  const int64_t cached = cached_floats(width) / std::max<int64_t>(1, most.input_floats);
+  const int64_t cached = cached_words(width) / std::max<int64_t>(1, most.input_words);
   plan.block = std::clamp(cached / rows * rows, least, most_tiles);
   plan.blocks = ceil_div(tiles, plan.block);
   const int64_t panel = 2 * width;
@@ -214,17 +214,21 @@ ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& 
     plan.block = std::max(least, ceil_div(plan.block / 2, rows) * rows);
     plan.blocks = ceil_div(tiles, plan.block);
   }
+  if (count() == 1 && plan.block > rows) {  // or one thread alone would compute
+    plan.block = ceil_div(plan.block / 2, rows) * rows;
+    plan.blocks = ceil_div(tiles, plan.block);
+  }
   // Every block of columns transforms its input again.
-  while (count() < blocks_aimed && plan.n_block > 8 * panel) {
+  while (count() < blocks_aimed && plan.n_block > 4 * panel) {
     plan.n_block = ceil_div(plan.n_block / panel, 2) * panel;
     plan.n_blocks = ceil_div(panels * panel, plan.n_block);
   }
   plan.block = std::min(plan.block, ceil_div(ceil_div(tiles, plan.blocks), rows) * rows);
   plan.blocks = ceil_div(tiles, plan.block);
   plan.turn_points = 64;
-  plan.input_floats = plan.block * most.input_floats;
+  plan.input_words = plan.block * most.input_words;
   constexpr int64_t most_outputs = 4;
-  plan.scratch_bytes = padded(plan.input_floats * 4) + padded(plan.max_points * plan.block * 3 * width * 4) +
+  plan.scratch_bytes = padded(plan.input_words * 4) + padded(plan.max_points * plan.block * 3 * width * 4) +
                        padded(most_outputs * plan.block * 3 * width * 4) + padded((plan.n_block + 3 * width) * 4) +
                        padded((shape.in_channels + width) * 4) + padded(plan.block * winograd_place_bytes);
   plan.result_at =

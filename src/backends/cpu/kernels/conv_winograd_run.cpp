@@ -2,12 +2,11 @@
 #include "backends/cpu/kernels/conv_winograd_run.h"
 
 #include <algorithm>
+#include <array>
 
 #include "backends/cpu/kernels/apply_endings.h"
-#include "backends/cpu/kernels/blocked_sum.h"
-#include "backends/cpu/kernels/gemm_tile.h"
 #include "backends/cpu/kernels/planar_input.h"
-#include "backends/cpu/kernels/winograd_transform.h"
+#include "backends/cpu/kernels/winograd_unit.h"
 #include "backends/cpu/simd/transpose.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -15,37 +14,15 @@ namespace {
 
 constexpr int vw = vec_width;
 constexpr int64_t panel_columns = 2 * vw;
-static_assert(winograd_block_rows(vw) % tile_rows(1) == 0 && winograd_block_rows(vw) % tile_rows(2) == 0 &&
-              winograd_block_rows(vw) % tile_rows(3) == 0);
+constexpr WinogradUnit float_unit = winograd_unit<Products::floats>();
+constexpr std::size_t lengths = std::size(winograd_lengths);
 
-// out[i] = rows[i] * panel for a register tile of rows, `pitch` apart, and a panel of `depth` lines of NV vectors.
-// Leaner than run_gemm_tile, whose beginning and end would cost as much as the short products here.
-template <int NV>
-void multiply_rows(const float* rows, int64_t pitch, const float* panel, int64_t depth, float* out) {
-  constexpr int MR = tile_rows(NV);
-  for (int64_t first = 0; first < depth; first += sum_piece) {
-    const int64_t end = std::min(depth, first + sum_piece);
-    VecF acc[MR][NV];
-    for (int i = 0; i < MR; ++i) {
-      for (int j = 0; j < NV; ++j) acc[i][j] = broadcast(0.0F);
-    }
-    for (int64_t c = first; c < end; ++c) {
-      VecF column[NV];
-      for (int j = 0; j < NV; ++j) column[j] = load(panel + j * vw);
-      panel += NV * vw;
-      for (int i = 0; i < MR; ++i) {
-        const VecF a = broadcast(rows[i * pitch + c]);
-        for (int j = 0; j < NV; ++j) acc[i][j] = fma(a, column[j], acc[i][j]);
-      }
-    }
-    for (int i = 0; i < MR; ++i) {
-      for (int j = 0; j < NV; ++j) {
-        float* const to = out + (i * NV + j) * vw;
-        store(to, first == 0 ? acc[i][j] : acc[i][j] + load(to));
-      }
-    }
-  }
-}
+// Filters of the same lengths: their products are one matrix product.
+struct FilterFamily {
+  std::size_t h, w;  // of winograd_lengths
+  int points_h, points_w;
+  int64_t depth;  // words of a row: all filters one after the other
+};
 
 // The first output of a tile: its image, its place in the phase's grid of outputs; and where each output goes, null
 // where the image ends before it.
@@ -59,13 +36,13 @@ static_assert(sizeof(TilePlace) == winograd_place_bytes);
 class Block {
  public:
   Block(const ConvWinogradPlan& plan, const ConvPointers& pointers, std::byte* scratch)
-      : plan_(plan), s_(plan.shape), p_(pointers) {
+      : plan_(plan), s_(plan.shape), p_(pointers), unit_(plan.pairs != nullptr ? *plan.pairs : float_unit) {
     const auto take = [&](int64_t bytes) {
       std::byte* const taken = scratch;
       scratch += ceil_div(bytes, 64) * 64;
       return taken;
     };
-    inputs_ = reinterpret_cast<float*>(take(plan.input_floats * 4));
+    inputs_ = reinterpret_cast<float*>(take(plan.input_words * 4));
     products_ = reinterpret_cast<float*>(take(plan.max_points * plan.block * max_vectors * vw * 4));
     sums_ = reinterpret_cast<float*>(take(4 * plan.block * max_vectors * vw * 4));
     bias_ = reinterpret_cast<float*>(take((plan.n_block + max_vectors * vw) * 4));
@@ -98,11 +75,20 @@ class Block {
     if (n0_ >= n1_ || !place(block)) return;
     std::fill_n(zeros_, s_.in_channels + vw, 0.0F);
     fill_bias();
-    if (axes_[1].transformed()) {
-      axes_[2].transformed() ? run_outputs<2, 2>() : run_outputs<2, 1>();
-    } else {
-      axes_[2].transformed() ? run_outputs<1, 2>() : run_outputs<1, 1>();
+    list_families();
+    transform_block();
+    all_columns_ = ceil_div(plan_.format.columns, vw) * vw;
+    weights_ = p_.weights + group_ * plan_.format.group_size +
+               conv_winograd_line(s_, phase_[0], phase_[1], phase_[2]) * all_columns_;
+    const PanelGrid panels(plan_.format.columns, vw);
+    const int64_t last = std::min(panels.count(), ceil_div(n1_, panel_columns));
+    for (int64_t panel = n0_ / panel_columns; panel < last; ++panel) {
+      column_ = panel * panel_columns;
+      vectors_ = panels.vectors_of(panel);
+      family_count_ == 0 ? run_without_taps() : run_panel();
     }
+    if (plan_.fast_endings) return;
+    for (int64_t i = 0; i < count_; ++i) end_tile(places_[i]);
   }
 
  private:
@@ -151,84 +137,55 @@ class Block {
     if (plan_.has_bias) std::copy_n(p_.bias + group_ * s_.out_channels + n0_, n1_ - n0_, bias_);
   }
 
-  template <int OH, int OW>
-  void run_outputs() {
-    float* inputs = inputs_;
-    int families = 0;
-    each_family<OH, OW>([&](auto h, auto w) {
-      ++families;
-      const int64_t pitch = winograd_pitch(depth_of(h, w), vw);
-      for (int64_t i = 0; i < count_; ++i) transform_tile(h, w, places_[i], inputs + i * pitch, plan_.block * pitch);
-      inputs += h.points * w.points * plan_.block * pitch;
-    });
-    all_columns_ = ceil_div(plan_.format.columns, vw) * vw;
-    weights_ = p_.weights + group_ * plan_.format.group_size +
-               conv_winograd_line(s_, phase_[0], phase_[1], phase_[2]) * all_columns_;
-    const PanelGrid panels(plan_.format.columns, vw);
-    const int64_t last = std::min(panels.count(), ceil_div(n1_, panel_columns));
-    for (int64_t panel = n0_ / panel_columns; panel < last; ++panel) {
-      column_ = panel * panel_columns;
-      vectors_ = panels.vectors_of(panel);
-      families == 0 ? run_without_taps<OH, OW>() : run_panel<OH, OW>(families);
+  // Those that there are, in the order of the packed weights.
+  void list_families() {
+    family_count_ = 0;
+    for (std::size_t h = 0; h < lengths; ++h) {
+      if (winograd_lengths[h].outputs != axes_[1].outputs()) continue;
+      for (std::size_t w = 0; w < lengths; ++w) {
+        if (winograd_lengths[w].outputs != axes_[2].outputs()) continue;
+        const int64_t filters = axes_[0].filters(1) * axes_[1].filters(winograd_lengths[h].taps) *
+                                axes_[2].filters(winograd_lengths[w].taps);
+        if (filters == 0) continue;
+        families_[family_count_++] = {h, w, winograd_lengths[h].points(), winograd_lengths[w].points(),
+                                      filters * s_.in_words()};
+      }
     }
-    if (plan_.fast_endings) return;
-    for (int64_t i = 0; i < count_; ++i) end_tile(OH, OW, places_[i]);
+  }
+
+  void transform_block() {
+    float* inputs = inputs_;
+    for (int f = 0; f < family_count_; ++f) {
+      const FilterFamily& family = families_[f];
+      const int64_t pitch = winograd_pitch(family.depth, vw);
+      for (int64_t i = 0; i < count_; ++i) transform_tile(family, places_[i], inputs + i * pitch, plan_.block * pitch);
+      inputs += family.points_h * family.points_w * plan_.block * pitch;
+    }
   }
 
   // Products and outputs of the present panel; the outputs of several families are summed until the last is there.
-  template <int OH, int OW>
-  void run_panel(const int families) {
+  void run_panel() {
     const float* weights = weights_;
     const float* inputs = inputs_;
-    int family = 0;
-    each_family<OH, OW>([&](auto h, auto w) {
-      const int64_t depth = depth_of(h, w);
-      const int points = h.points * w.points;
-      multiply(points, depth, inputs, weights + points * depth * column_);
-      inputs += points * plan_.block * winograd_pitch(depth, vw);
-      weights += points * depth * all_columns_;
-      const bool first = family == 0;
-      const bool last = ++family == families;
-      for (int64_t i = 0; i < count_; ++i) {
-        for (int j = 0; j < vectors_; ++j) finish_tile(h, w, i, j, first, last);
-      }
-    });
+    for (int f = 0; f < family_count_; ++f) {
+      const FilterFamily& family = families_[f];
+      const int points = family.points_h * family.points_w;
+      multiply(points, family.depth, inputs, weights + points * family.depth * column_);
+      inputs += points * plan_.block * winograd_pitch(family.depth, vw);
+      weights += points * family.depth * all_columns_;
+      (this->*finish_functions()[family.h][family.w])(f == 0, f + 1 == family_count_);
+    }
   }
 
   // A phase that no tap reaches holds the bias.
-  template <int OH, int OW>
   void run_without_taps() {
     for (int64_t i = 0; i < count_; ++i) {
       for (int j = 0; j < vectors_; ++j) {
-        for (int h = 0; h < OH; ++h) {
-          for (int w = 0; w < OW; ++w) put(places_[i].out[h][w], column_ + j * vw, broadcast(0.0F));
+        for (int h = 0; h < axes_[1].outputs(); ++h) {
+          for (int w = 0; w < axes_[2].outputs(); ++w) put(places_[i].out[h][w], column_ + j * vw, broadcast(0.0F));
         }
       }
     }
-  }
-
-  // f(length h, length w) for the families that there are, in the order of the packed weights.
-  template <int OH, int OW, class F>
-  void each_family(F&& f) const {
-    each_family_w<OW>(FilterLength<OH, 1>{}, f);
-    if constexpr (OH == 2) {
-      each_family_w<OW>(FilterLength<2, 2>{}, f);
-      each_family_w<OW>(FilterLength<2, 3>{}, f);
-    }
-  }
-  template <int OW, class Length, class F>
-  void each_family_w(Length h, F&& f) const {
-    if (depth_of(h, FilterLength<OW, 1>{}) > 0) f(h, FilterLength<OW, 1>{});
-    if constexpr (OW == 2) {
-      if (depth_of(h, FilterLength<2, 2>{}) > 0) f(h, FilterLength<2, 2>{});
-      if (depth_of(h, FilterLength<2, 3>{}) > 0) f(h, FilterLength<2, 3>{});
-    }
-  }
-
-  // Terms of the products of a family.
-  template <class H, class W>
-  int64_t depth_of(H, W) const {
-    return axes_[0].filters(1) * axes_[1].filters(H::taps) * axes_[2].filters(W::taps) * s_.in_channels;
   }
 
   // Offset of an input line or pixel along an axis; -1 outside, where the input is zero.
@@ -238,69 +195,71 @@ class Block {
   }
 
   // Row `to` of every point's matrix, `apart` from point to point: the filters' transformed inputs one after the other.
-  template <class H, class W>
-  void transform_tile(H, W, const TilePlace& tile, float* to, int64_t apart) const {
+  void transform_tile(const FilterFamily& family, const TilePlace& tile, float* to, int64_t apart) const {
     const float* const image = in_ + tile.batch * in_strides_.batch + group_ * s_.in_channels * in_strides_.channel;
+    const auto transform = unit_.transform[family.h][family.w];
+    const int taps_h = winograd_lengths[family.h].taps;
+    const int taps_w = winograd_lengths[family.w].taps;
     for (int64_t fd = 0; fd < axes_[0].filters(1); ++fd) {
       const int64_t plane = input_offset(0, axes_[0].first_input(tile.q[0], 1, fd));
-      for (int64_t fh = 0; fh < axes_[1].filters(H::taps); ++fh) {
-        const int64_t h = axes_[1].first_input(tile.q[1], H::taps, fh);
-        int64_t lines[H::points];
-        for (int i = 0; i < H::points; ++i) {
+      for (int64_t fh = 0; fh < axes_[1].filters(taps_h); ++fh) {
+        const int64_t h = axes_[1].first_input(tile.q[1], taps_h, fh);
+        int64_t lines[winograd_most_points];
+        for (int i = 0; i < family.points_h; ++i) {
           const int64_t line = plane < 0 ? -1 : input_offset(1, h + i * axes_[1].point_step());
           lines[i] = line < 0 ? -1 : plane + line;
         }
-        for (int64_t fw = 0; fw < axes_[2].filters(W::taps); ++fw) {
-          const int64_t w = axes_[2].first_input(tile.q[2], W::taps, fw);
-          const float* from[H::points][W::points];
-          for (int j = 0; j < W::points; ++j) {
+        for (int64_t fw = 0; fw < axes_[2].filters(taps_w); ++fw) {
+          const int64_t w = axes_[2].first_input(tile.q[2], taps_w, fw);
+          const float* from[winograd_most_points * winograd_most_points];
+          for (int j = 0; j < family.points_w; ++j) {
             const int64_t pixel = input_offset(2, w + j * axes_[2].point_step());
-            for (int i = 0; i < H::points; ++i) from[i][j] = (lines[i] | pixel) < 0 ? zeros_ : image + lines[i] + pixel;
+            for (int i = 0; i < family.points_h; ++i)
+              from[i * family.points_w + j] = (lines[i] | pixel) < 0 ? zeros_ : image + lines[i] + pixel;
           }
-          transform_channels<H, W>(from, to, apart);
-          to += s_.in_channels;
+          transform({.from = from, .channels = s_.in_channels, .to = to, .apart = apart});
+          to += s_.in_words();
         }
       }
     }
   }
 
-  // Whole vectors are written: what is too much is the next filter's, or the room at the end of the row.
-  template <class H, class W>
-  POLYPHASE_INLINE void transform_channels(const float* const (&from)[H::points][W::points], float* to,
-                                           int64_t apart) const {
-    for (int64_t c = 0; c < s_.in_channels; c += vw) {
-      const int lanes = static_cast<int>(std::min<int64_t>(vw, s_.in_channels - c));
-      VecF v[W::points][H::points];
-      for (int j = 0; j < W::points; ++j) {
-        for (int i = 0; i < H::points; ++i)
-          v[j][i] = lanes == vw ? load(from[i][j] + c) : load_first(from[i][j] + c, lanes);
-        transform_inputs<H>(v[j]);
-      }
-      for (int i = 0; i < H::points; ++i) {
-        VecF row[W::points];
-        for (int j = 0; j < W::points; ++j) row[j] = v[j][i];
-        transform_inputs<W>(row);
-        for (int j = 0; j < W::points; ++j) store(to + (i * W::points + j) * apart + c, row[j]);
-      }
-    }
-  }
-
-  // products_[point][tile][vectors * vw] of the present panel, in whole register tiles: what lies behind the last tile
-  // of the block is multiplied too, and never looked at.
+  // products_[point][tile][vectors * vw] of the present panel.
   void multiply(int points, int64_t depth, const float* inputs, const float* panel) const {
-    const auto multiply_tile = vectors_ == 1 ? multiply_rows<1> : vectors_ == 2 ? multiply_rows<2> : multiply_rows<3>;
     const int64_t pitch = winograd_pitch(depth, vw);
     const int64_t lanes = vectors_ * vw;
-    const int64_t rows = tile_rows(vectors_);
-    for (int point = 0; point < points; ++point, panel += depth * lanes) {
-      for (int64_t row = 0; row < count_; row += rows) {
-        const int64_t at = point * plan_.block + row;
-        multiply_tile(inputs + at * pitch, pitch, panel, depth, products_ + at * lanes);
-      }
+    for (int64_t point = 0; point < points; ++point) {
+      unit_.multiply({.rows = inputs + point * plan_.block * pitch,
+                      .pitch = pitch,
+                      .panel = panel + point * depth * lanes,
+                      .depth = depth,
+                      .row_count = count_,
+                      .vectors = vectors_,
+                      .out = products_ + point * plan_.block * lanes});
     }
   }
 
-  // One vector of columns of a tile: the outputs of one family, added to those of the families before it.
+  using FinishFunction = void (Block::*)(bool first, bool last) const;
+  static const std::array<std::array<FinishFunction, lengths>, lengths>& finish_functions() {
+    static constexpr auto table = [] {
+      std::array<std::array<FinishFunction, lengths>, lengths> of = {};
+      each_filter_length([&](auto h) {
+        each_filter_length([&](auto w) { of[h.index][w.index] = &Block::finish<decltype(h), decltype(w)>; });
+      });
+      return of;
+    }();
+    return table;
+  }
+
+  // The outputs of one family, added to those of the families before it.
+  template <class H, class W>
+  void finish(bool first, bool last) const {
+    for (int64_t i = 0; i < count_; ++i) {
+      for (int j = 0; j < vectors_; ++j) finish_tile(H(), W(), i, j, first, last);
+    }
+  }
+
+  // One vector of columns of a tile.
   template <class H, class W>
   POLYPHASE_INLINE void finish_tile(H, W, int64_t tile, int vector, bool first, bool last) const {
     const int64_t apart = plan_.block * vectors_ * vw;  // from one output's sums, or one point's products, to the next
@@ -349,9 +308,9 @@ class Block {
   }
 
   // Other endings, while the results are in the caches.
-  void end_tile(int outputs_h, int outputs_w, const TilePlace& tile) const {
-    for (int i = 0; i < outputs_h; ++i) {
-      for (int j = 0; j < outputs_w; ++j) {
+  void end_tile(const TilePlace& tile) const {
+    for (int i = 0; i < axes_[1].outputs(); ++i) {
+      for (int j = 0; j < axes_[2].outputs(); ++j) {
         if (tile.out[i][j] == nullptr) continue;
         const int64_t q[3] = {tile.q[0], tile.q[1] + i * axes_[1].output_step(),
                               tile.q[2] + j * axes_[2].output_step()};
@@ -365,12 +324,13 @@ class Block {
   const ConvWinogradPlan& plan_;
   const ConvShape& s_;
   const ConvPointers& p_;
+  const WinogradUnit& unit_;
   const float* in_ = nullptr;
   ImageStrides in_strides_ = {};
   float* out_ = nullptr;
   ImageStrides out_strides_ = {};
 
-  float* inputs_ = nullptr;    // of each family [point][tile][filter d, h, w][in channel], rows winograd_pitch apart
+  float* inputs_ = nullptr;    // of each family [point][tile][filter d, h, w][word], rows winograd_pitch apart
   float* products_ = nullptr;  // [point][tile][column of the panel]
   float* sums_ = nullptr;      // [output][tile][column of the panel], of the families so far
   float* bias_ = nullptr;
@@ -378,6 +338,8 @@ class Block {
   TilePlace* places_ = nullptr;
 
   FilterAxis axes_[3];
+  FilterFamily families_[lengths * lengths];
+  int family_count_ = 0;
   int64_t phase_[3] = {};
   int64_t first_q_[3] = {};
   int64_t end_q_[3] = {};

@@ -26,8 +26,8 @@ struct NormalizePlan {
   int64_t channels;  // columns: lanes of a pixel; rows: channels per image, for scale_mode 1
   int64_t channels_per_group;
   int64_t elements_per_channel;  // rows, scale_mode 1: consecutive elements that share a scale
-  int64_t chunk;                 // columns: pixels of one chunk
-  int64_t chunks;                // columns: chunks of one image
+  int64_t chunk;                 // columns: pixels of one chunk; rows: runs of one tile
+  int64_t chunks;                // columns: chunks of one image; rows: tiles
 };
 
 }  // namespace polyphase::cpu

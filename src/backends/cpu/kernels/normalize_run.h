@@ -183,10 +183,13 @@ inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* 
   }
 }
 
-// Columns, phase 1: merges one image's chunks, and the channels of each group; leaves the mean, the gain and what
-// rounding took from the mean times the gain, three floats for each channel, behind the chunks.
-inline void run_normalize_merge(const NormalizePlan& p, const float* scale, double* shared, int64_t image) {
-  float* result = reinterpret_cast<float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 3;
+// Columns, phase 1: merges one image's chunks, and the channels of each group; leaves the mean, the gain and what is
+// added, three floats for each channel, behind the chunks. Added is the bias, less what rounding took from the mean.
+inline void run_normalize_merge(const NormalizePlan& p, const float* scale, const float* bias, double* shared,
+                                int64_t image) {
+  float* const mean = reinterpret_cast<float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 3;
+  float* const gain = mean + p.channels;
+  float* const added = gain + p.channels;
   for (int64_t group = 0; group < p.channels; group += p.channels_per_group) {
     Moments moments;
     for (int64_t c = group; c < group + p.channels_per_group; ++c) {
@@ -198,33 +201,33 @@ inline void run_normalize_merge(const NormalizePlan& p, const float* scale, doub
     }
     const RowScale s = row_scale(moments, p.epsilon);
     for (int64_t c = group; c < group + p.channels_per_group; ++c) {
-      result[c] = s.upper_mean();
-      result[p.channels + c] = static_cast<float>(s.inverse * (scale != nullptr ? static_cast<double>(scale[c]) : 1.0));
-      result[2 * p.channels + c] = s.lower_mean() * result[p.channels + c];
+      mean[c] = s.upper_mean();
+      gain[c] = static_cast<float>(s.inverse * (scale != nullptr ? static_cast<double>(scale[c]) : 1.0));
+      added[c] = (bias != nullptr ? bias[c] : 0.0F) - s.lower_mean() * gain[c];
     }
   }
 }
 
-// Columns, phase 2: applies mean, gain and bias to one chunk of pixels.
-inline void run_normalize_apply(const NormalizePlan& p, const float* x, const float* bias, float* y,
-                                const double* shared, int64_t tile) {
+// Columns, phase 2: applies them to one chunk of pixels.
+inline void run_normalize_apply(const NormalizePlan& p, const float* x, float* y, const double* shared, int64_t tile) {
   const int64_t image = tile / p.chunks;
   const int64_t first = tile % p.chunks * p.chunk;
   const int64_t pixels = std::min(p.chunk, p.length - first);
   const float* mean =
       reinterpret_cast<const float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 3;
   const float* gain = mean + p.channels;
-  const float* rest = gain + p.channels;
+  const float* added = gain + p.channels;
   const int64_t offset = (image * p.length + first) * p.channels;
-  for (int64_t c = 0; c < p.channels; c += vec_width) {
-    const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
-    const VecF m = load_first(mean + c, n);
-    const VecF g = load_first(gain + c, n);
-    const VecF b = (bias != nullptr ? load_first(bias + c, n) : broadcast(0.0F)) - load_first(rest + c, n);
-    for (int64_t i = 0; i < pixels; ++i) {
-      const int64_t at = offset + i * p.channels + c;
-      store_first(y + at, fma(load_first(x + at, n) - m, g, b), n);
-    }
+  x += offset;
+  y += offset;
+  for (int64_t i = 0; i < pixels; ++i, x += p.channels, y += p.channels) {
+    int64_t c = 0;
+    for (; c + vec_width <= p.channels; c += vec_width)
+      store(y + c, fma(load(x + c) - load(mean + c), load(gain + c), load(added + c)));
+    const int rest = static_cast<int>(p.channels - c);
+    if (rest == 0) continue;
+    const VecF centred = load_first(x + c, rest) - load_first(mean + c, rest);
+    store_first(y + c, fma(centred, load_first(gain + c, rest), load_first(added + c, rest)), rest);
   }
 }
 

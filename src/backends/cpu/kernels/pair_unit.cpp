@@ -1,11 +1,14 @@
-// What conv_pairs and conv_disjoint multiply pairs with in one cluster: registers, or the matrix unit.
+// What conv_pairs, conv_disjoint and conv_winograd multiply pairs with in one cluster: registers, or the matrix unit.
 #include "backends/cpu/kernels/pair_unit.h"
 
 #include <utility>
 
-#include "backends/cpu/kernels/product_tile.h"
 #include "backends/cpu/simd/pairs.h"
 #include "backends/cpu/simd/unrolled.h"
+#if POLYPHASE_PAIRS_ID == 1
+#include "backends/cpu/kernels/product_tile.h"
+#include "backends/cpu/kernels/winograd_unit.h"
+#endif
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
@@ -177,9 +180,10 @@ void release() {}
 }  // namespace
 
 #if POLYPHASE_PAIRS_ID == 1
-constexpr PairUnit pair_unit = {multiply, release, multiply_panel<Products::pairs>};
+constexpr WinogradUnit winograd_pairs = winograd_unit<Products::pairs>();
+constexpr PairUnit pair_unit = {multiply, release, multiply_panel<Products::pairs>, &winograd_pairs};
 #else
-constexpr PairUnit pair_unit = {multiply, release, nullptr};
+constexpr PairUnit pair_unit = {multiply, release, nullptr, nullptr};
 #endif
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

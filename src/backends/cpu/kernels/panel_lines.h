@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "base/float16.h"
 #include "kernel/row.h"
 
 namespace polyphase::cpu {
@@ -36,6 +37,14 @@ using PanelLinesFunction = void (*)(const PanelLines& lines);
 
 // Writes them with the best vectors that the CPU at hand has: the same bits on any.
 void write_panel_lines(const PanelLines& lines);
+
+// Lines of channels, zeros behind an odd last one, as `words` lines of pairs in bf16.
+inline void pair_channels(const float* wide, int64_t words, int64_t lanes, uint32_t* pairs) {
+  const auto bits = [](float x) { return uint32_t{BFloat16(static_cast<double>(x)).bits}; };
+  for (int64_t word = 0; word < words; ++word, wide += 2 * lanes) {
+    for (int64_t lane = 0; lane < lanes; ++lane) *pairs++ = bits(wide[lane]) | bits(wide[lanes + lane]) << 16U;
+  }
+}
 
 // The share of `units` that have to be written, as a range.
 struct PackRange {

@@ -76,15 +76,6 @@ POLYPHASE_INLINE void store_target(const VecF (&rows)[S], const ProductTarget& t
   store_interleaved(rows, to);
 }
 
-// A word of pixels and one of weights: acc + x * w, as floats or as pairs.
-template <Products products>
-POLYPHASE_INLINE VecF add_product(VecF acc, VecF x, VecF w) {
-#if POLYPHASE_PAIRS_ID == 1
-  if constexpr (products == Products::pairs) return dot_pairs(acc, as_int(x), as_int(w));
-#endif
-  return fma(x, w, acc);
-}
-
 template <Products products, int M, int V, int S, int K>
 void run_product_tile(const ProductTile& t) {
   VecF acc[M * V];
@@ -99,8 +90,9 @@ void run_product_tile(const ProductTile& t) {
     unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { x[v] = load(pixels + v * vec_width); });
     unrolled<M>([&](int m) POLYPHASE_INLINE_LAMBDA {
       const VecF w = broadcast(weights[m]);
-      unrolled<V>([&](int v)
-                      POLYPHASE_INLINE_LAMBDA { acc[m * V + v] = add_product<products>(acc[m * V + v], x[v], w); });
+      unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
+        acc[m * V + v] = add_product<products == Products::pairs>(acc[m * V + v], x[v], w);
+      });
     });
     pixels += t.pitch;
     weights += M;

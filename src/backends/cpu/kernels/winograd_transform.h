@@ -1,17 +1,27 @@
 // The transforms of Winograd's minimal filtering (conv_winograd.h) in registers, one vector of channels at a time.
 #pragma once
 
+#include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
-// One axis of a tile: `outputs` (1 or 2) of a filter of `taps` (1 to 3; with one output 1).
-template <int outputs_, int taps_>
+// One axis of a tile, as winograd_lengths[index] says.
+template <int index_>
 struct FilterLength {
-  static constexpr int outputs = outputs_;
-  static constexpr int taps = taps_;
-  static constexpr int points = outputs + taps - 1;
+  static constexpr int index = index_;
+  static constexpr int outputs = winograd_lengths[index].outputs;
+  static constexpr int taps = winograd_lengths[index].taps;
+  static constexpr int points = winograd_lengths[index].points();
 };
+
+template <class F>
+constexpr void each_filter_length(F&& f) {
+  f(FilterLength<0>());
+  f(FilterLength<1>());
+  f(FilterLength<2>());
+  f(FilterLength<3>());
+}
 
 // Of the inputs of one tile along one axis, in place.
 template <class Length>

@@ -392,7 +392,7 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const ConvWinogradPlan plan = plan_conv_winograd(s, {}, {}, {}, false, width);
   const WinogradWork work = conv_winograd_work(s);
   const int64_t vectors = ceil_div(s.out_channels, width);
-  const double multiplies = work.lines * static_cast<double>(s.in_channels) * vectors_of_products(vectors, by.alone);
+  const double multiplies = work.lines * static_cast<double>(s.in_words()) * vectors_of_products(vectors, by.alone);
   const double transformed = work.lines * product_of_factors(ceil_div(s.in_channels, width), plan.n_blocks) +
                              work.points * static_cast<double>(vectors);
   const double weights = 4 * product_of_factors(conv_winograd_packed_floats(s, width), plan.blocks);

@@ -125,32 +125,6 @@ struct Pairs {
   static std::string refuses(const ConvShape& s) { return conv_pairs_refuses(s); }
 };
 
-// The same of pairs, where the cluster multiplies them in vectors.
-struct DisjointPairs : Disjoint {
-  static ConvShape in_pairs(ConvShape s) {
-    s.products = Products::pairs;
-    return s;
-  }
-  static std::string refuses(const ConvShape& s) {
-    return s.in_channels < 2 ? "a single input channel has no pairs" : Disjoint::refuses(s);
-  }
-  static ConvDisjointPlan plan_pairs(const ConvShape& s, const ImageStrides& in, const ImageStrides& out,
-                                     const EndingProgram& endings, bool has_bias, int width) {
-    return plan_conv_disjoint(in_pairs(s), in, out, endings, has_bias, width);
-  }
-  static int64_t packed_pairs(const ConvShape& s, int width) { return conv_disjoint_packed_floats(in_pairs(s), width); }
-  static void pack_pairs(const ConvShape& s, int width, const float* weights, const WeightStrides& strides,
-                         PackShare share, float* to) {
-    pack_conv_disjoint(in_pairs(s), width, weights, strides, share, to);
-  }
-  static constexpr auto make_plan = plan_pairs;
-  static constexpr auto packed_floats = packed_pairs;
-  static constexpr auto pack = pack_pairs;
-  static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
-    return conv_disjoint_seconds(in_pairs(s), width, in_planar, out_planar);
-  }
-};
-
 struct Winograd : ConvKernel<ConvWinogradPlan, NarrowImages::channels_first, plan_conv_winograd,
                              conv_winograd_packed_floats, pack_conv_winograd, conv_winograd_phases, conv_winograd_tiles,
                              &ClusterKernels::conv_winograd, conv_winograd_seconds> {
@@ -159,6 +133,42 @@ struct Winograd : ConvKernel<ConvWinogradPlan, NarrowImages::channels_first, pla
     if (!conv_winograd_takes(s)) return "no axis whose taps filter two outputs with fewer products";
     return s.in_channels < winograd_channels ? "fewer input channels than keep the error in its bound" : "";
   }
+};
+
+// A kernel of floats with words of pairs in their place, where the cluster multiplies them in vectors.
+template <class K>
+struct InPairs : K {
+  static ConvShape in_pairs(ConvShape s) {
+    s.products = Products::pairs;
+    return s;
+  }
+  static std::string refuses(const ConvShape& s) {
+    return s.in_channels < 2 ? "a single input channel has no pairs" : K::refuses(s);
+  }
+  static auto plan_pairs(const ConvShape& s, const ImageStrides& in, const ImageStrides& out,
+                         const EndingProgram& endings, bool has_bias, int width) {
+    return K::make_plan(in_pairs(s), in, out, endings, has_bias, width);
+  }
+  static int64_t packed_pairs(const ConvShape& s, int width) { return K::packed_floats(in_pairs(s), width); }
+  static void pack_pairs(const ConvShape& s, int width, const float* weights, const WeightStrides& strides,
+                         PackShare share, float* to) {
+    K::pack(in_pairs(s), width, weights, strides, share, to);
+  }
+  static constexpr auto make_plan = plan_pairs;
+  static constexpr auto packed_floats = packed_pairs;
+  static constexpr auto pack = pack_pairs;
+  static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
+    return K::seconds(in_pairs(s), width, in_planar, out_planar);
+  }
+};
+
+struct DisjointPairs : InPairs<Disjoint> {
+  static constexpr auto unit = &PairUnit::multiply_panel;
+};
+
+// Rounds operands after they are transformed, which are not those of the model any more.
+struct WinogradPairs : InPairs<Winograd> {
+  static constexpr auto unit = &PairUnit::winograd;
 };
 
 // What a plan holds: the kernel's own plan, the entry of the cluster, and which of the step's operands are which.
@@ -191,16 +201,21 @@ template <class K>
 struct ConvRow {
   static constexpr bool is_pairs = std::is_same_v<K, Pairs>;
   static constexpr bool is_disjoint = std::is_base_of_v<Disjoint, K>;
-  static constexpr bool is_disjoint_pairs = std::is_same_v<K, DisjointPairs>;
-  static constexpr bool is_narrow = is_pairs || is_disjoint_pairs;  // multiplies in bf16
+  static constexpr bool in_pairs = requires { K::unit; };
+  static constexpr bool is_narrow = is_pairs || in_pairs;  // multiplies in bf16
 
   static std::string accepts(const StepDesc& desc, const Target& target) {
     std::string reason = refuse_conv(desc, K::narrow_images);
     if (reason.empty() && is_narrow && desc.attributes().get<DType>("products") != DType::bf16) {
       reason = "must multiply in f32";
     }
-    if (reason.empty() && is_disjoint_pairs && kernels_of(target.cluster).pair_unit->multiply_panel == nullptr) {
-      reason = "the CPU multiplies no bf16 in vectors";
+    if constexpr (in_pairs) {
+      if (reason.empty() && kernels_of(target.cluster).pair_unit->*K::unit == nullptr) {
+        reason = "the CPU multiplies no bf16 in vectors";
+      }
+    }
+    if (reason.empty() && std::is_same_v<K, WinogradPairs> && !desc.attributes().get<bool>("rounds_transformed")) {
+      reason = "must not round what it has transformed";
     }
     if (reason.empty() && std::is_same_v<K, PointwiseGemm> && !is_one_pixel(desc.data())) {
       reason = "the image has more than one pixel";
@@ -252,7 +267,7 @@ struct ConvRow {
       head.plan = K::make_plan(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
                                vector_width(target.cluster));
     }
-    if constexpr (is_disjoint_pairs) head.plan.multiply_pairs = kernels_of(target.cluster).pair_unit->multiply_panel;
+    if constexpr (in_pairs) head.plan.pairs = kernels_of(target.cluster).pair_unit->*K::unit;
     head.entry = kernels_of(target.cluster).*K::entry;
     head.data = at.data;
     head.bias = at.bias;
@@ -332,6 +347,10 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
       "stays below 2 gamma_K sum |x||w|";
   rows.push_back(ConvRow<Winograd>::row("conv_transpose_winograd", "conv_transpose", "conv_winograd/1", winograd,
                                         Exactness::bounded));
+  constexpr const char* winograd_pairs =
+      "minimal filtering F(2, 2) and F(2, 3), whose transformed operands are rounded to bf16";
+  rows.push_back(ConvRow<WinogradPairs>::row("conv_transpose_winograd_pairs", "conv_transpose", "conv_winograd_pairs/1",
+                                             winograd_pairs, Exactness::bounded));
   constexpr const char* pairs = "multiplies in bf16, two channels at a time, and adds up in f32";
   rows.push_back(ConvRow<Pairs>::row("conv_transpose_pairs", "conv_transpose", "conv_pairs/1", pairs));
   rows.push_back(ConvRow<Depthwise>::row("conv_depthwise", "conv", "conv_depthwise/1",
@@ -346,6 +365,8 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
                                              "kernel and stride 1 between channels-first images: one product in bf16, "
                                              "two channels at a time"));
   rows.push_back(ConvRow<Winograd>::row("conv_winograd", "conv", "conv_winograd/1", winograd, Exactness::bounded));
+  rows.push_back(ConvRow<WinogradPairs>::row("conv_winograd_pairs", "conv", "conv_winograd_pairs/1", winograd_pairs,
+                                             Exactness::bounded));
   rows.push_back(ConvRow<Pairs>::row("conv_pairs", "conv", "conv_pairs/1", pairs));
 }
 

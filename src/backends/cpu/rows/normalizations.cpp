@@ -77,6 +77,9 @@ Plan plan_rows(const PlanRequest& request, const Target&) {
     plan.length = plan.elements_per_channel * plan.channels_per_group;
   }
   plan.groups = count == 0 ? 0 : count / plan.length;
+  constexpr int64_t tile_elements = 16 * 1024;  // fewer take threads no longer than to fetch them
+  plan.chunk = std::max<int64_t>(1, tile_elements / std::max<int64_t>(1, plan.length));
+  plan.chunks = ceil_div(plan.groups, plan.chunk);
   return Plan::of(plan);
 }
 
@@ -118,7 +121,7 @@ void add_normalize_rows(const ClusterKernels& kernels, RowList& rows) {
     row.accepts = accepts_rows;
     row.cost = cost_normalize;
     row.plan = plan_rows;
-    row.tiles = [](const Plan& plan, int) { return plan.head<NormalizePlan>().groups; };
+    row.tiles = [](const Plan& plan, int) { return plan.head<NormalizePlan>().chunks; };
     row.run = kernels.normalize_rows;
     rows.push_back(row);
   }

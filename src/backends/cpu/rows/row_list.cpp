@@ -39,10 +39,11 @@ ClusterKernels with_pairs(const PairUnit& unit) {
   return out;
 }
 
-// A matrix unit reads rows of pixels; panels are multiplied with the vector instructions that come with it.
+// A matrix unit reads rows of pixels; the rest is multiplied with the vector instructions that come with it.
 const PairUnit& matrix_unit() {
   static const PairUnit unit = {polyphase_cpu_pairs_amx->multiply, polyphase_cpu_pairs_amx->release,
-                                polyphase_cpu_pairs_avx512_bf16->multiply_panel};
+                                polyphase_cpu_pairs_avx512_bf16->multiply_panel,
+                                polyphase_cpu_pairs_avx512_bf16->winograd};
   return unit;
 }
 

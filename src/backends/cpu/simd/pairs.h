@@ -2,6 +2,7 @@
 //
 // Every cluster has the words
 //   dot_pairs(acc, a, b)   acc + a.low * b.low + a.high * b.high in every lane, whose 32 bits are two bf16 numbers
+//   store_for_pairs(p, a)  store_bf16, of numbers that will be such factors
 // but for the cluster with a matrix unit, which has the words of <amxtileintrin.h> instead. The clusters with
 // instructions for it flush subnormal numbers to zero (Intel SDM, VDPBF16PS and TDPBF16PS); the others do not.
 #pragma once
@@ -24,11 +25,25 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 POLYPHASE_INLINE VecF dot_pairs(VecF acc, VecI a, VecI b) {
   return {_mm512_dpbf16_ps(acc.v, reinterpret_cast<__m512bh>(a.v), reinterpret_cast<__m512bh>(b.v))};
 }
+POLYPHASE_INLINE void store_for_pairs(uint16_t* p, VecF a) {
+  const __m256bh rounded = _mm512_cvtneps_pbh(a.v);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), reinterpret_cast<const __m256i&>(rounded));
+}
 #elif POLYPHASE_PAIRS_ID == 0
 POLYPHASE_INLINE VecF dot_pairs(VecF acc, VecI a, VecI b) {
   const VecI upper = broadcast(static_cast<int32_t>(0xffff0000U));
   acc = fma(as_float(a & upper), as_float(b & upper), acc);
   return fma(as_float(shift_left<16>(a)), as_float(shift_left<16>(b)), acc);
+}
+POLYPHASE_INLINE void store_for_pairs(uint16_t* p, VecF a) { store_bf16(p, a); }
+#endif
+
+#if POLYPHASE_PAIRS_ID != 2
+// acc + x * w of floats, or of the pairs that their bits are.
+template <bool of_pairs>
+POLYPHASE_INLINE VecF add_product(VecF acc, VecF x, VecF w) {
+  if constexpr (of_pairs) return dot_pairs(acc, as_int(x), as_int(w));
+  return fma(x, w, acc);
 }
 #endif
 

@@ -1,0 +1,97 @@
+// What one cluster transforms inputs and multiplies them with (conv_winograd.h), in floats or in pairs.
+#pragma once
+
+#include <algorithm>
+
+#include "backends/cpu/kernels/blocked_sum.h"
+#include "backends/cpu/kernels/conv_winograd.h"
+#include "backends/cpu/kernels/gemm_tile.h"
+#include "backends/cpu/kernels/winograd_transform.h"
+#include "backends/cpu/simd/pairs.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+static_assert(winograd_block_rows(vec_width) % tile_rows(1) == 0 &&
+              winograd_block_rows(vec_width) % tile_rows(2) == 0 && winograd_block_rows(vec_width) % tile_rows(3) == 0);
+
+// One register tile of rows. Leaner than run_gemm_tile, whose beginning and end would cost as much as the short
+// products here.
+template <Products products, int NV>
+void multiply_winograd_rows(const WinogradProduct& t, const float* rows, float* out) {
+  constexpr int MR = tile_rows(NV);
+  const float* panel = t.panel;
+  for (int64_t first = 0; first < t.depth; first += sum_piece) {
+    const int64_t end = std::min(t.depth, first + sum_piece);
+    VecF acc[MR][NV];
+    unrolled<MR * NV>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i / NV][i % NV] = broadcast(0.0F); });
+    for (int64_t word = first; word < end; ++word) {
+      VecF column[NV];
+      unrolled<NV>([&](int j) POLYPHASE_INLINE_LAMBDA { column[j] = load(panel + j * vec_width); });
+      panel += NV * vec_width;
+      unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA {
+        const VecF a = broadcast(rows[i * t.pitch + word]);
+        unrolled<NV>([&](int j) POLYPHASE_INLINE_LAMBDA {
+          acc[i][j] = add_product<products == Products::pairs>(acc[i][j], a, column[j]);
+        });
+      });
+    }
+    unrolled<MR * NV>([&](int i) POLYPHASE_INLINE_LAMBDA {
+      float* const to = out + i * vec_width;
+      const VecF sum = acc[i / NV][i % NV];
+      store(to, first == 0 ? sum : sum + load(to));
+    });
+  }
+}
+
+// What lies behind the last row is multiplied too, and never looked at.
+template <Products products>
+void multiply_winograd(const WinogradProduct& t) {
+  const auto multiply = t.vectors == 1   ? multiply_winograd_rows<products, 1>
+                        : t.vectors == 2 ? multiply_winograd_rows<products, 2>
+                                         : multiply_winograd_rows<products, 3>;
+  const int rows = tile_rows(t.vectors);
+  for (int64_t row = 0; row < t.row_count; row += rows)
+    multiply(t, t.rows + row * t.pitch, t.out + row * t.vectors * vec_width);
+}
+
+template <Products products, class H, class W>
+void transform_winograd_inputs(const WinogradInputs& t) {
+  for (int64_t c = 0; c < t.channels; c += vec_width) {
+    const int lanes = static_cast<int>(std::min<int64_t>(vec_width, t.channels - c));
+    VecF rows[H::points][W::points];
+    unrolled<W::points>([&](int j) POLYPHASE_INLINE_LAMBDA {
+      VecF column[H::points];
+      unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA {
+        const float* const from = t.from[i * W::points + j] + c;
+        column[i] = lanes == vec_width ? load(from) : load_first(from, lanes);
+      });
+      transform_inputs<H>(column);
+      unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA { rows[i][j] = column[i]; });
+    });
+    unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA {
+      transform_inputs<W>(rows[i]);
+      unrolled<W::points>([&](int j) POLYPHASE_INLINE_LAMBDA {
+        float* const to = t.to + (i * W::points + j) * t.apart;
+        if constexpr (products == Products::pairs) {
+          store_for_pairs(reinterpret_cast<uint16_t*>(to) + c, rows[i][j]);
+        } else {
+          store(to + c, rows[i][j]);
+        }
+      });
+    });
+  }
+}
+
+template <Products products>
+constexpr WinogradUnit winograd_unit() {
+  WinogradUnit unit = {};
+  each_filter_length([&](auto h) {
+    each_filter_length([&](auto w) {
+      unit.transform[h.index][w.index] = transform_winograd_inputs<products, decltype(h), decltype(w)>;
+    });
+  });
+  unit.multiply = multiply_winograd<products>;
+  return unit;
+}
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER
