@@ -82,6 +82,7 @@ class Tile {
     }
     block.first[2] = q0_[2] + taps_w_.first_shift;
     block.extent[2] = plan_.pitch;
+    block.read = q1_[2] - q0_[2] + plan_.pitch - plan_.tile_q[2];
     return block;
   }
 

@@ -1,5 +1,5 @@
-// Copies the input lines of a tile of conv_pixels channels-first, zero outside the image, and interleaves the phases of
-// its output lines.
+// Copies the input lines of a tile of conv_pixels channels-first, padded outside the image, and interleaves the phases
+// of its output lines.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,19 @@ struct PixelsBlock {
   bool has_next;      // another channel lies behind the group's last
   int64_t first[3];
   int64_t extent[3];
+  int64_t read;  // of the pixels of a line, by the tile's outputs
 };
+
+// What an image that is padded by its own elements has instead of zeros beside a line: from its start to `from`, and
+// from `end` on. `image` is the line's.
+inline void pad_line(const ConvPixelsPlan& plan, const PixelsBlock& block, StoredImage image, float* line, int64_t from,
+                     int64_t end) {
+  const ConvShape& s = plan.shape;
+  for (int64_t i = from > 0 ? 0 : end; i < block.read; i = i + 1 == from ? end : i + 1) {
+    const StoredImage pixel = image + padded_index(s.pad_mode, block.first[2] + i, s.in[2]) * plan.in.axis[2];
+    turn_to_lines(pixel, plan.in.axis[2], line + i, plan.channel_pitch, 1, s.in_channels);
+  }
+}
 
 // To [channel][depth][line][pixel], as the plan has it, in ascending order: each copy overwrites what the one before
 // wrote too much.
@@ -52,11 +64,12 @@ inline void copy_pixels(const ConvPixelsPlan& plan, const PixelsBlock& block, fl
   constexpr int64_t long_line = 1024;         // which the processor foresees well enough
   const bool fetches = s.groups * s.in_channels * s.in_points() > kept_floats && block.extent[2] < long_line;
   const int64_t depth_pitch = plan.tile_lines[1] * plan.pitch;
+  const bool pads = s.pad_mode != PadMode::zero;  // channels-last images only
   for (int64_t c = 0; c < (plan.in_planar ? s.in_channels : 1); ++c) {
     for (int64_t i = 0; i < block.extent[0]; ++i) {
-      const int64_t id = block.first[0] + i;
+      const int64_t id = pads ? padded_index(s.pad_mode, block.first[0] + i, s.in[0]) : block.first[0] + i;
       for (int64_t l = 0; l < block.extent[1]; ++l) {
-        const int64_t ih = block.first[1] + l;
+        const int64_t ih = pads ? padded_index(s.pad_mode, block.first[1] + l, s.in[1]) : block.first[1] + l;
         float* line = to + c * plan.channel_pitch + i * depth_pitch + l * plan.pitch;
         const bool inside = id >= 0 && id < s.in[0] && ih >= 0 && ih < s.in[1] && from < end;
         StoredImage source = block.image;
@@ -74,6 +87,10 @@ inline void copy_pixels(const ConvPixelsPlan& plan, const PixelsBlock& block, fl
           float* other = line + o * plan.channel_pitch;
           std::fill_n(other, inside ? from : block.extent[2], 0.0F);
           if (inside) std::fill_n(other + end, block.extent[2] - end, 0.0F);
+        }
+        if (pads) {
+          const StoredImage image = block.image + (id * plan.in.axis[0] + ih * plan.in.axis[1]);
+          pad_line(plan, block, image, line, from < end ? from : 0, from < end ? end : 0);
         }
         if (!inside) continue;
         if (plan.in_planar) {

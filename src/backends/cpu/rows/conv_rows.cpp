@@ -90,7 +90,6 @@ struct Pixels : ConvKernel<ConvPixelsPlan, NarrowImages::channels_first, plan_co
                            pack_conv_pixels, conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels,
                            conv_pixels_seconds> {
   static std::string refuses(const ConvShape& s) {
-    if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     if (!conv_pixels_takes(s)) {
       return s.transposed ? "dilated along the last axis" : "strides along the last axis";
     }
