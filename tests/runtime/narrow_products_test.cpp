@@ -104,6 +104,12 @@ TEST(NarrowProducts, OfImagesInBf16) {
        {34, 33, 3, 3},
        "stride=[1, 1] dilation=[1, 1] groups=2 pre=[1, 1] post=[1, 1]",
        "conv_winograd_pairs"},
+      {"conv",
+       "1, 32, 7, 12, 8",
+       "1, 20, 7, 12, 8",
+       {20, 32, 3, 3, 3},
+       "stride=[1, 1, 1] dilation=[1, 1, 1] groups=1 pre=[1, 1, 1] post=[1, 1, 1]",
+       "conv_winograd_pairs"},
   };
   for (const Cluster cluster : all_clusters) {
     if (!cpu::runs_here(cluster)) continue;

@@ -86,6 +86,34 @@ TEST(ConvKernels, RandomGeometriesAreExact) {
   }
 }
 
+// Volumes whose planes conv_winograd transforms once for several depths, the last of which may be missing.
+TEST(ConvKernels, DepthsThatSharePlanesAreExact) {
+  for (const char* line : {
+           "planes conv n2 g1 c8:9 in7x12x8 k3x3x3 s1x1x1 d1x1x1 pre1x1x1 post1x1x1 bias",
+           "planes conv n1 g2 c5:20 in9x16x12 k2x3x3 s1x1x1 d1x1x1 pre0x1x2 post2x1x0",
+           "planes conv_transpose n1 g1 c7:17 in5x12x8 k4x4x4 s2x2x2 d1x1x1 pre1x1x1 post1x1x1",
+           "planes conv_transpose n1 g1 c6:5 in4x12x8 k5x3x3 s2x1x1 d1x1x1 pre2x1x1 post2x1x1 bias",
+       }) {
+    const ConvCase c = *parse_conv_case(line);
+    for (const int width : {4, 8, 16}) {
+      const ConvWinogradPlan plan = plan_conv_winograd(c.shape, {}, {}, {}, c.bias, width);
+      EXPECT_GT(plan.depths, 1) << line;
+    }
+    for (const bool planar : {false, true}) {
+      const Layouts layouts = {.in_planar = planar, .out_planar = planar, .types = {}, .extra = 0};
+      expect_exact(c, {"winograd"}, 1, layouts);
+      for (const std::string& cluster : runnable_clusters()) {
+        const std::vector<std::string> pairs = pair_kernels_for(c, cluster);
+        if (std::find(pairs.begin(), pairs.end(), "winograd_pairs") == pairs.end()) continue;
+        const ConvData data = make_data(c, 1, true);
+        const std::vector<double> want = reference(c, data);
+        const std::vector<float> got = run_kernel("winograd_pairs", c, data, layouts, cluster);
+        EXPECT_TRUE(std::equal(want.begin(), want.end(), got.begin(), got.end())) << "on " << cluster << "\n" << line;
+      }
+    }
+  }
+}
+
 // Of one channel per group, which leave the registers as lines that are joined to runs.
 ConvCase random_depthwise_case(std::mt19937_64& random) {
   const auto pick = [&](int64_t lo, int64_t hi) {

@@ -22,6 +22,9 @@
 // A tile here is the 1, 2 or 4 outputs that one transform yields; a block is what a worker computes at once:
 //
 //     tiles [t0, t0 + block) of one phase and group, in the order of their outputs   x   columns [n0, n1)
+//
+// Where depths that lie beside each other read the same planes, a block has the tiles of several depths, and each plane
+// is transformed once: the row of the next depth begins one plane later.
 #pragma once
 
 #include <cstddef>
@@ -128,6 +131,7 @@ inline constexpr int winograd_most_points = 4;  // along an axis
 // One tile's inputs of one filter, of all channels.
 struct WinogradInputs {
   const float* const* from;  // [point h][point w]; the channels lie beside each other
+  int64_t ahead;             // floats to the next tile along the line, whose last points are fetched
   int64_t channels;
   float* to;      // the first point's words; whole vectors are written
   int64_t apart;  // words from point to point
@@ -156,14 +160,16 @@ struct ConvWinogradPlan {
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
   bool has_bias;
-  bool in_copied;     // the first phase copies a channels-first or narrow input channels-last
-  bool out_planar;    // the last phase turns the result channels-first, or narrows it
-  bool past_caches;   // which is so large that the caches cannot hold it for its reader
-  bool fast_endings;  // at most one (leaky) ReLU: applied in registers
-  int64_t phases;     // of all axes
-  int64_t block;      // tiles of a block
-  int64_t blocks;     // of one phase and group
-  int64_t n_block;    // columns of a block, a multiple of a panel
+  bool in_copied;        // the first phase copies a channels-first or narrow input channels-last
+  bool out_planar;       // the last phase turns the result channels-first, or narrows it
+  bool past_caches;      // which is so large that the caches cannot hold it for its reader
+  bool fast_endings;     // at most one (leaky) ReLU: applied in registers
+  int64_t phases;        // of all axes
+  int64_t depths;        // outputs along the depth whose tiles share planes; 1: tiles run on from depth to depth
+  int64_t block;         // tiles of a block, of each depth
+  int64_t blocks;        // of one phase and group
+  int64_t plane_blocks;  // of them, of one group of depths
+  int64_t n_block;       // columns of a block, a multiple of a panel
   int64_t n_blocks;
   int64_t input_words;  // of the transformed input of a block
   int64_t max_points;   // of a family
@@ -173,6 +179,7 @@ struct ConvWinogradPlan {
   int64_t shared_bytes;
 };
 
+inline constexpr int64_t winograd_most_depths = 4;
 inline constexpr int64_t winograd_channels = 32;     // input channels from which the error stays in its bound
 inline constexpr int64_t winograd_phases = 4096;     // the most: all are looked at one by one
 inline constexpr int64_t winograd_place_bytes = 64;  // of what a run knows of a tile

@@ -35,45 +35,69 @@ int64_t outputs_of(const ConvAxis& axis, int64_t phase) {
 
 // The most that a block of any phase needs; not all of one phase.
 struct Extents {
-  int64_t tiles = 1;
+  int64_t tiles[3] = {};
   int64_t points = 1;       // of one family
   int64_t input_words = 0;  // of a transformed tile
 };
 
-int64_t input_words(const ConvShape& s, const FilterAxis (&axes)[3], int width) {
+int64_t input_words(const ConvShape& s, const FilterAxis (&axes)[3], int64_t depths, int width) {
   int64_t words = 0;
   for (int i = 1; i <= FilterAxis::most_taps; ++i) {
     for (int j = 1; j <= FilterAxis::most_taps; ++j) {
-      const int64_t depth = axes[0].filters(1) * axes[1].filters(i) * axes[2].filters(j) * s.in_words();
-      if (depth > 0) words += axes[1].points(i) * axes[2].points(j) * winograd_pitch(depth, width);
+      const int64_t plane = axes[1].filters(i) * axes[2].filters(j) * s.in_words();
+      if (plane * axes[0].filters(1) == 0) continue;
+      words += axes[1].points(i) * axes[2].points(j) * winograd_pitch((axes[0].filters(1) + depths - 1) * plane, width);
     }
   }
   return words;
 }
 
-Extents extents_of(const ConvShape& s, int width) {
-  Extents all = {s.batch, 1, 0};
+Extents extents_of(const ConvShape& s, int64_t depths, int width) {
+  Extents all;
   for (int a = 0; a < 3; ++a) {
     const ConvAxis axis(s, a);
-    int64_t tiles = 0;
     int64_t points = 1;
     for (int64_t r = 0; r < axis.phases(); ++r) {
       const FilterAxis filters(s, a, r);
-      tiles = std::max(tiles, filters.tiles(outputs_of(axis, r)));
+      all.tiles[a] = std::max(all.tiles[a], filters.tiles(outputs_of(axis, r)));
       for (int taps = 1; taps <= FilterAxis::most_taps; ++taps) {
         if (filters.filters(taps) > 0) points = std::max<int64_t>(points, filters.points(taps));
       }
     }
-    all.tiles *= tiles;
     all.points *= points;
   }
   for (int64_t phase = 0; phase < s.phases(); ++phase) {
     const int64_t w = ConvAxis(s, 2).phases();
     const int64_t h = ConvAxis(s, 1).phases();
     const FilterAxis axes[3] = {{s, 0, phase / (h * w)}, {s, 1, phase / w % h}, {s, 2, phase % w}};
-    all.input_words = std::max(all.input_words, input_words(s, axes, width));
+    all.input_words = std::max(all.input_words, input_words(s, axes, depths, width));
   }
   return all;
+}
+
+// Whether the outputs of all phases along the depth read runs of planes, one plane further each.
+bool depths_share_planes(const ConvShape& s) {
+  const ConvAxis d(s, 0);
+  bool several = false;
+  for (int64_t r = 0; r < d.phases(); ++r) {
+    const AxisTaps taps = d.taps(r);
+    if (taps.count > 1 && taps.shift_step != 1) return false;
+    several = several || taps.count > 1;
+  }
+  return several && d.in_step() == 1;
+}
+
+// As many as leave room for the least block, where the tiles of one depth fill register tiles.
+int64_t depths_of(const ConvShape& s, int width) {
+  if (!depths_share_planes(s)) return 1;
+  const int64_t rows = winograd_block_rows(width);
+  for (int64_t depths = winograd_most_depths; depths > 1; depths /= 2) {
+    const Extents most = extents_of(s, depths, width);
+    const int64_t tiles = most.tiles[1] * most.tiles[2];
+    if (most.tiles[0] < depths || 10 * tiles < 9 * ceil_div(tiles, rows) * rows) continue;
+    if (rows * most.input_words <= cached_words(width)) return depths;
+  }
+  return 1;
 }
 
 }  // namespace
@@ -197,34 +221,37 @@ ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& 
   plan.past_caches = is_past_caches(shape);
   plan.fast_endings = is_fast(endings);
   plan.phases = shape.phases();
-  const Extents most = extents_of(shape, width);
+  plan.depths = depths_of(shape, width);
+  const Extents most = extents_of(shape, plan.depths, width);
   plan.max_points = most.points;
   const int64_t rows = winograd_block_rows(width);
-  const int64_t least = 2 * rows;  // fewer would wait for the weights, which every block reads
-  const int64_t tiles = std::max<int64_t>(1, most.tiles);
+  // Fewer would wait for the weights, which every block reads once for each depth.
+  const int64_t least = plan.depths > 1 ? rows : 2 * rows;
+  const int64_t plane = most.tiles[1] * most.tiles[2];
+  const int64_t tiles = std::max<int64_t>(1, plan.depths > 1 ? plane : shape.batch * most.tiles[0] * plane);
+  const int64_t layers = plan.depths > 1 ? shape.batch * ceil_div(most.tiles[0], plan.depths) : 1;
+  const auto set_block = [&](int64_t block) {
+    plan.block = block;
+    plan.plane_blocks = ceil_div(tiles, block);
+    plan.blocks = layers * plan.plane_blocks;
+  };
   const int64_t cached = cached_words(width) / std::max<int64_t>(1, most.input_words);
-  plan.block = std::clamp(cached / rows * rows, least, most_tiles);
-  plan.blocks = ceil_div(tiles, plan.block);
+  set_block(std::clamp(cached / rows * rows, least, most_tiles));
   const int64_t panel = 2 * width;
   const int64_t panels = PanelGrid(plan.format.columns, width).count();
   plan.n_block = std::max<int64_t>(1, panels) * panel;
   plan.n_blocks = 1;
   const auto count = [&] { return shape.groups * plan.phases * plan.blocks * plan.n_blocks; };
-  while (count() < blocks_aimed && plan.block > least) {
-    plan.block = std::max(least, ceil_div(plan.block / 2, rows) * rows);
-    plan.blocks = ceil_div(tiles, plan.block);
-  }
-  if (count() == 1 && plan.block > rows) {  // or one thread alone would compute
-    plan.block = ceil_div(plan.block / 2, rows) * rows;
-    plan.blocks = ceil_div(tiles, plan.block);
-  }
+  while (count() < blocks_aimed && plan.block > least)
+    set_block(std::max(least, ceil_div(plan.block / 2, rows) * rows));
+  // Or one thread alone would compute.
+  if (count() == 1 && plan.block > rows) set_block(ceil_div(plan.block / 2, rows) * rows);
   // Every block of columns transforms its input again.
   while (count() < blocks_aimed && plan.n_block > 4 * panel) {
     plan.n_block = ceil_div(plan.n_block / panel, 2) * panel;
     plan.n_blocks = ceil_div(panels * panel, plan.n_block);
   }
-  plan.block = std::min(plan.block, ceil_div(ceil_div(tiles, plan.blocks), rows) * rows);
-  plan.blocks = ceil_div(tiles, plan.block);
+  set_block(std::min(plan.block, ceil_div(ceil_div(tiles, plan.plane_blocks), rows) * rows));
   plan.turn_points = 64;
   plan.input_words = plan.block * most.input_words;
   constexpr int64_t most_outputs = 4;

@@ -21,7 +21,9 @@ constexpr std::size_t lengths = std::size(winograd_lengths);
 struct FilterFamily {
   std::size_t h, w;  // of winograd_lengths
   int points_h, points_w;
-  int64_t depth;  // words of a row: all filters one after the other
+  int64_t plane;  // words of a row: all filters of a plane one after the other
+  int64_t depth;  // all that are summed
+  int64_t pitch;  // from row to row
 };
 
 // The first output of a tile: its image, its place in the phase's grid of outputs; and where each output goes, null
@@ -85,10 +87,13 @@ class Block {
     for (int64_t panel = n0_ / panel_columns; panel < last; ++panel) {
       column_ = panel * panel_columns;
       vectors_ = panels.vectors_of(panel);
-      family_count_ == 0 ? run_without_taps() : run_panel();
+      for (int64_t depth = 0; depth < depth_count_; ++depth)
+        family_count_ == 0 ? run_without_taps(depth) : run_panel(depth);
     }
     if (plan_.fast_endings) return;
-    for (int64_t i = 0; i < count_; ++i) end_tile(places_[i]);
+    for (int64_t depth = 0; depth < depth_count_; ++depth) {
+      for (int64_t i = 0; i < count_; ++i) end_tile(places_[i], depth);
+    }
   }
 
  private:
@@ -101,9 +106,20 @@ class Block {
       end_q_[a] = axis.first_q(phase_[a], axis.out);
       tiles[a] = axes_[a].tiles(std::max<int64_t>(0, end_q_[a] - first_q_[a]));
     }
-    const int64_t image = tiles[0] * tiles[1] * tiles[2];
-    const int64_t first = block * plan_.block;
-    count_ = std::min(plan_.block, s_.batch * image - first);
+    const int64_t plane = tiles[1] * tiles[2];
+    int64_t first = block * plan_.block;
+    int64_t end = s_.batch * tiles[0] * plane;
+    if (plan_.depths > 1) {  // tiles of the first depth
+      const int64_t groups = plan_.blocks / plan_.plane_blocks / s_.batch;
+      const int64_t layer = block / plan_.plane_blocks;
+      const int64_t depth = layer % groups * plan_.depths;
+      depth_count_ = std::min(plan_.depths, tiles[0] - depth);
+      if (depth_count_ <= 0) return false;
+      const int64_t before = (layer / groups * tiles[0] + depth) * plane;
+      first = before + block % plan_.plane_blocks * plan_.block;
+      end = before + plane;
+    }
+    count_ = std::min(plan_.block, end - first);
     for (int64_t i = 0; i < count_; ++i) {
       int64_t at = first + i;
       TilePlace& tile = places_[i];
@@ -114,6 +130,7 @@ class Block {
       tile.batch = at;
       place_outputs(tile);
     }
+    depth_step_ = ConvAxis(s_, 0).phases() * out_strides_.axis[0];
     return count_ > 0;
   }
 
@@ -147,8 +164,11 @@ class Block {
         const int64_t filters = axes_[0].filters(1) * axes_[1].filters(winograd_lengths[h].taps) *
                                 axes_[2].filters(winograd_lengths[w].taps);
         if (filters == 0) continue;
-        families_[family_count_++] = {h, w, winograd_lengths[h].points(), winograd_lengths[w].points(),
-                                      filters * s_.in_words()};
+        const int64_t depth = filters * s_.in_words();
+        const int64_t plane = depth / axes_[0].filters(1);
+        const int64_t pitch = winograd_pitch(depth + (plan_.depths - 1) * plane, vw);
+        families_[family_count_++] = {h,     w,    winograd_lengths[h].points(), winograd_lengths[w].points(), plane,
+                                      depth, pitch};
       }
     }
   }
@@ -157,32 +177,33 @@ class Block {
     float* inputs = inputs_;
     for (int f = 0; f < family_count_; ++f) {
       const FilterFamily& family = families_[f];
-      const int64_t pitch = winograd_pitch(family.depth, vw);
-      for (int64_t i = 0; i < count_; ++i) transform_tile(family, places_[i], inputs + i * pitch, plan_.block * pitch);
-      inputs += family.points_h * family.points_w * plan_.block * pitch;
+      for (int64_t i = 0; i < count_; ++i)
+        transform_tile(family, places_[i], inputs + i * family.pitch, plan_.block * family.pitch);
+      inputs += family.points_h * family.points_w * plan_.block * family.pitch;
     }
   }
 
   // Products and outputs of the present panel; the outputs of several families are summed until the last is there.
-  void run_panel() {
+  void run_panel(int64_t depth) {
     const float* weights = weights_;
     const float* inputs = inputs_;
     for (int f = 0; f < family_count_; ++f) {
       const FilterFamily& family = families_[f];
       const int points = family.points_h * family.points_w;
-      multiply(points, family.depth, inputs, weights + points * family.depth * column_);
-      inputs += points * plan_.block * winograd_pitch(family.depth, vw);
+      multiply(family, inputs + depth * family.plane, weights + points * family.depth * column_);
+      inputs += points * plan_.block * family.pitch;
       weights += points * family.depth * all_columns_;
-      (this->*finish_functions()[family.h][family.w])(f == 0, f + 1 == family_count_);
+      (this->*finish_functions()[family.h][family.w])(depth * depth_step_, f == 0, f + 1 == family_count_);
     }
   }
 
   // A phase that no tap reaches holds the bias.
-  void run_without_taps() {
+  void run_without_taps(int64_t depth) {
     for (int64_t i = 0; i < count_; ++i) {
       for (int j = 0; j < vectors_; ++j) {
         for (int h = 0; h < axes_[1].outputs(); ++h) {
-          for (int w = 0; w < axes_[2].outputs(); ++w) put(places_[i].out[h][w], column_ + j * vw, broadcast(0.0F));
+          for (int w = 0; w < axes_[2].outputs(); ++w)
+            put(places_[i].out[h][w], depth * depth_step_, column_ + j * vw, broadcast(0.0F));
         }
       }
     }
@@ -198,10 +219,13 @@ class Block {
   void transform_tile(const FilterFamily& family, const TilePlace& tile, float* to, int64_t apart) const {
     const float* const image = in_ + tile.batch * in_strides_.batch + group_ * s_.in_channels * in_strides_.channel;
     const auto transform = unit_.transform[family.h][family.w];
+    const int64_t ahead = axes_[2].outputs() * ConvAxis(s_, 2).in_step() * in_strides_.axis[2];
     const int taps_h = winograd_lengths[family.h].taps;
     const int taps_w = winograd_lengths[family.w].taps;
-    for (int64_t fd = 0; fd < axes_[0].filters(1); ++fd) {
-      const int64_t plane = input_offset(0, axes_[0].first_input(tile.q[0], 1, fd));
+    const int64_t planes = axes_[0].filters(1);
+    for (int64_t p = 0; p < planes + depth_count_ - 1; ++p) {
+      const int64_t later = std::max<int64_t>(0, p - planes + 1);  // depths
+      const int64_t plane = input_offset(0, axes_[0].first_input(tile.q[0] + later, 1, p - later));
       for (int64_t fh = 0; fh < axes_[1].filters(taps_h); ++fh) {
         const int64_t h = axes_[1].first_input(tile.q[1], taps_h, fh);
         int64_t lines[winograd_most_points];
@@ -217,7 +241,7 @@ class Block {
             for (int i = 0; i < family.points_h; ++i)
               from[i * family.points_w + j] = (lines[i] | pixel) < 0 ? zeros_ : image + lines[i] + pixel;
           }
-          transform({.from = from, .channels = s_.in_channels, .to = to, .apart = apart});
+          transform({.from = from, .ahead = ahead, .channels = s_.in_channels, .to = to, .apart = apart});
           to += s_.in_words();
         }
       }
@@ -225,21 +249,20 @@ class Block {
   }
 
   // products_[point][tile][vectors * vw] of the present panel.
-  void multiply(int points, int64_t depth, const float* inputs, const float* panel) const {
-    const int64_t pitch = winograd_pitch(depth, vw);
+  void multiply(const FilterFamily& family, const float* inputs, const float* panel) const {
     const int64_t lanes = vectors_ * vw;
-    for (int64_t point = 0; point < points; ++point) {
-      unit_.multiply({.rows = inputs + point * plan_.block * pitch,
-                      .pitch = pitch,
-                      .panel = panel + point * depth * lanes,
-                      .depth = depth,
+    for (int64_t point = 0; point < family.points_h * family.points_w; ++point) {
+      unit_.multiply({.rows = inputs + point * plan_.block * family.pitch,
+                      .pitch = family.pitch,
+                      .panel = panel + point * family.depth * lanes,
+                      .depth = family.depth,
                       .row_count = count_,
                       .vectors = vectors_,
                       .out = products_ + point * plan_.block * lanes});
     }
   }
 
-  using FinishFunction = void (Block::*)(bool first, bool last) const;
+  using FinishFunction = void (Block::*)(int64_t offset, bool first, bool last) const;
   static const std::array<std::array<FinishFunction, lengths>, lengths>& finish_functions() {
     static constexpr auto table = [] {
       std::array<std::array<FinishFunction, lengths>, lengths> of = {};
@@ -251,17 +274,17 @@ class Block {
     return table;
   }
 
-  // The outputs of one family, added to those of the families before it.
+  // The outputs of one family, added to those of the families before it, `offset` from the first depth's.
   template <class H, class W>
-  void finish(bool first, bool last) const {
+  void finish(int64_t offset, bool first, bool last) const {
     for (int64_t i = 0; i < count_; ++i) {
-      for (int j = 0; j < vectors_; ++j) finish_tile(H(), W(), i, j, first, last);
+      for (int j = 0; j < vectors_; ++j) finish_tile(H(), W(), i, j, offset, first, last);
     }
   }
 
   // One vector of columns of a tile.
   template <class H, class W>
-  POLYPHASE_INLINE void finish_tile(H, W, int64_t tile, int vector, bool first, bool last) const {
+  POLYPHASE_INLINE void finish_tile(H, W, int64_t tile, int vector, int64_t offset, bool first, bool last) const {
     const int64_t apart = plan_.block * vectors_ * vw;  // from one output's sums, or one point's products, to the next
     const int64_t at = (tile * vectors_ + vector) * vw;
     VecF rows[H::points][W::outputs];
@@ -279,7 +302,7 @@ class Block {
         float* const sums = sums_ + at + (i * W::outputs + j) * apart;
         const VecF sum = first ? y[i] : y[i] + load(sums);
         if (last) {
-          put(places_[tile].out[i][j], column_ + vector * vw, sum);
+          put(places_[tile].out[i][j], offset, column_ + vector * vw, sum);
         } else {
           store(sums, sum);
         }
@@ -288,9 +311,10 @@ class Block {
   }
 
   // Bias, ReLU and the way out for one vector of columns of one output.
-  POLYPHASE_INLINE void put(float* out, int64_t column, VecF sum) const {
+  POLYPHASE_INLINE void put(float* out, int64_t offset, int64_t column, VecF sum) const {
     const int64_t lanes = n1_ - column;
     if (out == nullptr || lanes <= 0) return;
+    out += offset;
     const VecF value = activate(sum + load(bias_ + column - n0_));
     if (lanes >= vw) {
       store(out + column, value);
@@ -308,15 +332,15 @@ class Block {
   }
 
   // Other endings, while the results are in the caches.
-  void end_tile(const TilePlace& tile) const {
+  void end_tile(const TilePlace& tile, int64_t depth) const {
     for (int i = 0; i < axes_[1].outputs(); ++i) {
       for (int j = 0; j < axes_[2].outputs(); ++j) {
         if (tile.out[i][j] == nullptr) continue;
-        const int64_t q[3] = {tile.q[0], tile.q[1] + i * axes_[1].output_step(),
+        const int64_t q[3] = {tile.q[0] + depth, tile.q[1] + i * axes_[1].output_step(),
                               tile.q[2] + j * axes_[2].output_step()};
         ResultPlace place = {tile.batch, group_ * s_.out_channels + n0_, {}};
         for (int a = 0; a < 3; ++a) place.axis[a] = ConvAxis(s_, a).output_of(phase_[a], q[a]);
-        apply_endings(plan_.endings, p_.operands, tile.out[i][j] + n0_, n1_ - n0_, place, true);
+        apply_endings(plan_.endings, p_.operands, tile.out[i][j] + depth * depth_step_ + n0_, n1_ - n0_, place, true);
       }
     }
   }
@@ -330,7 +354,7 @@ class Block {
   float* out_ = nullptr;
   ImageStrides out_strides_ = {};
 
-  float* inputs_ = nullptr;    // of each family [point][tile][filter d, h, w][word], rows winograd_pitch apart
+  float* inputs_ = nullptr;    // of each family [point][tile][plane][filter h, w][word], rows winograd_pitch apart
   float* products_ = nullptr;  // [point][tile][column of the panel]
   float* sums_ = nullptr;      // [output][tile][column of the panel], of the families so far
   float* bias_ = nullptr;
@@ -348,6 +372,8 @@ class Block {
   int64_t all_columns_ = 0;         // of their panels
   int64_t n0_ = 0, n1_ = 0;
   int64_t count_ = 0;  // of tiles
+  int64_t depth_count_ = 1;
+  int64_t depth_step_ = 0;  // of the output, from one of them to the next
   int64_t column_ = 0;
   int vectors_ = 0;
 };

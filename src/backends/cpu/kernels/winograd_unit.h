@@ -64,6 +64,8 @@ void transform_winograd_inputs(const WinogradInputs& t) {
       unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA {
         const float* const from = t.from[i * W::points + j] + c;
         column[i] = lanes == vec_width ? load(from) : load_first(from, lanes);
+        // The first points of the next tile along the line are this one's last.
+        if (j + W::outputs >= W::points) __builtin_prefetch(from + t.ahead, 0, 3);
       });
       transform_inputs<H>(column);
       unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA { rows[i][j] = column[i]; });

@@ -393,9 +393,12 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const WinogradWork work = conv_winograd_work(s);
   const int64_t vectors = ceil_div(s.out_channels, width);
   const double multiplies = work.lines * static_cast<double>(s.in_words()) * vectors_of_products(vectors, by.alone);
-  const double transformed = work.lines * product_of_factors(ceil_div(s.in_channels, width), plan.n_blocks) +
+  const double planes = static_cast<double>(FilterAxis(s, 0, 0).filters(1));
+  const auto depths = static_cast<double>(plan.depths);
+  const double shared = plan.depths > 1 ? (planes + depths - 1) / (planes * depths) : 1;
+  const double transformed = shared * work.lines * product_of_factors(ceil_div(s.in_channels, width), plan.n_blocks) +
                              work.points * static_cast<double>(vectors);
-  const double weights = 4 * product_of_factors(conv_winograd_packed_floats(s, width), plan.blocks);
+  const double weights = 4 * depths * product_of_factors(conv_winograd_packed_floats(s, width), plan.blocks);
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
   constexpr int64_t few_channels = 32;  // whose products do not hide what else a group costs
