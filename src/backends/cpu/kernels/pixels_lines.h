@@ -64,7 +64,7 @@ inline void copy_pixels(const ConvPixelsPlan& plan, const PixelsBlock& block, fl
   constexpr int64_t long_line = 1024;         // which the processor foresees well enough
   const bool fetches = s.groups * s.in_channels * s.in_points() > kept_floats && block.extent[2] < long_line;
   const int64_t depth_pitch = plan.tile_lines[1] * plan.pitch;
-  const bool pads = s.pad_mode != PadMode::zero;  // channels-last images only
+  const bool pads = s.pad_mode != PadMode::zero;  // channels-last images, also of one channel, which lie either way
   for (int64_t c = 0; c < (plan.in_planar ? s.in_channels : 1); ++c) {
     for (int64_t i = 0; i < block.extent[0]; ++i) {
       const int64_t id = pads ? padded_index(s.pad_mode, block.first[0] + i, s.in[0]) : block.first[0] + i;
@@ -72,6 +72,10 @@ inline void copy_pixels(const ConvPixelsPlan& plan, const PixelsBlock& block, fl
         const int64_t ih = pads ? padded_index(s.pad_mode, block.first[1] + l, s.in[1]) : block.first[1] + l;
         float* line = to + c * plan.channel_pitch + i * depth_pitch + l * plan.pitch;
         const bool inside = id >= 0 && id < s.in[0] && ih >= 0 && ih < s.in[1] && from < end;
+        const auto pad = [&] {
+          const StoredImage image = block.image + (id * plan.in.axis[0] + ih * plan.in.axis[1]);
+          pad_line(plan, block, image, line, from < end ? from : 0, from < end ? end : 0);
+        };
         StoredImage source = block.image;
         if (inside) {
           source = source + (c * plan.in.channel + id * plan.in.axis[0] + ih * plan.in.axis[1] +
@@ -81,6 +85,7 @@ inline void copy_pixels(const ConvPixelsPlan& plan, const PixelsBlock& block, fl
           copy_padded(source, line, inside ? from : 0, inside ? end - from : 0, block.extent[2] - (inside ? end : 0));
           if (inside && fetches && (block.has_next || c + 1 < s.in_channels))
             fetch_line(source + plan.in.channel, end - from);
+          if (pads) pad();
           continue;
         }
         for (int64_t o = 0; o < (plan.in_planar ? 1 : s.in_channels); ++o) {
@@ -88,10 +93,7 @@ inline void copy_pixels(const ConvPixelsPlan& plan, const PixelsBlock& block, fl
           std::fill_n(other, inside ? from : block.extent[2], 0.0F);
           if (inside) std::fill_n(other + end, block.extent[2] - end, 0.0F);
         }
-        if (pads) {
-          const StoredImage image = block.image + (id * plan.in.axis[0] + ih * plan.in.axis[1]);
-          pad_line(plan, block, image, line, from < end ? from : 0, from < end ? end : 0);
-        }
+        if (pads) pad();
         if (!inside) continue;
         if (plan.in_planar) {
           load_run(source, plan.in.axis[2], line + from, end - from);
