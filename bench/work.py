@@ -24,8 +24,8 @@ class Work:
 
 
 def computed(settings: dict) -> str:
-    """A report's types in words: the model's and what may be computed in."""
-    return f"{settings['dtype']}, bf16 allowed" if settings.get("precision") == "auto" else settings["dtype"]
+    """A report's types in words: the model's, and what it may be computed in."""
+    return f"{settings['dtype']}, precision auto" if settings.get("precision") == "auto" else settings["dtype"]
 
 
 class Unable(Exception):
