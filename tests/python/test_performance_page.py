@@ -26,12 +26,14 @@ def test_reports_say_nothing_of_the_folders_of_the_machine():
         assert not re.search(r'"/\w', path.read_text()), path
 
 
-MOST_ERROR = {"fp32": 2e-5, "bf16": 8e-3}  # relative, in the L2 norm
+MOST_ERROR = {"fp32": 2e-5, "bf16": 8e-3}  # relative, in the L2 norm; in bf16 of a layer
+MOST_ERROR_OF_NETWORKS = {"fp32": 2e-5, "bf16": 2e-2}  # of layers behind layers
 
 
 def test_every_row_was_checked_before_it_was_timed():
     for report in page.reports().values():
+        most = (MOST_ERROR_OF_NETWORKS if report["settings"]["what"] == "networks" else MOST_ERROR)["bf16" if report["settings"].get("precision") == "auto" else report["settings"]["dtype"]]
         for row in report["rows"]:
             for peer, result in row.get("results", {}).items():
                 assert (result["ms"] is None) != (result["why_not"] == ""), (row["name"], peer)
-                assert result["ms"] is None or result["error"] < MOST_ERROR["bf16" if report["settings"].get("precision") == "auto" else report["settings"]["dtype"]], (row["name"], peer)
+                assert result["ms"] is None or result["error"] < most, (row["name"], peer)
