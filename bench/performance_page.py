@@ -26,7 +26,8 @@ WORDS = {
     "layers": "The suite: layers of GANs, U-Nets, super-resolution, vocoders, codecs and heads (`bench/layers.json`), batch 1, channels-first in and out for every system but the\n"
               "one whose name ends in `last`, which is given channels-last tensors.",
     "random": "Drawn by a seed from the same families (`bench/geometries.py`), so that nothing can be tuned to a list.",
-    "networks": "At the sizes at which they are used (`bench/nets.py`), exported by PyTorch. `inductor` is `torch.compile` with frozen weights.",
+    "networks": "At the sizes at which they are used (`bench/nets.py`), exported by PyTorch. `inductor` is `torch.compile` with frozen weights,\n"
+                "which gets three of the networks wrong (`docs/cases/batch_norm_inductor.md`).",
     "memory": "The most memory that a fresh process has held (`VmHWM`) which reads the network from files and runs it, Python and NumPy included; in brackets what it holds when the\n"
               "system is imported and has nothing to do. Every system is given the form in which it needs least: Polyphase its engine file, which is mapped; ONNX Runtime the ONNX file or\n"
               "its optimised model in its own format; OpenVINO the ONNX file or its cache of compiled models; PyTorch the module.",
