@@ -1,10 +1,10 @@
 // Plans and packs convolution in bf16.
 #include <algorithm>
+#include <vector>
 
 #include "backends/cpu/kernels/conv_pairs.h"
 #include "backends/cpu/kernels/panel_lines.h"
 #include "backends/cpu/kernels/scratch_pieces.h"
-#include "base/float16.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -46,6 +46,22 @@ bool all_reached(const PairsAxis& axis) { return axis.reached_begin == axis.begi
 double useful(int64_t needed, int64_t run) {
   constexpr int64_t half_block = pair_row_block / 2;
   return static_cast<double>(needed) / static_cast<double>(ceil_div(run, half_block) * half_block);
+}
+
+// Where the taps of a phase begin in the weights, in ascending order; gathered they lie `room` floats apart.
+void find_pair_taps(const AxisTaps (&taps)[3], const WeightStrides& strides, int64_t room,
+                    std::vector<PanelTap>& found) {
+  found.clear();
+  const auto offset = [&](int a, int64_t tap) {
+    return (taps[a].first_index + tap * taps[a].index_step) * strides.axis[a];
+  };
+  for (int64_t d = 0; d < taps[0].count; ++d) {
+    for (int64_t h = 0; h < taps[1].count; ++h) {
+      for (int64_t w = 0; w < taps[2].count; ++w)
+        found.push_back({offset(0, d) + offset(1, h) + offset(2, w), static_cast<int64_t>(found.size()) * room});
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const PanelTap& a, const PanelTap& b) { return a.from < b.from; });
 }
 
 }  // namespace
@@ -144,35 +160,43 @@ int64_t conv_pairs_packed_bytes(const ConvShape& shape) {
 
 void pack_conv_pairs(const ConvShape& shape, const float* weights, const WeightStrides& strides, PackShare share,
                      uint16_t* packed) {
+  constexpr int64_t channels_at_once = 32;  // whose gathered taps stay in the caches
   const ConvPairsFormat f(shape);
   const ConvAxis axes[3] = {{shape, 0}, {shape, 1}, {shape, 2}};
   const PackRange panels(shape.groups * f.panels(), share);
+  std::vector<PanelTap> found;
+  std::vector<float> wide;  // [tap][channel][column]
   for (int64_t i = panels.begin; i < panels.end; ++i) {
     const int64_t group = i / f.panels();
     const int64_t first = i % f.panels() * pair_panel_columns;
     const int64_t columns = f.columns_of(i % f.panels());
-    const int64_t filled = std::min(columns, shape.out_channels - first);
     const float* from = weights + group * strides.group_step(shape) + first * strides.out_step(shape);
+    const int64_t room = channels_at_once * columns;  // of a tap
     int64_t phase[3];
     for (phase[0] = 0; phase[0] < axes[0].phases(); ++phase[0]) {
       for (phase[1] = 0; phase[1] < axes[1].phases(); ++phase[1]) {
         for (phase[2] = 0; phase[2] < axes[2].phases(); ++phase[2]) {
           const AxisTaps taps[3] = {axes[0].taps(phase[0]), axes[1].taps(phase[1]), axes[2].taps(phase[2])};
           const int64_t count = taps[0].count * taps[1].count * taps[2].count;
+          find_pair_taps(taps, strides, room, found);
           uint16_t* to =
               packed + group * f.group_size + conv_pairs_offset(shape, f, phase) + first * count * f.channels;
-          for (int64_t t = 0; t < count; ++t) {
-            const int64_t tap[3] = {t / (taps[1].count * taps[2].count), t / taps[2].count % taps[1].count,
-                                    t % taps[2].count};
-            const float* at = from;
-            for (int a = 0; a < 3; ++a) at += (taps[a].first_index + tap[a] * taps[a].index_step) * strides.axis[a];
-            for (int64_t c = 0; c < f.channels; ++c) {
-              uint16_t* pair = to + (t * f.channels + c) / 2 * 2 * columns + c % 2;
-              for (int64_t column = 0; column < columns; ++column) {
-                const bool has = column < filled && c < shape.in_channels;
-                const float weight = has ? at[c * strides.in_step(shape) + column * strides.out_step(shape)] : 0.0F;
-                pair[2 * column] = BFloat16(static_cast<double>(weight)).bits;
-              }
+          for (int64_t c = 0; c < shape.in_channels; c += channels_at_once) {
+            const int64_t channels = std::min(channels_at_once, shape.in_channels - c);
+            wide.assign(static_cast<std::size_t>(count * room), 0.0F);
+            write_panel_lines({.from = from + c * strides.in_step(shape),
+                               .to = wide.data(),
+                               .lanes = columns,
+                               .filled = std::min(columns, shape.out_channels - first),
+                               .lane_step = strides.out_step(shape),
+                               .channels = channels,
+                               .channel_step = strides.in_step(shape),
+                               .line_step = columns,
+                               .taps = found.data(),
+                               .tap_count = count});
+            for (int64_t tap = 0; tap < count; ++tap) {
+              pair_channels(wide.data() + tap * room, ceil_div(channels, 2), columns,
+                            reinterpret_cast<uint32_t*>(to + (tap * f.channels + c) * columns));
             }
           }
         }
