@@ -39,7 +39,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=SIZES")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dtype", choices=("fp32", "fp16", "bf16"), default="fp32")
-    parser.add_argument("--precision", choices=("model", "auto"), default="model", help="auto: systems that can may compute the FP32 model in bf16 (ours by precision='auto', PyTorch by autocast, OpenVINO by its hint)")
+    parser.add_argument("--precision", choices=("model", "auto"), default="model", help="auto: systems that can may compute in bf16 whatever the model stores (ours by precision='auto', PyTorch by autocast, OpenVINO by its hint)")
     parser.add_argument("--isa", choices=tuple(HELD), default="native", help="hold every system to these instructions")
     parser.add_argument("--peers", default=",".join(peer for peer in PEERS if peer != "tuned"), help=f"of {', '.join(PEERS)}; tuned is ours with measured kernels")
     parser.add_argument("--seconds", type=float, default=0.2, help="of each system in each round")

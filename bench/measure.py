@@ -51,7 +51,7 @@ def measure(work: Work, want: Sequence[np.ndarray], workers: dict[str, Worker], 
         try:
             found = least_memory(worker, work) if memory else worker.load(work)
             result.error = relative_error(found, want)
-            wrong = f"wrong: relative error {result.error:.1e}" if result.error > TOLERANCE["bf16" if work.precision == "auto" else work.dtype] else check(peer, found) if check else ""
+            wrong = f"wrong: relative error {result.error:.1e}" if result.error > TOLERANCE[work.narrowest] else check(peer, found) if check else ""
             if wrong:
                 raise Unable(wrong)
             able.append(peer)

@@ -20,7 +20,12 @@ class Work:
     onnx: pathlib.Path | None = None
     module: Callable[[], object] | None = None  # a torch.nn.Module in eval mode, FP32
     made: pathlib.Path | None = None  # what the system has made of the model in its own format, which it then reads instead
-    precision: str = "model"  # auto: the system may compute an FP32 model in bf16, where it can be told so
+    precision: str = "model"  # auto: the system may compute it in bf16, where it can be told so
+
+    @property
+    def narrowest(self) -> str:
+        """The type in which it may be computed."""
+        return "bf16" if self.precision == "auto" else self.dtype
 
 
 def computed(settings: dict) -> str:

@@ -33,7 +33,7 @@ class Runner:
         if work.onnx is None:
             raise Unable("there is no ONNX model")
         core = openvino.Core()
-        settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": PRECISIONS["bf16" if work.precision == "auto" else work.dtype]}
+        settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": PRECISIONS[work.narrowest]}
         if work.made:
             settings["CACHE_DIR"] = str(work.made)
         try:

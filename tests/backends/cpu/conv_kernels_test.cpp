@@ -86,6 +86,11 @@ TEST(ConvKernels, RandomGeometriesAreExact) {
   }
 }
 
+bool filters_pairs(const ConvCase& c, const std::string& cluster) {
+  const std::vector<std::string> kernels = pair_kernels_for(c, cluster);
+  return std::find(kernels.begin(), kernels.end(), "winograd_pairs") != kernels.end();
+}
+
 // Volumes whose planes conv_winograd transforms once for several depths, the last of which may be missing.
 TEST(ConvKernels, DepthsThatSharePlanesAreExact) {
   for (const char* line : {
@@ -103,8 +108,7 @@ TEST(ConvKernels, DepthsThatSharePlanesAreExact) {
       const Layouts layouts = {.in_planar = planar, .out_planar = planar, .types = {}, .extra = 0};
       expect_exact(c, {"winograd"}, 1, layouts);
       for (const std::string& cluster : runnable_clusters()) {
-        const std::vector<std::string> pairs = pair_kernels_for(c, cluster);
-        if (std::find(pairs.begin(), pairs.end(), "winograd_pairs") == pairs.end()) continue;
+        if (!filters_pairs(c, cluster)) continue;
         const ConvData data = make_data(c, 1, true);
         const std::vector<double> want = reference(c, data);
         const std::vector<float> got = run_kernel("winograd_pairs", c, data, layouts, cluster);
@@ -320,8 +324,7 @@ TEST(ConvKernels, MinimalFilteringInPairsKeepsItsError) {
     reshape_values(data.in, static_cast<int>(i % 3), random);
     const std::vector<double> want = reference(c, data);
     for (const std::string& cluster : runnable_clusters()) {
-      const std::vector<std::string> kernels = pair_kernels_for(c, cluster);
-      if (std::find(kernels.begin(), kernels.end(), "winograd_pairs") == kernels.end()) continue;
+      if (!filters_pairs(c, cluster)) continue;
       const std::vector<float> got = run_kernel("winograd_pairs", c, data, {}, cluster);
       std::vector<double> off = want;
       for (std::size_t j = 0; j < got.size(); ++j) off[j] -= static_cast<double>(got[j]);

@@ -35,6 +35,7 @@ int64_t outputs_of(const ConvAxis& axis, int64_t phase) {
 
 // The most that a block of any phase needs; not all of one phase.
 struct Extents {
+  int64_t depths = 1;  // that share planes
   int64_t tiles[3] = {};
   int64_t points = 1;       // of one family
   int64_t input_words = 0;  // of a transformed tile
@@ -54,6 +55,7 @@ int64_t input_words(const ConvShape& s, const FilterAxis (&axes)[3], int64_t dep
 
 Extents extents_of(const ConvShape& s, int64_t depths, int width) {
   Extents all;
+  all.depths = depths;
   for (int a = 0; a < 3; ++a) {
     const ConvAxis axis(s, a);
     int64_t points = 1;
@@ -87,17 +89,16 @@ bool depths_share_planes(const ConvShape& s) {
   return several && d.in_step() == 1;
 }
 
-// As many as leave room for the least block, where the tiles of one depth fill register tiles.
-int64_t depths_of(const ConvShape& s, int width) {
-  if (!depths_share_planes(s)) return 1;
+// With as many depths as leave room for the least block, where the tiles of one depth fill register tiles.
+Extents extents_of(const ConvShape& s, int width) {
   const int64_t rows = winograd_block_rows(width);
-  for (int64_t depths = winograd_most_depths; depths > 1; depths /= 2) {
+  for (int64_t depths = depths_share_planes(s) ? winograd_most_depths : 1; depths > 1; depths /= 2) {
     const Extents most = extents_of(s, depths, width);
     const int64_t tiles = most.tiles[1] * most.tiles[2];
     if (most.tiles[0] < depths || 10 * tiles < 9 * ceil_div(tiles, rows) * rows) continue;
-    if (rows * most.input_words <= cached_words(width)) return depths;
+    if (rows * most.input_words <= cached_words(width)) return most;
   }
-  return 1;
+  return extents_of(s, 1, width);
 }
 
 }  // namespace
@@ -221,8 +222,8 @@ ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& 
   plan.past_caches = is_past_caches(shape);
   plan.fast_endings = is_fast(endings);
   plan.phases = shape.phases();
-  plan.depths = depths_of(shape, width);
-  const Extents most = extents_of(shape, plan.depths, width);
+  const Extents most = extents_of(shape, width);
+  plan.depths = most.depths;
   plan.max_points = most.points;
   const int64_t rows = winograd_block_rows(width);
   // Fewer would wait for the weights, which every block reads once for each depth.
