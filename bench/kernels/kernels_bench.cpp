@@ -3,7 +3,7 @@
 //   kernels_bench suite.cases [--threads N] [--cluster avx512] [--filter TEXT] [--layout planar|last] [--seconds S]
 //                [--kernel NAME] [--images f16|bf16] [--no-check] [--processor-time]
 // Prints one line per layer and kernel: name kernel median_ms min_ms GFLOP/s percent-of-measured-peak
-// relative-RMS-error.
+// relative-RMS-error estimated_ms (of one core, by which kernels are chosen).
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -124,8 +124,11 @@ void bench(const ConvCase& c, const Options& options, Team& team, double peak) {
                        static_cast<double>(s.kernel_points() * points);
   const ConvData data = make_data(c, 1, false);
   const std::vector<double> want = options.check ? reference(c, data) : std::vector<double>{};
-  const Layouts layouts = {
-      .in_planar = options.planar, .out_planar = options.planar, .types = {options.images, options.images}, .extra = 0};
+  const Layouts layouts = {.in_planar = options.planar,
+                           .out_planar = options.planar,
+                           .types = {options.images, options.images},
+                           .extra = 0,
+                           .narrow_past = 0};
   const bool in_pairs = options.images == DType::bf16 || options.kernel.ends_with("pairs");
   const double most_error = is_narrow(options.images) || in_pairs ? 1e-2 : 2e-6;
   std::vector<std::string> names = kernels_for(c);
@@ -153,8 +156,9 @@ void bench(const ConvCase& c, const Options& options, Team& team, double peak) {
     }
     std::sort(times.begin(), times.end());
     const double median = times[times.size() / 2];
-    std::printf("%-30s %-12s %9.4f %9.4f %8.1f %5.1f %.2g\n", c.name.c_str(), name.c_str(), median * 1e3,
-                times.front() * 1e3, flops / median / 1e9, 100 * flops / median / 1e9 / peak, error);
+    std::printf("%-30s %-12s %9.4f %9.4f %8.1f %5.1f %-8.2g %9.4f\n", c.name.c_str(), name.c_str(), median * 1e3,
+                times.front() * 1e3, flops / median / 1e9, 100 * flops / median / 1e9 / peak, error,
+                kernel->estimated_seconds() * 1e3);
     std::fflush(stdout);
     if (options.kernel.empty() && options.check == false) break;
   }
@@ -164,7 +168,8 @@ void bench(const ConvCase& c, const Options& options, Team& team, double peak) {
 double measured_peak(const Options& options, Team& team) {
   const auto c = parse_conv_case("peak conv n1 g1 c256:64 in1x2304 k1x1 s1x1");
   const ConvData data = make_data(*c, 1, false);
-  const auto kernel = bind_kernel("gemm", *c, data, {.in_planar = false, .out_planar = false, .types = {}, .extra = 0},
+  const auto kernel = bind_kernel("gemm", *c, data,
+                                  {.in_planar = false, .out_planar = false, .types = {}, .extra = 0, .narrow_past = 0},
                                   options.cluster, options.threads);
   double best = 1e9;
   for (int i = 0; i < 200; ++i) {

@@ -55,6 +55,18 @@ void multiply_in_bf16(Part& part, const Target& target) {
   part.attributes.set("rounds_transformed", target.precision == Precision::automatic);
 }
 
+// Of the cheapest kernel that takes the convolution's images in the usual layout or channels-first: which one it will
+// be is not known yet.
+std::optional<double> cost_in_any_layout(StepDesc conv, const Target& target, const DimBindings& likely) {
+  std::optional<double> best = cost_of_kernels(conv, target, likely);
+  const auto data = static_cast<std::size_t>(conv.anchor_part().operands.front());
+  for (OperandDesc* image : {&conv.inputs[data], &conv.outputs.front()})
+    image->layout = Layout::row_major(image->type.shape.rank());
+  const auto planar = cost_of_kernels(conv, target, likely);
+  if (planar.has_value() && (!best.has_value() || *planar < *best)) best = planar;
+  return best;
+}
+
 // Whether it pays that the convolution, which computes in f32, multiplies in bf16.
 bool gains_by_narrow_products(const StepDesc& desc, const Target& target) {
   if (desc.attributes().get<DType>("products") != DType::f32) return false;
@@ -62,9 +74,9 @@ bool gains_by_narrow_products(const StepDesc& desc, const Target& target) {
   bare.parts = {desc.anchor_part()};
   bare.anchor = 0;
   const DimBindings likely = target.likely != nullptr ? *target.likely : DimBindings{};
-  const auto wide = cost_of_kernels(bare, target, likely);
+  const auto wide = cost_in_any_layout(bare, target, likely);
   multiply_in_bf16(bare.parts[0], target);
-  const auto narrow = cost_of_kernels(bare, target, likely);
+  const auto narrow = cost_in_any_layout(bare, target, likely);
   return narrow.has_value() && (!wide.has_value() || *narrow < *wide);
 }
 

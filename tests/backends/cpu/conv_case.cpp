@@ -75,7 +75,8 @@ std::string Layouts::text() const {
   const auto image = [](bool planar, DType type) {
     return std::string(planar ? "planar " : "channels-last ") + std::string(name_of(type));
   };
-  return image(in_planar, types.in) + " to " + image(out_planar, types.out) + ", extra " + std::to_string(extra);
+  return image(in_planar, types.in) + " to " + image(out_planar, types.out) + ", extra " + std::to_string(extra) +
+         ", narrow ones " + std::to_string(narrow_past) + " past a line";
 }
 
 std::optional<ConvCase> parse_conv_case(const std::string& line) {

@@ -45,8 +45,9 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data);
 struct Layouts {
   bool in_planar = true;
   bool out_planar = true;
-  ImageTypes types = {};  // as the images are stored
-  int64_t extra = 0;      // pixels (channels-last) or lines (channels-first) lie this many elements further apart
+  ImageTypes types = {};    // as the images are stored
+  int64_t extra = 0;        // pixels (channels-last) or lines (channels-first) lie this many elements further apart
+  int64_t narrow_past = 1;  // elements by which images half as wide begin past a line of the caches
 
   std::string text() const;
 };

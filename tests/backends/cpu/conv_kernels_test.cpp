@@ -105,7 +105,7 @@ TEST(ConvKernels, DepthsThatSharePlanesAreExact) {
       EXPECT_GT(plan.depths, 1) << line;
     }
     for (const bool planar : {false, true}) {
-      const Layouts layouts = {.in_planar = planar, .out_planar = planar, .types = {}, .extra = 0};
+      const Layouts layouts = {.in_planar = planar, .out_planar = planar, .types = {}, .extra = 0, .narrow_past = 1};
       expect_exact(c, {"winograd"}, 1, layouts);
       for (const std::string& cluster : runnable_clusters()) {
         if (!filters_pairs(c, cluster)) continue;
@@ -196,7 +196,8 @@ TEST(ConvKernels, PairsOfRandomGeometriesAreExact) {
         .in_planar = random() % 2 == 0,
         .out_planar = random() % 2 == 0,
         .types = {random() % 2 == 0 ? DType::bf16 : DType::f32, random() % 2 == 0 ? DType::bf16 : DType::f32},
-        .extra = random() % 3 == 0 ? 5 : 0};
+        .extra = random() % 3 == 0 ? 5 : 0,
+        .narrow_past = random() % 2 == 0 ? 1 : 0};
     std::vector<std::string> clusters = runnable_clusters();
     clusters.emplace_back(emulated_matrix_unit);
     SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
@@ -242,8 +243,11 @@ TEST(ConvKernels, LargeNarrowImagesGiveTheBitsOfCasts) {
                              "large conv_transpose n1 g2 c2:2 in1030x530 k3x4 s2x2 d1x1 pre1x1 post0x1",
                              "large conv n1 g1 c3:5 in930x960 k3x3 s1x1 d1x1 pre1x1 post1x1 bias"}) {
       const ConvCase c = *parse_conv_case(line);
-      expect_bits_of_casts(c, make_data(c, 1, false),
-                           {.in_planar = true, .out_planar = true, .types = {type, type}, .extra = 0});
+      for (const int64_t past : {0, 1}) {
+        expect_bits_of_casts(
+            c, make_data(c, 1, false),
+            {.in_planar = true, .out_planar = true, .types = {type, type}, .extra = 0, .narrow_past = past});
+      }
     }
   }
 }
@@ -258,7 +262,8 @@ TEST(ConvKernels, NarrowImagesGiveTheBitsOfCasts) {
     const Layouts layouts = {.in_planar = random() % 3 != 0,
                              .out_planar = random() % 3 != 0,
                              .types = {types[random() % 3], types[1 + random() % 2]},
-                             .extra = random() % 3 == 0 ? 5 : 0};
+                             .extra = random() % 3 == 0 ? 5 : 0,
+                             .narrow_past = random() % 2 == 0 ? 1 : 0};
     SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
     expect_bits_of_casts(c, make_data(c, seed + i, false), layouts);
     if (HasFatalFailure()) return;

@@ -1,6 +1,8 @@
 // Binding kernels to test data.
 #include "backends/cpu/conv_run.h"
 
+#include <sys/mman.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,11 +29,18 @@ struct AlignedBytes {
   float* floats() const { return reinterpret_cast<float*>(bytes.get()); }
 };
 
-// Vectors that begin at a cache line, as an engine's buffers do.
+// Vectors that begin at a cache line, large ones on huge pages, as an engine's buffers do.
 template <class T>
 struct CacheLineAllocator {
   using value_type = T;
-  T* allocate(size_t n) { return static_cast<T*>(std::aligned_alloc(64, (n * sizeof(T) + 63) / 64 * 64)); }
+  T* allocate(size_t n) {
+    constexpr size_t huge_page = size_t{2} << 20;
+    const size_t alignment = n * sizeof(T) < 2 * huge_page ? 64 : huge_page;
+    const size_t bytes = (n * sizeof(T) + alignment - 1) / alignment * alignment;
+    void* const memory = std::aligned_alloc(alignment, bytes);
+    if (memory != nullptr && alignment == huge_page) static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE));
+    return static_cast<T*>(memory);
+  }
   void deallocate(T* p, size_t) { std::free(p); }
   bool operator==(const CacheLineAllocator&) const { return true; }
 };
@@ -60,25 +69,27 @@ int64_t span_of(int64_t batch, int64_t channels, const int64_t (&extent)[3], con
   return last + 1;
 }
 
-// An image half as wide, no better aligned than its elements.
+// An image half as wide, which begins so many elements past a line of the caches.
 class NarrowImage {
  public:
-  NarrowImage(const AlignedFloats& from, DType type) : type_(type), bits_(from.size() + 1) {
+  NarrowImage(const AlignedFloats& from, DType type, int64_t past)
+      : type_(type), past_(static_cast<size_t>(past)), bits_(from.size() + past_) {
     for (size_t i = 0; i < from.size(); ++i) {
       const auto value = static_cast<double>(from[i]);
-      bits_[i + 1] = type == DType::f16 ? Half(value).bits : BFloat16(value).bits;
+      bits_[i + past_] = type == DType::f16 ? Half(value).bits : BFloat16(value).bits;
     }
   }
-  uint16_t* data() { return bits_.data() + 1; }
+  uint16_t* data() { return bits_.data() + past_; }
   float value(size_t i) const {
     Half half;
     BFloat16 upper;
-    half.bits = upper.bits = bits_[i + 1];
+    half.bits = upper.bits = bits_[i + past_];
     return type_ == DType::f16 ? static_cast<float>(half) : static_cast<float>(upper);
   }
 
  private:
   DType type_;
+  size_t past_;
   std::vector<uint16_t, CacheLineAllocator<uint16_t>> bits_;
 };
 
@@ -86,6 +97,7 @@ class Bound : public BoundKernel {
  public:
   Bound(const ConvCase& c, const ConvData& data, const Layouts& layouts)
       : shape_(c.shape),
+        layouts_(layouts),
         in_channels_(shape_.groups * shape_.in_channels),
         out_channels_(shape_.groups * shape_.out_channels) {
     shape_.types = layouts.types;
@@ -131,16 +143,17 @@ class Bound : public BoundKernel {
     pointers_ = {in_.data(),  packed_->floats(), bias_.empty() ? nullptr : bias_.data(),
                  out_.data(), shared_->floats(), nullptr};
     if (is_narrow(shape_.types.in)) {
-      narrow_in_.emplace(in_, shape_.types.in);
+      narrow_in_.emplace(in_, shape_.types.in, layouts_.narrow_past);
       pointers_.in = reinterpret_cast<const float*>(narrow_in_->data());
     }
     if (is_narrow(shape_.types.out)) {
-      narrow_out_.emplace(out_, shape_.types.out);
+      narrow_out_.emplace(out_, shape_.types.out, layouts_.narrow_past);
       pointers_.out = reinterpret_cast<float*>(narrow_out_->data());
     }
   }
 
   ConvShape shape_;
+  Layouts layouts_;
   int64_t in_channels_;
   int64_t out_channels_;
   ImageStrides in_strides_;
@@ -157,8 +170,9 @@ class Bound : public BoundKernel {
   ConvPointers pointers_ = {};
 };
 
-// A kernel by its plan type and its five functions.
-template <class P, auto plan_function, auto packed_floats, auto pack, auto phase_count, auto tile_count, auto entry>
+// A kernel by its plan type and its six functions.
+template <class P, auto plan_function, auto packed_floats, auto pack, auto phase_count, auto tile_count, auto entry,
+          auto seconds>
 class BoundTo : public Bound {
  public:
   BoundTo(const ConvCase& c, const ConvData& data, const Layouts& layouts, const ClusterKernels& kernels, int workers)
@@ -173,6 +187,9 @@ class BoundTo : public Bound {
   void run(int phase, int64_t tile, int worker) override {
     (kernels_.*entry)(plan_, pointers_, phase, tile, scratch_[static_cast<size_t>(worker)]->bytes.get());
   }
+  double estimated_seconds() const override {
+    return seconds(shape_, kernels_.vector_width, layouts_.in_planar, layouts_.out_planar);
+  }
 
  protected:
   const ClusterKernels& kernels_;
@@ -181,10 +198,11 @@ class BoundTo : public Bound {
 
 class BoundPairs : public Bound {
  public:
-  BoundPairs(const ConvCase& c, const ConvData& data, const Layouts& layouts, const ClusterKernels& kernels,
-             int workers)
-      : Bound(c, data, layouts), kernels_(kernels) {
-    plan_ = plan_conv_pairs(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, kernels.pair_unit);
+  BoundPairs(const ConvCase& c, const ConvData& data, const Layouts& layouts, const std::string& cluster, int workers)
+      : Bound(c, data, layouts),
+        cluster_(cluster_from_name(cluster).value_or(Cluster::amx)),
+        kernels_(cluster_kernels(cluster)) {
+    plan_ = plan_conv_pairs(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, kernels_.pair_unit);
     make_room(conv_pairs_packed_bytes(shape_) / 4 + 1, plan_.shared_bytes, plan_.scratch_bytes, workers);
     pack_conv_pairs(shape_, data.weights.data(), weight_strides_, {}, reinterpret_cast<uint16_t*>(packed_->floats()));
   }
@@ -193,23 +211,29 @@ class BoundPairs : public Bound {
   void run(int phase, int64_t tile, int worker) override {
     kernels_.conv_pairs(plan_, pointers_, phase, tile, scratch_[static_cast<size_t>(worker)]->bytes.get());
   }
+  double estimated_seconds() const override {
+    return conv_pairs_seconds(shape_, cluster_, layouts_.in_planar, layouts_.out_planar);
+  }
 
  private:
+  Cluster cluster_;  // whose estimates are asked
   const ClusterKernels& kernels_;
   ConvPairsPlan plan_;
 };
 
 using BoundGemm = BoundTo<ConvGemmPlan, plan_conv_gemm, conv_gemm_packed_floats, pack_conv_gemm, conv_gemm_phases,
-                          conv_gemm_tiles, &ClusterKernels::conv_gemm>;
+                          conv_gemm_tiles, &ClusterKernels::conv_gemm, conv_gemm_seconds>;
 using BoundDepthwise =
     BoundTo<ConvDepthwisePlan, plan_conv_depthwise, conv_depthwise_packed_floats, pack_conv_depthwise,
-            conv_depthwise_phases, conv_depthwise_tiles, &ClusterKernels::conv_depthwise>;
+            conv_depthwise_phases, conv_depthwise_tiles, &ClusterKernels::conv_depthwise, conv_depthwise_seconds>;
 using BoundPixels = BoundTo<ConvPixelsPlan, plan_conv_pixels, conv_pixels_packed_floats, pack_conv_pixels,
-                            conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels>;
-using BoundDisjoint = BoundTo<ConvDisjointPlan, plan_conv_disjoint, conv_disjoint_packed_floats, pack_conv_disjoint,
-                              conv_disjoint_phases, conv_disjoint_tiles, &ClusterKernels::conv_disjoint>;
-using BoundWinograd = BoundTo<ConvWinogradPlan, plan_conv_winograd, conv_winograd_packed_floats, pack_conv_winograd,
-                              conv_winograd_phases, conv_winograd_tiles, &ClusterKernels::conv_winograd>;
+                            conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels, conv_pixels_seconds>;
+using BoundDisjoint =
+    BoundTo<ConvDisjointPlan, plan_conv_disjoint, conv_disjoint_packed_floats, pack_conv_disjoint, conv_disjoint_phases,
+            conv_disjoint_tiles, &ClusterKernels::conv_disjoint, conv_disjoint_seconds>;
+using BoundWinograd =
+    BoundTo<ConvWinogradPlan, plan_conv_winograd, conv_winograd_packed_floats, pack_conv_winograd, conv_winograd_phases,
+            conv_winograd_tiles, &ClusterKernels::conv_winograd, conv_winograd_seconds>;
 
 // The same in bf16.
 template <class Bound, auto Unit>
@@ -278,7 +302,7 @@ std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCa
   if (kernel == "disjoint_pairs") return std::make_unique<BoundDisjointPairs>(c, data, layouts, kernels, workers);
   if (kernel == "winograd_pairs") return std::make_unique<BoundWinogradPairs>(c, data, layouts, kernels, workers);
   if (kernel == "winograd") return std::make_unique<BoundWinograd>(c, data, layouts, kernels, workers);
-  if (kernel == "pairs") return std::make_unique<BoundPairs>(c, data, layouts, kernels, workers);
+  if (kernel == "pairs") return std::make_unique<BoundPairs>(c, data, layouts, cluster, workers);
   if (kernel == "pixels") return std::make_unique<BoundPixels>(c, data, layouts, kernels, workers);
   return std::make_unique<BoundGemm>(c, data, layouts, kernels, workers);
 }

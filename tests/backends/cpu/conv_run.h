@@ -17,6 +17,7 @@ class BoundKernel {
   virtual int phases() const = 0;
   virtual int64_t tiles(int phase) const = 0;
   virtual void run(int phase, int64_t tile, int worker) = 0;
+  virtual double estimated_seconds() const = 0;  // of one core
   // Channels-first result; aborts if anything outside the result's own elements was written.
   virtual std::vector<float> result() = 0;
 };

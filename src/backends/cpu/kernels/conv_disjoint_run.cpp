@@ -132,7 +132,8 @@ class Tile {
     }
     if (target.run_count == 1 && runs->to - runs->from == vec_width * plan_.phases)
       target = {(image + runs->at).data, image.type, line_out_, nullptr, 0, plan_.streams};
-    if (target.runs != nullptr && !(stores_ranges_fast && image.wide())) return false;
+    const bool in_words = image.wide() || (image.type == DType::bf16 && plan_.phases % 2 == 0);
+    if (target.runs != nullptr && !(stores_ranges_fast && in_words)) return false;
     return !plan_.streams || (target.streams && reinterpret_cast<uintptr_t>(target.first) % cache_line == 0);
   }
 

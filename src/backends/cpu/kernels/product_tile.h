@@ -33,26 +33,50 @@ struct ProductTile {
   bool ends;   // no words come behind these: `init` is added
 };
 
+// store(at, i, lo, hi): outputs [lo, hi) of vector i of S, which have `lanes`, lie in one line of the image, at `at`.
+template <int S, class Store>
+POLYPHASE_INLINE void each_run(const ProductTarget& target, int lanes, Store store) {
+  for (int64_t r = 0; r < target.run_count; ++r) {
+    const ProductRun& run = target.runs[r];
+    for (int i = run.from / lanes; i < S && i * lanes < run.to; ++i)
+      store(run.at + i * lanes, i, std::max(0, run.from - i * lanes), std::min(lanes, run.to - i * lanes));
+  }
+}
+
 // The outputs of a vector's pixels that lie in several lines of the image, or in part outside of it.
 template <int S>
 __attribute__((noinline)) void store_runs(const VecF (&rows)[S], const ProductTarget& target, float* to) {
   VecF outputs[S];
   interleave_lanes(rows, outputs);
-  for (int64_t r = 0; r < target.run_count; ++r) {
-    const ProductRun& run = target.runs[r];
-    for (int i = run.from / vec_width; i < S && i * vec_width < run.to; ++i) {
-      store_range(to + run.at + i * vec_width, outputs[i], std::max(0, run.from - i * vec_width),
-                  std::min(vec_width, run.to - i * vec_width));
-    }
-  }
+  each_run<S>(target, vec_width, [&](int64_t at, int i, int lo, int hi) { store_range(to + at, outputs[i], lo, hi); });
 }
 
-// As whole vectors of half the width.
+// The same in bf16: two outputs are a lane's word.
+template <int S>
+__attribute__((noinline)) void store_narrow_runs(const VecF (&words)[S], const ProductTarget& target, uint16_t* to) {
+  VecF outputs[S];
+  interleave_lanes(words, outputs);
+  each_run<S>(target, 2 * vec_width, [&](int64_t at, int i, int lo, int hi) {
+    if ((lo | hi) % 2 == 0) return store_range(reinterpret_cast<float*>(to + at), outputs[i], lo / 2, hi / 2);
+    store_half_range(to + at, as_int(outputs[i]), lo, hi);
+  });
+}
+
+// As whole vectors of half the width, or, where phases of bf16 come in pairs, as store_target does.
 template <int S>
 __attribute__((noinline)) void store_narrow_target(const VecF (&rows)[S], const ProductTarget& target, int64_t line) {
+  auto* const to = reinterpret_cast<uint16_t*>(target.first) + line;
+  if constexpr (S % 2 == 0) {
+    if (target.type == DType::bf16) {
+      VecF words[S / 2];
+      for (int k = 0; k < S / 2; ++k) words[k] = as_float(pair_sums(rows[2 * k], rows[2 * k + 1]));
+      if (target.runs != nullptr) return store_narrow_runs(words, target, to);
+      auto* const at = reinterpret_cast<float*>(to);
+      return target.streams ? stream_interleaved(words, at) : store_interleaved(words, at);
+    }
+  }
   VecF outputs[S];
   interleave_lanes(rows, outputs);
-  auto* const to = reinterpret_cast<uint16_t*>(target.first) + line;
   const bool half = target.type == DType::f16;
   for (int k = 0; k < S; ++k) {
     uint16_t* const at = to + k * vec_width;
@@ -120,6 +144,9 @@ void run_product_tile(const ProductTile& t) {
       for (int s = 0; s < K; ++s)
         rows[s] = load(last + ((l * K + s) * V + v) * vec_width) + broadcast(t.init[l * K + s]);
       for (int s = K; s < S; ++s) rows[s] = broadcast(t.init[l * K]);
+      if constexpr (products == Products::pairs) {
+        for (int s = 0; s < S; ++s) rows[s] = flush_sum(rows[s]);
+      }
       const ProductTarget& target = t.targets[v];
       store_target(rows, target, target.lines[t.first_line + l]);
     }

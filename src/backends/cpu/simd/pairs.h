@@ -3,6 +3,8 @@
 // Every cluster has the words
 //   dot_pairs(acc, a, b)   acc + a.low * b.low + a.high * b.high in every lane, whose 32 bits are two bf16 numbers
 //   store_for_pairs(p, a)  store_bf16, of numbers that will be such factors
+//   flush_sum(a)           what such a sum is after FP32 numbers were added to it: without subnormals where it has none
+//   pair_sums(a, b)        those of both as bf16, rounded to nearest even: a's in the lower halves of the lanes
 // but for the cluster with a matrix unit, which has the words of <amxtileintrin.h> instead. The clusters with
 // instructions for it flush subnormal numbers to zero (Intel SDM, VDPBF16PS and TDPBF16PS); the others do not.
 #pragma once
@@ -29,6 +31,12 @@ POLYPHASE_INLINE void store_for_pairs(uint16_t* p, VecF a) {
   const __m256bh rounded = _mm512_cvtneps_pbh(a.v);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), reinterpret_cast<const __m256i&>(rounded));
 }
+POLYPHASE_INLINE VecF flush_sum(VecF a) { return dot_pairs(a, broadcast(0), broadcast(0)); }
+POLYPHASE_INLINE VecI pair_sums(VecF a, VecF b) {
+  const __m512bh rounded = _mm512_cvtne2ps_pbh(b.v, a.v);
+  const VecI halves = shift_left<16>(iota() + broadcast(int32_t{vec_width})) | iota();
+  return {_mm512_permutexvar_epi16(halves.v, reinterpret_cast<const __m512i&>(rounded))};
+}
 #elif POLYPHASE_PAIRS_ID == 0
 POLYPHASE_INLINE VecF dot_pairs(VecF acc, VecI a, VecI b) {
   const VecI upper = broadcast(static_cast<int32_t>(0xffff0000U));
@@ -36,6 +44,16 @@ POLYPHASE_INLINE VecF dot_pairs(VecF acc, VecI a, VecI b) {
   return fma(as_float(shift_left<16>(a)), as_float(shift_left<16>(b)), acc);
 }
 POLYPHASE_INLINE void store_for_pairs(uint16_t* p, VecF a) { store_bf16(p, a); }
+POLYPHASE_INLINE VecF flush_sum(VecF a) { return a; }
+POLYPHASE_INLINE VecI pair_sums(VecF a, VecF b) {
+  const auto round = [](VecF x) {
+    const VecI bits = as_int(x);
+    const VecI odd = shift_right_logical<16>(bits) & broadcast(1);
+    const VecI quiet = bits | broadcast(0x400000);
+    return select(equal(x, x), bits + odd + broadcast(0x7fff), quiet);
+  };
+  return (round(b) & broadcast(static_cast<int32_t>(0xffff0000U))) | shift_right_logical<16>(round(a));
+}
 #endif
 
 #if POLYPHASE_PAIRS_ID != 2

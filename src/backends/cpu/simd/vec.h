@@ -4,6 +4,7 @@
 //   Vec<float>, Vec<int32_t>   value types with `width` lanes; vec_width
 //   Mask                       one truth value per lane
 //   load, load_first(p, n), store, store_first(p, v, n), store_range(p, v, lo, hi), stream, broadcast, iota
+//   store_half_range(p, v, lo, hi)  the same for elements of 16 bits, two in a lane
 //   + - * /, fma(a, b, c) = a*b + c, product_error(a, b) = a*b - round(a*b), max, min, abs, sqrt, round_nearest, floor
 //   less, less_equal, equal, select(mask, if_true, if_false)
 //   to_int (nearest), to_float, as_int, as_float, shift_left<n>, shift_right_logical<n>, &, |

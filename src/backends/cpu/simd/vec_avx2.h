@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -58,6 +59,11 @@ POLYPHASE_INLINE void store_first(int32_t* p, Vec<int32_t> a, int n) {
 inline constexpr bool stores_ranges_fast = false;  // 20 to 40 operations on some processors
 POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) {
   _mm256_maskstore_ps(p, lane_bits(lo, hi), a.v);
+}
+POLYPHASE_INLINE void store_half_range(uint16_t* p, Vec<int32_t> a, int lo, int hi) {
+  uint16_t halves[2 * Vec<int32_t>::width];
+  std::memcpy(halves, &a.v, sizeof halves);
+  std::memcpy(p + lo, halves + lo, static_cast<size_t>(std::max(0, hi - lo)) * sizeof(uint16_t));
 }
 
 POLYPHASE_INLINE Vec<float> operator+(Vec<float> a, Vec<float> b) { return {_mm256_add_ps(a.v, b.v)}; }

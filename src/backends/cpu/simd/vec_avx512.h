@@ -63,6 +63,10 @@ inline constexpr bool stores_ranges_fast = true;
 POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) {
   _mm512_mask_storeu_ps(p, lane_bits(lo, hi), a.v);
 }
+POLYPHASE_INLINE void store_half_range(uint16_t* p, Vec<int32_t> a, int lo, int hi) {
+  const auto below = [](int n) { return (uint64_t{1} << static_cast<unsigned>(n)) - 1; };
+  _mm512_mask_storeu_epi16(p, static_cast<__mmask32>(below(hi) & ~below(lo)), a.v);
+}
 
 POLYPHASE_INLINE Vec<float> operator+(Vec<float> a, Vec<float> b) { return {_mm512_add_ps(a.v, b.v)}; }
 POLYPHASE_INLINE Vec<float> operator-(Vec<float> a, Vec<float> b) { return {_mm512_sub_ps(a.v, b.v)}; }

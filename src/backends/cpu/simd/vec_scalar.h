@@ -2,6 +2,7 @@
 // themselves.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -70,6 +71,11 @@ POLYPHASE_INLINE void finish_streams() {}
 POLYPHASE_INLINE void store(int32_t* p, Vec<int32_t> a) { std::memcpy(p, &a.v, sizeof a.v); }
 inline constexpr bool stores_ranges_fast = false;
 POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) { store_lanes(p, a.v, lo, hi); }
+POLYPHASE_INLINE void store_half_range(uint16_t* p, Vec<int32_t> a, int lo, int hi) {
+  uint16_t halves[2 * Vec<int32_t>::width];
+  std::memcpy(halves, &a.v, sizeof halves);
+  std::memcpy(p + lo, halves + lo, static_cast<size_t>(std::max(0, hi - lo)) * sizeof(uint16_t));
+}
 POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) { store_range(p, a, 0, n); }
 POLYPHASE_INLINE void store_first(int32_t* p, Vec<int32_t> a, int n) { store_lanes(p, a.v, 0, n); }
 
