@@ -251,7 +251,16 @@ class InPairs : public Bound {
   }
 };
 using BoundDisjointPairs = InPairs<BoundDisjoint, &PairUnit::multiply_panel>;
+using BoundPixelsPairs = InPairs<BoundPixels, &PairUnit::pixels_tiles>;
 using BoundWinogradPairs = InPairs<BoundWinograd, &PairUnit::winograd>;
+
+bool is_point(const ConvShape& shape) {
+  return shape.transposed && shape.in_points() == 1 && shape.dilation[0] * shape.dilation[1] * shape.dilation[2] == 1;
+}
+
+bool takes_pixels(const ConvShape& shape) {
+  return conv_pixels_takes(shape) && ConvAxis(shape, 2).phases() * shape.out_channels <= 64;
+}
 
 }  // namespace
 
@@ -265,16 +274,14 @@ bool takes_narrow_images(const std::string& kernel) { return kernel != "depthwis
 std::vector<std::string> kernels_for(const ConvCase& c) {
   std::vector<std::string> names;
   const ConvShape& shape = c.shape;
-  const bool undilated = shape.dilation[0] * shape.dilation[1] * shape.dilation[2] == 1;
-  if (shape.transposed && shape.in_points() == 1 && undilated) names.emplace_back("point");
+  if (is_point(shape)) names.emplace_back("point");
   if (c.shape.in_channels == 1 && c.shape.groups > 1) names.emplace_back("depthwise");
-  const bool pixels = conv_pixels_takes(c.shape);
-  const int64_t columns = ConvAxis(c.shape, 2).phases() * c.shape.out_channels;
-  const bool pixels_first = pixels && columns <= 64 &&
-                            conv_pixels_seconds(c.shape, 16, true, true) < conv_gemm_seconds(c.shape, 16, true, true);
+  const bool pixels = takes_pixels(c.shape);
+  const bool pixels_first =
+      pixels && conv_pixels_seconds(c.shape, 16, true, true) < conv_gemm_seconds(c.shape, 16, true, true);
   if (pixels_first) names.emplace_back("pixels");
   names.emplace_back("gemm");
-  if (pixels && !pixels_first && columns <= 64) names.emplace_back("pixels");
+  if (pixels && !pixels_first) names.emplace_back("pixels");
   if (conv_disjoint_takes(shape)) names.emplace_back("disjoint");
   if (conv_winograd_takes(shape)) names.emplace_back("winograd");
   return names;
@@ -282,9 +289,11 @@ std::vector<std::string> kernels_for(const ConvCase& c) {
 
 std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& cluster) {
   std::vector<std::string> names;
+  if (is_point(c.shape)) names.emplace_back("point_pairs");
   if (*conv_pairs_refuses(c.shape) == '\0') names.emplace_back("pairs");
   const bool in_vectors = cluster_kernels(cluster).pair_unit->multiply_panel != nullptr && c.shape.in_channels > 1;
   if (in_vectors && conv_disjoint_takes(c.shape)) names.emplace_back("disjoint_pairs");
+  if (in_vectors && takes_pixels(c.shape)) names.emplace_back("pixels_pairs");
   if (in_vectors && conv_winograd_takes(c.shape)) names.emplace_back("winograd_pairs");
   return names;
 }
@@ -292,14 +301,16 @@ std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& 
 std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data,
                                          const Layouts& layouts, const std::string& cluster, int workers) {
   const ClusterKernels& kernels = cluster_kernels(cluster);
-  if (kernel == "point") {  // as the row of that name does it: any stride will do
+  if (kernel.starts_with("point")) {  // as the row of that name does it: any stride will do
     ConvCase at_kernel_stride = c;
     std::copy_n(c.shape.kernel, 3, at_kernel_stride.shape.stride);
+    if (kernel == "point_pairs") return std::make_unique<BoundPairs>(at_kernel_stride, data, layouts, cluster, workers);
     return std::make_unique<BoundGemm>(at_kernel_stride, data, layouts, kernels, workers);
   }
   if (kernel == "depthwise") return std::make_unique<BoundDepthwise>(c, data, layouts, kernels, workers);
   if (kernel == "disjoint") return std::make_unique<BoundDisjoint>(c, data, layouts, kernels, workers);
   if (kernel == "disjoint_pairs") return std::make_unique<BoundDisjointPairs>(c, data, layouts, kernels, workers);
+  if (kernel == "pixels_pairs") return std::make_unique<BoundPixelsPairs>(c, data, layouts, kernels, workers);
   if (kernel == "winograd_pairs") return std::make_unique<BoundWinogradPairs>(c, data, layouts, kernels, workers);
   if (kernel == "winograd") return std::make_unique<BoundWinograd>(c, data, layouts, kernels, workers);
   if (kernel == "pairs") return std::make_unique<BoundPairs>(c, data, layouts, cluster, workers);

@@ -65,6 +65,7 @@ struct PairUnit {
   void (*release)();                    // after the last product of a tile
   PanelProductFunction multiply_panel;  // conv_disjoint's; null: the cluster has no instruction for vectors of pairs
   const WinogradUnit* winograd;         // likewise
+  PixelsTilesOfColumns pixels_tiles;    // conv_pixels'
 };
 inline constexpr int64_t pair_row_block = 32;
 

@@ -75,7 +75,8 @@ const char* conv_pairs_refuses(const ConvShape& shape) {
   if (shape.pad_mode != PadMode::zero) return "pads by zeros only";
   int64_t border = 1;
   for (int a = 0; a < 3; ++a) {
-    const int64_t reach = shape.dilation[a] > most_border ? most_border : (shape.kernel[a] - 1) * shape.dilation[a];
+    const int64_t dilated = shape.dilation[a] > most_border ? most_border : (shape.kernel[a] - 1) * shape.dilation[a];
+    const int64_t reach = shape.transposed ? ceil_div(dilated, shape.stride[a]) : dilated;
     border *= 1 + 2 * reach;
     if (border > most_border) return "taps reach too far for a copy of the image with zeros around it";
   }

@@ -16,6 +16,9 @@
 // in the output as one run of whole vectors, so that short lines, too, can go past the caches (pixels_depthwise.h,
 // joined_run.h).
 //
+// In bf16 two input channels are one word of 32 bits, a pair, on both sides: copied lines and packed weights hold pairs
+// in place of floats, of which there are half as many.
+//
 // Nothing is gained where N fills vectors by itself: that is conv_gemm's work.
 #pragma once
 
@@ -27,10 +30,11 @@
 
 namespace polyphase::cpu {
 
-// Packed weights: [group][phase d][phase h][chunk][in channel][tap][chunk columns], where the first taps of all lines
+// Packed weights: [group][phase d][phase h][chunk][word][tap][chunk columns], where the first taps of all lines
 // of taps come before the others. Where the stride does not divide the kernel, the first tap of a line lies in the
 // kernel for the first phases only: chunks of the other phases leave it out, and the chunk between them may have its
-// first taps apart, [in channel][line of taps][columns that they reach], if products saved are worth one more pass.
+// first taps apart, [word][line of taps][columns that they reach], if products saved are worth one more pass. A word is
+// an input channel, or a pair of them.
 struct ConvPixelsFormat {
   int64_t line_phases;  // of the middle axis that are columns as well: all where they read the same lines, or one
   int64_t columns;      // N, by phase of the last axis, of the middle one, out channel
@@ -39,7 +43,7 @@ struct ConvPixelsFormat {
   int64_t taps_w;         // stacked
   int64_t first_columns;  // that the first tap reaches
   bool splits;            // the chunk that the first tap reaches in part
-  int64_t line_floats;    // of one line of taps, one in channel, all chunks
+  int64_t line_floats;    // of one line of taps, one word, all chunks
   int64_t group_size;     // floats of one group
 
   ConvPixelsFormat(const ConvShape& shape, int width);
@@ -51,7 +55,7 @@ struct ConvPixelsFormat {
     if (reached <= 0) return 0;
     return reached >= chunk || !splits ? chunk : reached;
   }
-  // Of one line of taps and one in channel.
+  // Of one line of taps and one word.
   int64_t chunk_floats(int64_t index) const { return (taps_w - 1) * chunk + firsts(index); }
 };
 
@@ -59,17 +63,37 @@ struct ConvPixelsFormat {
 struct PixelsPhase {
   int64_t lines;  // of taps
   int64_t taps;
-  int64_t offsets;   // where those of its taps begin
-  int64_t weights;   // floats in front of its own
-  int64_t channels;  // whose products are summed up along a run at a time
+  int64_t offsets;  // where those of its taps begin
+  int64_t weights;  // floats in front of its own
+  int64_t words;    // whose products are summed up along a run at a time
 };
+
+// A register tile: M columns by V vectors of pixels, summed over words and taps.
+struct PixelsTile {
+  const float* lines;    // [word][depth][line][pixel], at the least shift of the first pixel
+  const float* weights;  // [word][tap][M]
+  const float* init;     // [M]
+  float* sums;           // [M], `sum_pitch` apart
+  int64_t sum_pitch;
+  int64_t channel_pitch;   // floats of `lines` from word to word
+  const int64_t* offsets;  // [tap]: floats from the word's first to the tap's
+  int64_t words;
+  int64_t taps;
+  int64_t blocks;  // of M columns by V vectors, side by side
+  int64_t begun;   // columns whose `sums` hold what products before these came to
+  bool ends;       // no products come behind these: `init` is added
+};
+using PixelsTileFunction = void (*)(const PixelsTile&);
+// Those of M columns, by vectors from one on.
+using PixelsTilesOfColumns = const PixelsTileFunction* (*)(int columns);
 
 struct ConvPixelsPlan {
   ConvShape shape;
   ConvPixelsFormat format;
   ImageStrides in;
   ImageStrides out;
-  EndingProgram endings;  // without a leading bias
+  EndingProgram endings;       // without a leading bias
+  PixelsTilesOfColumns pairs;  // where they are multiplied
   bool has_bias;
   bool in_planar;
   bool out_planar;
@@ -86,11 +110,12 @@ struct ConvPixelsPlan {
   int64_t tile_lines[2];   // input depths of a tile, lines of a depth
   int64_t run_lines;       // neighbouring lines of q that are one run
   int64_t pitch;           // floats of one line in the scratch
-  int64_t channel_pitch;
-  int64_t sum_pitch;     // floats of a column's sums of a run
-  int64_t line_floats;   // of the room for what leaves: a line of all out channels, or lines of one
-  int64_t max_taps;      // of all phases of the outer axes together, all taps of the last
-  int64_t shared_bytes;  // none
+  int64_t channel_pitch;   // from word to word
+  int64_t sum_pitch;       // floats of a column's sums of a run
+  int64_t line_floats;     // of the room for what leaves: a line of all out channels, or lines of one
+  int64_t turned_floats;   // where pairs do not come from lines of the image: a line of all channels of a group
+  int64_t max_taps;        // of all phases of the outer axes together, all taps of the last
+  int64_t shared_bytes;    // none
   int64_t scratch_bytes;
 };
 

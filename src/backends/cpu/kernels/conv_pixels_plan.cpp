@@ -51,10 +51,10 @@ ConvPixelsFormat::ConvPixelsFormat(const ConvShape& shape, int width) {
   const int64_t apart = first_columns % chunk;
   const int64_t outer_phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
   const int64_t lines = ceil_div(shape.kernel[0] * shape.kernel[1], outer_phases);
-  splits = (chunk - apart) * lines * shape.in_channels > 6 * apart + 8;
+  splits = (chunk - apart) * lines * shape.in_words() > 6 * apart + 8;
   line_floats = 0;
   for (int64_t i = 0; i < chunks; ++i) line_floats += chunk_floats(i);
-  group_size = shape.kernel[0] * (shape.kernel[1] / line_phases) * shape.in_channels * line_floats;
+  group_size = shape.kernel[0] * (shape.kernel[1] / line_phases) * shape.in_words() * line_floats;
 }
 
 namespace {
@@ -109,14 +109,14 @@ class PixelsPlanner {
 
   // Input lines (depths) that so many q of an outer axis read.
   int64_t lines(int a, int64_t q) const { return (q - 1) * ConvAxis(s_, a).in_step() + halo_[a]; }
-  int64_t floats(int64_t lines, int64_t q) const { return s_.in_channels * lines * (q + reach(s_)); }
+  int64_t floats(int64_t lines, int64_t q) const { return s_.in_words() * lines * (q + reach(s_)); }
   int64_t tile_floats() const { return floats(lines(0, plan_.tile_q[0]) * lines(1, plan_.tile_q[1]), plan_.tile_q[2]); }
 
   // Long lines are cut where their halos stay short beside them, or where a few of them would not fit, in whole
   // register blocks.
   void choose_width() {
     const int64_t block = pixel_vectors(plan_.width, static_cast<int>(plan_.format.chunk)) * plan_.width;
-    const int64_t a_pixel = s_.in_channels * lines(0, 1) * lines(1, std::min<int64_t>(few_lines, plan_.q_count[1]));
+    const int64_t a_pixel = s_.in_words() * lines(0, 1) * lines(1, std::min<int64_t>(few_lines, plan_.q_count[1]));
     const int64_t wide = a_pixel * std::max<int64_t>(512, 16 * reach(s_));
     const int64_t most = std::clamp(wide, kept_line_floats, scratch_floats) / a_pixel - reach(s_);
     const int64_t q = plan_.q_count[2];
@@ -151,7 +151,7 @@ class PixelsPlanner {
 
   double work() const {
     const int64_t phases = ConvAxis(s_, 0).phases() * ConvAxis(s_, 1).phases();
-    const int64_t products = s_.kernel[0] * s_.kernel[1] * plan_.format.taps_w * s_.in_channels;
+    const int64_t products = s_.kernel[0] * s_.kernel[1] * plan_.format.taps_w * s_.in_words();
     const int64_t of_vector = plan_.format.columns / plan_.format.line_phases * (products + 4 * phases);
     return static_cast<double>(of_vector * ceil_div(plan_.tile_q[2], plan_.width)) *
            static_cast<double>(plan_.tile_q[0] * plan_.tile_q[1] * plan_.tile_groups);
@@ -218,10 +218,14 @@ ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, 
   const int64_t columns = plan.format.chunk * plan.format.chunks;
   plan.line_floats = shape.out_channels * plan.tile_q[2] * ConvAxis(shape, 2).phases();
   if (plan.depthwise) plan.line_floats = std::max(plan.line_floats, held_floats);
+  const bool from_lines = plan.in_planar && in.axis[2] == 1 && shape.pad_mode == PadMode::zero;
+  plan.turned_floats = shape.products == Products::pairs && !from_lines ? 2 * shape.in_words() * plan.pitch : 0;
   plan.max_taps = shape.kernel[0] * shape.kernel[1] * plan.format.taps_w;
-  plan.scratch_bytes = scratch_piece_bytes<float>(shape.in_channels * plan.channel_pitch + lines_slack(width)) +
+  plan.scratch_bytes = scratch_piece_bytes<float>(shape.in_words() * plan.channel_pitch + lines_slack(width)) +
                        scratch_piece_bytes<float>(columns * plan.sum_pitch) + scratch_piece_bytes<float>(columns) +
-                       scratch_piece_bytes<float>(plan.line_floats) + scratch_piece_bytes<int64_t>(plan.max_taps) +
+                       scratch_piece_bytes<float>(plan.line_floats) +
+                       scratch_piece_bytes<float>(plan.turned_floats + lines_slack(width)) +
+                       scratch_piece_bytes<int64_t>(plan.max_taps) +
                        scratch_piece_bytes<PixelsPhase>(ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases() /
                                                         plan.format.line_phases) +
                        (plan.depthwise ? depthwise_bytes(shape) : 0);
@@ -240,7 +244,7 @@ int64_t conv_pixels_packed_floats(const ConvShape& shape, int width) {
 
 namespace {
 
-// The panels of one outer phase: chunks of columns by [in channel][tap].
+// The panels of one outer phase: chunks of columns by [word][tap].
 class PixelsPacker {
  public:
   PixelsPacker(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides)
@@ -252,12 +256,18 @@ class PixelsPacker {
   float* phase(int64_t group, const AxisTaps& d, const AxisTaps& h, float* to) {
     const int64_t lines = d.count * h.count;
     for (int64_t chunk = 0; chunk < format_.chunks; ++chunk) {
-      const int64_t floats = shape_.in_channels * lines * format_.chunk_floats(chunk);
-      std::fill_n(to, floats, 0.0F);
       const int64_t firsts = format_.firsts(chunk);
       const bool is_whole = firsts == format_.chunk;
       const int64_t others = (format_.taps_w - 1) * lines + (is_whole ? lines : 0);
-      float* const rest = is_whole ? to : to + shape_.in_channels * lines * firsts;
+      const int64_t apart = is_whole ? 0 : lines * firsts;  // floats of a word
+      const int64_t words = shape_.in_words();
+      const bool in_pairs = shape_.products == Products::pairs;
+      const int64_t channels = in_pairs ? 2 * words : words;
+      const int64_t floats = channels * lines * format_.chunk_floats(chunk);
+      wide_.resize(static_cast<std::size_t>(in_pairs ? floats : 0));
+      float* const panel = in_pairs ? wide_.data() : to;
+      std::fill_n(panel, floats, 0.0F);
+      float* const rest = panel + channels * apart;
       const int64_t first = chunk * format_.chunk;
       const int64_t end = std::min(first + format_.chunk, format_.columns);
       for (int64_t column = first; column < end;) {
@@ -267,11 +277,16 @@ class PixelsPacker {
         AxisTaps of_line = h;
         of_line.first_index += r % format_.line_phases;
         find_taps(d, of_line, r / format_.line_phases, firsts);
-        if (!is_whole) columns(group, channel, run, first_taps_, lines * firsts, to + column - first);
+        if (!is_whole) columns(group, channel, run, first_taps_, lines * firsts, panel + column - first);
         columns(group, channel, run, taps_, others * format_.chunk, rest + column - first);
         column += run;
       }
-      to += floats;
+      if (in_pairs) {
+        auto* const pairs = reinterpret_cast<uint32_t*>(to);
+        pair_channels(panel, words, apart, pairs);
+        pair_channels(rest, words, others * format_.chunk, pairs + words * apart);
+      }
+      to += words * lines * format_.chunk_floats(chunk);
     }
     return to;
   }
@@ -323,6 +338,7 @@ class PixelsPacker {
   const WeightStrides strides_;
   std::vector<PanelTap> taps_;
   std::vector<PanelTap> first_taps_;  // where they lie apart
+  std::vector<float> wide_;           // a chunk's, before they are paired
 };
 
 }  // namespace

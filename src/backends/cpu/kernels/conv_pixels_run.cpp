@@ -26,14 +26,15 @@ class Tile {
   Tile(const ConvPixelsPlan& plan, const ConvPointers& pointers, std::byte* scratch)
       : plan_(plan), s_(plan.shape), f_(plan.format), p_(pointers), d_(s_, 0), h_(s_, 1), w_(s_, 2) {
     ScratchPieces pieces(scratch);
-    lines_ = pieces.next<float>(s_.in_channels * plan.channel_pitch + lines_slack(vec_width));
+    lines_ = pieces.next<float>(s_.in_words() * plan.channel_pitch + lines_slack(vec_width));
     sums_ = pieces.next<float>(f_.chunk * f_.chunks * plan.sum_pitch);
     bias_ = pieces.next<float>(f_.chunk * f_.chunks);
     line_ = pieces.next<float>(plan.line_floats);
+    turned_ = pieces.next<float>(plan.turned_floats + lines_slack(vec_width));
     offsets_ = pieces.next<int64_t>(plan.max_taps);
     line_phases_ = h_.phases() / f_.line_phases;
     phases_ = pieces.next<PixelsPhase>(d_.phases() * line_phases_);
-    functions_ = pixels_tiles(static_cast<int>(f_.chunk));
+    functions_ = tiles_of(f_.chunk);
     taps_w_ = s_.transposed ? w_.stacked_taps() : w_.taps(0);
     if (!plan.depthwise) return;
     depthwise_phases_ = pieces.next<DepthwisePhase>(d_.phases() * h_.phases());
@@ -57,7 +58,7 @@ class Tile {
       block.image = StoredImage(p_.in, s_.types.in) +
                     (place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel);
       block.has_next = group_ + 1 < s_.groups;
-      copy_pixels(plan_, block, lines_);
+      PixelsCopy(plan_, block, turned_).run(lines_);
       for (int64_t m = 0; m < f_.chunk * f_.chunks; ++m) {
         const bool is_real = plan_.has_bias && m < f_.columns;
         bias_[m] = is_real ? p_.bias[group_ * s_.out_channels + m % s_.out_channels] : 0.0F;
@@ -72,6 +73,11 @@ class Tile {
   }
 
  private:
+  const PixelsTileFunction* tiles_of(int64_t columns) const {
+    const bool in_pairs = s_.products == Products::pairs;
+    return (in_pairs ? plan_.pairs : pixels_tiles<Products::floats>)(static_cast<int>(columns));
+  }
+
   // What the tile's lines read, at the least shift of the first q.
   PixelsBlock input_block() const {
     PixelsBlock block = {};
@@ -105,8 +111,8 @@ class Tile {
         const AxisTaps taps_h = h_.taps(rh);
         const int64_t lines = taps_d.count * taps_h.count;
         const int64_t taps = lines * taps_w_.count;
-        phases_[rd * line_phases_ + rh] = {lines, taps, offset - offsets_, rows * s_.in_channels * f_.line_floats,
-                                           channels_at_once(lines, taps)};
+        phases_[rd * line_phases_ + rh] = {lines, taps, offset - offsets_, rows * s_.in_words() * f_.line_floats,
+                                           words_at_once(lines, taps)};
         rows += lines;
         const int64_t others = taps_w_.count - 1;
         for (int64_t line = 0; line < lines; ++line, ++offset) {
@@ -255,8 +261,8 @@ class Tile {
     PixelsTile t = {};
     t.sum_pitch = plan_.sum_pitch;
     t.channel_pitch = plan_.channel_pitch;
-    for (int64_t c = 0; c < s_.in_channels; c += phase.channels) {
-      t.channels = std::min(phase.channels, s_.in_channels - c);
+    for (int64_t c = 0; c < s_.in_words(); c += phase.words) {
+      t.words = std::min(phase.words, s_.in_words() - c);
       const float* weights = p_.weights + group_ * f_.group_size + phase.weights;
       for (int64_t chunk = 0; chunk < f_.chunks; ++chunk) {
         t.init = bias_ + chunk * f_.chunk;
@@ -274,17 +280,17 @@ class Tile {
           t.ends = false;
           t.weights = weights + c * phase.lines * firsts;
           run_blocks(t, first_blocks_, first_functions_, line, sums);
-          of_chunk += s_.in_channels * phase.lines * firsts;
+          of_chunk += s_.in_words() * phase.lines * firsts;
           t.begun = c > 0 ? f_.chunk : firsts;
         }
         if (firsts < f_.chunk) {
           t.taps = phase.taps - phase.lines;
           t.offsets += phase.lines;
         }
-        t.ends = c + phase.channels >= s_.in_channels;
+        t.ends = c + phase.words >= s_.in_words();
         t.weights = of_chunk + c * t.taps * f_.chunk;
         run_blocks(t, blocks_, functions_, line, sums);
-        weights += s_.in_channels * phase.lines * f_.chunk_floats(chunk);
+        weights += s_.in_words() * phase.lines * f_.chunk_floats(chunk);
       }
     }
   }
@@ -317,15 +323,15 @@ class Tile {
     const int64_t apart = f_.first_columns % f_.chunk;
     if (apart == 0) return;
     divide(apart, first_blocks_);
-    first_functions_ = pixels_tiles(static_cast<int>(apart));
+    first_functions_ = tiles_of(apart);
   }
 
-  // So many channels that their lines stay in the first-level cache while the tiles go along them. Where some columns
+  // So many words that their lines stay in the first-level cache while the tiles go along them. Where some columns
   // have fewer taps than others, their number is part of the order of sums, which must not depend on the image's size.
-  int64_t channels_at_once(int64_t lines, int64_t taps) const {
+  int64_t words_at_once(int64_t lines, int64_t taps) const {
     constexpr int64_t kept_floats = 5 * 1024;  // of 8192: weights and sums lie there as well
     constexpr int64_t usual_pitch = 256;
-    const int64_t piece = channels_per_piece(taps);
+    const int64_t piece = words_per_piece(taps);
     const int64_t pitch = f_.first_columns < f_.chunk * f_.chunks ? usual_pitch : plan_.pitch;
     return piece * std::max<int64_t>(1, kept_floats / (piece * std::max<int64_t>(1, lines) * pitch));
   }
@@ -384,6 +390,7 @@ class Tile {
   float* sums_;
   float* bias_;
   float* line_;
+  float* turned_;  // plan.turned_floats
   int64_t* offsets_;
   PixelsPhase* phases_;
   int64_t line_phases_;  // of the middle axis that are summed one after the other

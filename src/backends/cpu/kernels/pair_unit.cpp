@@ -1,4 +1,5 @@
-// What conv_pairs, conv_disjoint and conv_winograd multiply pairs with in one cluster: registers, or the matrix unit.
+// What conv_pairs, conv_disjoint, conv_pixels and conv_winograd multiply pairs with in one cluster: registers, or the
+// matrix unit.
 #include "backends/cpu/kernels/pair_unit.h"
 
 #include <utility>
@@ -6,6 +7,7 @@
 #include "backends/cpu/simd/pairs.h"
 #include "backends/cpu/simd/unrolled.h"
 #if POLYPHASE_PAIRS_ID == 1
+#include "backends/cpu/kernels/pixels_tile.h"
 #include "backends/cpu/kernels/product_tile.h"
 #include "backends/cpu/kernels/winograd_unit.h"
 #endif
@@ -181,9 +183,10 @@ void release() {}
 
 #if POLYPHASE_PAIRS_ID == 1
 constexpr WinogradUnit winograd_pairs = winograd_unit<Products::pairs>();
-constexpr PairUnit pair_unit = {multiply, release, multiply_panel<Products::pairs>, &winograd_pairs};
+constexpr PairUnit pair_unit = {multiply, release, multiply_panel<Products::pairs>, &winograd_pairs,
+                                pixels_tiles<Products::pairs>};
 #else
-constexpr PairUnit pair_unit = {multiply, release, nullptr, nullptr};
+constexpr PairUnit pair_unit = {multiply, release, nullptr, nullptr, nullptr};
 #endif
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

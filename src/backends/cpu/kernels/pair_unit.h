@@ -1,4 +1,4 @@
-// What conv_pairs, conv_disjoint and conv_winograd multiply pairs with in one cluster.
+// What conv_pairs, conv_disjoint, conv_pixels and conv_winograd multiply pairs with in one cluster.
 #pragma once
 
 #include "backends/cpu/kernels/conv_pairs.h"

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/planar_input.h"
+#include "backends/cpu/simd/pairs.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
 
@@ -33,6 +34,40 @@ POLYPHASE_INLINE void copy_padded(StoredImage from, float* to, int64_t before, i
   copy_padded<DType::bf16>(from.data, to, before, count, after);
 }
 
+// Elements as they were loaded, two channels' in each lane: bf16 is the upper half of what it was widened to.
+template <DType type>
+POLYPHASE_INLINE VecI pair_elements(VecF even, VecF odd) {
+  if constexpr (type != DType::bf16) return pair_sums(even, odd);
+  return shift_right_logical<16>(as_int(even)) | (as_int(odd) & broadcast(static_cast<int32_t>(0xffff0000U)));
+}
+
+// Words of pairs of two channels' elements, rounded where they are not bf16; zeros where there is no odd channel.
+template <DType type>
+POLYPHASE_INLINE void copy_padded_pairs(const std::byte* even, const std::byte* odd, float* to, int64_t before,
+                                        int64_t count, int64_t after) {
+  const VecI kept = broadcast(odd != nullptr ? -1 : 0xffff);
+  if (odd == nullptr) odd = even;
+  const auto pair = [&](VecF low, VecF high) { return as_float(pair_elements<type>(low, high) & kept); };
+  for (int64_t i = 0; i < before; i += vec_width) store(to + i, broadcast(0.0F));
+  to += before;
+  int64_t i = 0;
+  for (; i + vec_width <= count; i += vec_width)
+    store(to + i, pair(load_stored<type>(even, i), load_stored<type>(odd, i)));
+  if (i < count) {
+    const auto rest = static_cast<int>(count - i);
+    store(to + i, pair(load_stored_first<type>(even, i, rest), load_stored_first<type>(odd, i, rest)));
+    i += vec_width;
+  }
+  for (; i < count + after; i += vec_width) store(to + i, broadcast(0.0F));
+}
+
+POLYPHASE_INLINE void copy_padded_pairs(StoredImage even, const std::byte* odd, float* to, int64_t before,
+                                        int64_t count, int64_t after) {
+  if (even.wide()) return copy_padded_pairs<DType::f32>(even.data, odd, to, before, count, after);
+  if (even.type == DType::f16) return copy_padded_pairs<DType::f16>(even.data, odd, to, before, count, after);
+  copy_padded_pairs<DType::bf16>(even.data, odd, to, before, count, after);
+}
+
 // A block of input positions: `extent` from `first` on, any of them outside the image.
 struct PixelsBlock {
   StoredImage image;  // of a group
@@ -42,68 +77,123 @@ struct PixelsBlock {
   int64_t read;  // of the pixels of a line, by the tile's outputs
 };
 
-// What an image that is padded by its own elements has instead of zeros beside a line: from its start to `from`, and
-// from `end` on. `image` is the line's.
-inline void pad_line(const ConvPixelsPlan& plan, const PixelsBlock& block, StoredImage image, float* line, int64_t from,
-                     int64_t end) {
-  const ConvShape& s = plan.shape;
-  for (int64_t i = from > 0 ? 0 : end; i < block.read; i = i + 1 == from ? end : i + 1) {
-    const StoredImage pixel = image + padded_index(s.pad_mode, block.first[2] + i, s.in[2]) * plan.in.axis[2];
-    turn_to_lines(pixel, plan.in.axis[2], line + i, plan.channel_pitch, 1, s.in_channels);
-  }
-}
+// A line of every channel, `pitch` floats apart.
+struct ChannelLines {
+  float* first;
+  int64_t pitch;
+};
 
-// To [channel][depth][line][pixel], as the plan has it, in ascending order: each copy overwrites what the one before
-// wrote too much.
-inline void copy_pixels(const ConvPixelsPlan& plan, const PixelsBlock& block, float* to) {
-  const ConvShape& s = plan.shape;
-  const int64_t from = std::clamp<int64_t>(-block.first[2], 0, block.extent[2]);
-  const int64_t end = std::clamp<int64_t>(s.in[2] - block.first[2], from, block.extent[2]);
-  const bool is_row = plan.in_planar && plan.in.axis[2] == 1;
-  constexpr int64_t kept_floats = 64 * 1024;  // of an image that was just written, in the second-level cache
-  constexpr int64_t long_line = 1024;         // which the processor foresees well enough
-  const bool fetches = s.groups * s.in_channels * s.in_points() > kept_floats && block.extent[2] < long_line;
-  const int64_t depth_pitch = plan.tile_lines[1] * plan.pitch;
-  const bool pads = s.pad_mode != PadMode::zero;  // channels-last images, also of one channel, which lie either way
-  for (int64_t c = 0; c < (plan.in_planar ? s.in_channels : 1); ++c) {
-    for (int64_t i = 0; i < block.extent[0]; ++i) {
-      const int64_t id = pads ? padded_index(s.pad_mode, block.first[0] + i, s.in[0]) : block.first[0] + i;
-      for (int64_t l = 0; l < block.extent[1]; ++l) {
-        const int64_t ih = pads ? padded_index(s.pad_mode, block.first[1] + l, s.in[1]) : block.first[1] + l;
-        float* line = to + c * plan.channel_pitch + i * depth_pitch + l * plan.pitch;
-        const bool inside = id >= 0 && id < s.in[0] && ih >= 0 && ih < s.in[1] && from < end;
-        const auto pad = [&] {
-          const StoredImage image = block.image + (id * plan.in.axis[0] + ih * plan.in.axis[1]);
-          pad_line(plan, block, image, line, from < end ? from : 0, from < end ? end : 0);
-        };
-        StoredImage source = block.image;
-        if (inside) {
-          source = source + (c * plan.in.channel + id * plan.in.axis[0] + ih * plan.in.axis[1] +
-                             (block.first[2] + from) * plan.in.axis[2]);
-        }
-        if (is_row) {
-          copy_padded(source, line, inside ? from : 0, inside ? end - from : 0, block.extent[2] - (inside ? end : 0));
-          if (inside && fetches && (block.has_next || c + 1 < s.in_channels))
-            fetch_line(source + plan.in.channel, end - from);
-          if (pads) pad();
-          continue;
-        }
-        for (int64_t o = 0; o < (plan.in_planar ? 1 : s.in_channels); ++o) {
-          float* other = line + o * plan.channel_pitch;
-          std::fill_n(other, inside ? from : block.extent[2], 0.0F);
-          if (inside) std::fill_n(other + end, block.extent[2] - end, 0.0F);
-        }
-        if (pads) pad();
-        if (!inside) continue;
-        if (plan.in_planar) {
-          load_run(source, plan.in.axis[2], line + from, end - from);
-        } else {
-          turn_to_lines(source, plan.in.axis[2], line + from, plan.channel_pitch, end - from, s.in_channels);
+// Copies the input lines of a tile to [word][depth][line][pixel], as the plan has it. `turned` has plan.turned_floats.
+class PixelsCopy {
+ public:
+  PixelsCopy(const ConvPixelsPlan& plan, const PixelsBlock& block, float* turned)
+      : plan_(plan), s_(plan.shape), block_(block), turned_(turned) {
+    from_ = std::clamp<int64_t>(-block.first[2], 0, block.extent[2]);
+    end_ = std::clamp<int64_t>(s_.in[2] - block.first[2], from_, block.extent[2]);
+    constexpr int64_t kept_floats = 64 * 1024;  // of an image that was just written, in the second-level cache
+    constexpr int64_t long_line = 1024;         // which the processor foresees well enough
+    fetches_ = s_.groups * s_.in_channels * s_.in_points() > kept_floats && block.extent[2] < long_line;
+  }
+
+  // In ascending order: each copy overwrites what the one before wrote too much.
+  void run(float* to) const {
+    const bool is_row = plan_.in_planar && plan_.in.axis[2] == 1;
+    const bool by_words = is_row && plan_.turned_floats == 0;
+    const int64_t depth_pitch = plan_.tile_lines[1] * plan_.pitch;
+    const bool pads = s_.pad_mode != PadMode::zero;  // channels-last images, also of one channel, which lie either way
+    for (int64_t word = 0; word < (by_words ? s_.in_words() : 1); ++word) {
+      for (int64_t i = 0; i < block_.extent[0]; ++i) {
+        const int64_t id = pads ? padded_index(s_.pad_mode, block_.first[0] + i, s_.in[0]) : block_.first[0] + i;
+        for (int64_t l = 0; l < block_.extent[1]; ++l) {
+          const int64_t ih = pads ? padded_index(s_.pad_mode, block_.first[1] + l, s_.in[1]) : block_.first[1] + l;
+          float* const line = to + word * plan_.channel_pitch + i * depth_pitch + l * plan_.pitch;
+          const bool inside = id >= 0 && id < s_.in[0] && ih >= 0 && ih < s_.in[1] && from_ < end_;
+          const int64_t at = inside || pads ? id * plan_.in.axis[0] + ih * plan_.in.axis[1] : 0;
+          if (by_words) {
+            copy_word(word, at, inside, line);
+            if (pads) pad({line, plan_.channel_pitch}, at);
+          } else if (s_.products == Products::pairs) {
+            copy_turned({turned_, plan_.pitch}, at, inside);
+            pair_turned(line);
+          } else {
+            copy_turned({line, plan_.channel_pitch}, at, inside);
+          }
         }
       }
     }
   }
-}
+
+ private:
+  // A line of the channel, or pair of channels, that lies so many elements behind the group's image.
+  void copy_word(int64_t word, int64_t at, bool inside, float* line) const {
+    const bool in_pairs = s_.products == Products::pairs;
+    const int64_t channel = in_pairs ? 2 * word : word;
+    const bool has_odd = in_pairs && channel + 1 < s_.in_channels;
+    StoredImage source = block_.image;
+    if (inside) source = source + (channel * plan_.in.channel + at + block_.first[2] + from_);
+    const int64_t before = inside ? from_ : 0;
+    const int64_t count = inside ? end_ - from_ : 0;
+    const int64_t after = block_.extent[2] - (inside ? end_ : 0);
+    if (in_pairs) {
+      copy_padded_pairs(source, has_odd ? (source + plan_.in.channel).data : nullptr, line, before, count, after);
+    } else {
+      copy_padded(source, line, before, count, after);
+    }
+    const int64_t copied = has_odd ? 2 : 1;
+    for (int64_t next = copied; inside && fetches_ && next < 2 * copied; ++next) {
+      if (block_.has_next || channel + next < s_.in_channels) fetch_line(source + next * plan_.in.channel, count);
+    }
+  }
+
+  // A line of every channel, from so many elements behind the group's image on.
+  void copy_turned(const ChannelLines& lines, int64_t at, bool inside) const {
+    for (int64_t c = 0; c < s_.in_channels; ++c) {
+      float* const line = lines.first + c * lines.pitch;
+      std::fill_n(line, inside ? from_ : block_.extent[2], 0.0F);
+      if (inside) std::fill_n(line + end_, block_.extent[2] - end_, 0.0F);
+    }
+    if (s_.pad_mode != PadMode::zero) pad(lines, at);
+    if (!inside) return;
+    const StoredImage source = block_.image + (at + (block_.first[2] + from_) * plan_.in.axis[2]);
+    if (!plan_.in_planar)
+      return turn_to_lines(source, plan_.in.axis[2], lines.first + from_, lines.pitch, end_ - from_, s_.in_channels);
+    for (int64_t c = 0; c < s_.in_channels; ++c)
+      load_run(source + c * plan_.in.channel, plan_.in.axis[2], lines.first + c * lines.pitch + from_, end_ - from_);
+  }
+
+  // What an image that is padded by its own elements has instead of zeros beside a line.
+  void pad(const ChannelLines& lines, int64_t at) const {
+    const int64_t from = from_ < end_ ? from_ : 0;
+    const int64_t end = from_ < end_ ? end_ : 0;
+    for (int64_t i = from > 0 ? 0 : end; i < block_.read; i = i + 1 == from ? end : i + 1) {
+      const int64_t x = padded_index(s_.pad_mode, block_.first[2] + i, s_.in[2]);
+      turn_to_lines(block_.image + (at + x * plan_.in.axis[2]), plan_.in.axis[2], lines.first + i, lines.pitch, 1,
+                    s_.in_channels);
+    }
+  }
+
+  // To the line of every word, `line` being the first one's.
+  void pair_turned(float* line) const {
+    for (int64_t c = 0; c < s_.in_channels; c += 2, line += plan_.channel_pitch) {
+      const float* const even = turned_ + c * plan_.pitch;
+      const float* const odd = c + 1 < s_.in_channels ? even + plan_.pitch : even;
+      const VecI kept = broadcast(odd != even ? -1 : 0xffff);
+      for (int64_t i = 0; i < block_.extent[2]; i += vec_width) {
+        const auto lanes = static_cast<int>(std::min<int64_t>(vec_width, block_.extent[2] - i));
+        store_first(line + i, as_float(pair_sums(load_first(even + i, lanes), load_first(odd + i, lanes)) & kept),
+                    lanes);
+      }
+    }
+  }
+
+  const ConvPixelsPlan& plan_;
+  const ConvShape& s_;
+  const PixelsBlock& block_;
+  float* turned_;
+  int64_t from_;  // pixels of a line that lie in the image
+  int64_t end_;
+  bool fetches_;
+};
 
 // What of a tile's lines lies in the output: elements [lo, hi) of the phases' results in turn, of which the q from
 // `first` to `last` are there with all phases.

@@ -121,6 +121,27 @@ constexpr PixelsFactors pixels_avx512 = {.product = 0.231,
                                          .joined_group = 30,
                                          .joined_byte_beyond = 0.03};
 
+constexpr PixelsFactors pixels_pairs = {.product = 0.262,
+                                        .weight = 0.0274,
+                                        .visit = 0.227,
+                                        .result = 0.895,
+                                        .result_interleaved = 1.37,
+                                        .result_transposed = 3.37,
+                                        .run = 24.5,
+                                        .line = 4.83,
+                                        .copied = 0.0838,
+                                        .copied_line = 11.9,
+                                        .tile = 0,
+                                        .in_turned = 0.0956,
+                                        .out_turned = 0.156,
+                                        .byte_beyond = 0.0611,
+                                        .call = 0,
+                                        .joined_result = 0,
+                                        .joined_line = 0,
+                                        .joined_group = 0,
+                                        .joined_byte_beyond = 0};
+constexpr ConversionFactors pixels_pairs_conversions = {.widened = 0, .rounded = 0.0726, .narrowed = 0.111};
+
 struct DisjointFactors {
   double product;
   double result;       // vectors of them, from the registers to where they belong
@@ -156,6 +177,19 @@ constexpr DisjointFactors disjoint_avx512 = {.product = 0.294,
                                              .filled = 0.3,
                                              .byte_beyond = 0.127,
                                              .call = 1100};
+
+constexpr DisjointFactors disjoint_pairs = {.product = 0.321,
+                                            .result = 2.41,
+                                            .result_held = 0,
+                                            .result_scattered = 0,
+                                            .result_by_lines = 1.25,
+                                            .line = 6.28,
+                                            .block = 0,
+                                            .copied = 0.159,
+                                            .filled = 0.3,
+                                            .byte_beyond = 0.124,
+                                            .call = 962};
+constexpr ConversionFactors disjoint_pairs_conversions = {.widened = 0, .rounded = 0.101, .narrowed = 0.0616};
 
 struct WinogradFactors {
   double product;
@@ -271,7 +305,7 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
           (s.transposed ? by.group_result_transposed : by.group_result) * by_groups + by.gathered * gathered +
           by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         conversion_seconds(s);
+         conversion_seconds(s, of_floats);
 }
 
 namespace {
@@ -298,10 +332,10 @@ PixelsWork pixels_work(const ConvShape& s, const ConvPixelsPlan& plan) {
   runs *= product_of_factors(plan.q_count[0], ceil_div(plan.q_count[1], plan.run_lines));
   const int64_t vectors = plan.sum_pitch / width;
   const int64_t blocks = ceil_div(vectors, pixel_vectors(width, static_cast<int>(f.chunk)));
-  const double lines = runs * product_of_factors(s.kernel[0], s.kernel[1] / f.line_phases, s.in_channels);
+  const double lines = runs * product_of_factors(s.kernel[0], s.kernel[1] / f.line_phases, s.in_words());
   const double blocks_of_tiles = groups * product_of_factors(plan.blocks[0], plan.blocks[1], plan.blocks[2]);
   const double copied_lines =
-      blocks_of_tiles * product_of_factors(s.in_channels, plan.tile_lines[0], plan.tile_lines[1]);
+      blocks_of_tiles * product_of_factors(s.in_words(), plan.tile_lines[0], plan.tile_lines[1]);
   return {.multiplies = lines * product_of_factors(vectors, f.line_floats),
           .weights = lines * product_of_factors(blocks, f.line_floats),
           .visits = lines * product_of_factors(vectors, f.taps_w, f.chunks),
@@ -330,7 +364,9 @@ double joined_pixels_nanoseconds(const ConvShape& s, const ConvPixelsPlan& plan,
 }  // namespace
 
 double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
-  const PixelsFactors& by = width == avx512_width ? pixels_avx512 : pixels_avx2;
+  const bool in_pairs = s.products == Products::pairs;
+  const PixelsFactors& by = in_pairs ? pixels_pairs : width == avx512_width ? pixels_avx512 : pixels_avx2;
+  const ConversionFactors& conversions = in_pairs ? pixels_pairs_conversions : of_floats;
   const ConvPixelsPlan plan = plan_conv_pixels(s, {}, {}, {}, false, width);
   const PixelsWork work = pixels_work(s, plan);
   const int64_t phases = ConvAxis(s, 2).phases();
@@ -343,7 +379,7 @@ double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool o
       turned_alone(out_planar, s.out_channels, work.results * width / static_cast<double>(s.out_channels));
   const double between_layouts = by.in_turned * in_turned + by.out_turned * out_turned;
   if (plan.depthwise) {
-    return (joined_pixels_nanoseconds(s, plan, work, by) + between_layouts) * ns + conversion_seconds(s);
+    return (joined_pixels_nanoseconds(s, plan, work, by) + between_layouts) * ns + conversion_seconds(s, conversions);
   }
   const double of_phases = phases <= 4 ? by.result_interleaved : by.result_transposed;
   const double of_result = phases > 1 ? of_phases : by.result;
@@ -351,11 +387,13 @@ double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool o
           by.run * work.runs + by.line * work.lines + by.copied * work.copied + by.copied_line * work.copied_lines +
           by.tile * work.tiles + between_layouts + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         conversion_seconds(s);
+         conversion_seconds(s, conversions);
 }
 
 double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
-  const DisjointFactors& by = width == avx512_width ? disjoint_avx512 : disjoint_avx2;
+  const bool in_pairs = s.products == Products::pairs;
+  const DisjointFactors& by = in_pairs ? disjoint_pairs : width == avx512_width ? disjoint_avx512 : disjoint_avx2;
+  const ConversionFactors& conversions = in_pairs ? disjoint_pairs_conversions : of_floats;
   const ConvDisjointPlan plan = plan_conv_disjoint(s, {0, 0, {0, 0, 1}}, {0, 0, {0, 0, 1}}, {}, false, width);
   const ConvDisjointFormat& f = plan.format;
   const double groups = product_of_factors(s.batch, s.groups);
@@ -363,7 +401,7 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
     const double lines = groups * product_of_factors(f.lines, s.in[0], s.in[1]);
     const double results = lines * product_of_factors(ceil_div(s.in[2], width), plan.phases);
     return (by.result_by_lines * results + by.line * lines + by.byte_beyond * bytes_beyond_caches(s) + by.call) * ns +
-           conversion_seconds(s);
+           conversion_seconds(s, conversions);
   }
   const int64_t vectors_of_block = plan.pixels / width;
   const double vectors = product_of_factors(ceil_div(s.in_points(), plan.pixels), vectors_of_block);
@@ -384,7 +422,7 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
           by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, f.words) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         conversion_seconds(s);
+         conversion_seconds(s, conversions);
 }
 
 double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
@@ -407,7 +445,7 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
           by.out_turned * out_turned + by.group_result * by_groups + by.byte * bytes_of_images(s) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         conversion_seconds(s);
+         conversion_seconds(s, of_floats);
 }
 
 double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {

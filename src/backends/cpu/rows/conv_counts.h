@@ -28,14 +28,19 @@ inline double bytes_of_images(const ConvShape& s) {
          static_cast<double>(size_bytes(s.types.out)) * elements_written(s);
 }
 
-// Of narrow images, which f32 kernels widen as they copy them and round as they store them: a
-// guess, which was not fitted.
-inline double conversion_seconds(const ConvShape& s) {
-  constexpr double widened = 0.03;
-  constexpr double narrowed = 0.1;
-  return ((is_narrow(s.types.in) ? widened * elements_read(s) : 0) +
-          (is_narrow(s.types.out) ? narrowed * elements_written(s) : 0)) *
-         ns;
+// Nanoseconds of an element that is not stored as it is multiplied or summed up.
+struct ConversionFactors {
+  double widened;   // to f32
+  double rounded;   // of f32, to bf16
+  double narrowed;  // a result
+};
+// Of f32 kernels, a guess, which was not fitted.
+inline constexpr ConversionFactors of_floats = {.widened = 0.03, .rounded = 0, .narrowed = 0.1};
+
+inline double conversion_seconds(const ConvShape& s, const ConversionFactors& by) {
+  const bool in_pairs = s.products == Products::pairs;
+  const double of_read = is_narrow(s.types.in) ? by.widened : in_pairs ? by.rounded : 0;
+  return (of_read * elements_read(s) + (is_narrow(s.types.out) ? by.narrowed * elements_written(s) : 0)) * ns;
 }
 
 inline double bytes_beyond_caches(const ConvShape& s) {

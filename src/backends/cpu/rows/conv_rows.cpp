@@ -45,19 +45,22 @@ struct Gemm
 };
 
 // An image of one pixel: every output reads one tap, so any stride will do; with the kernel's, no tap reads a border.
+ConvShape at_kernel_stride(const ConvShape& shape) {
+  ConvShape s = shape;
+  for (int a = 0; a < 3; ++a) s.stride[a] = s.kernel[a];
+  return s;
+}
+
+std::string refuse_point(const ConvShape& s) {
+  if (s.pad_mode != PadMode::zero) return "pads by zeros only";
+  for (const int64_t dilation : s.dilation) {
+    if (dilation != 1) return "dilated";
+  }
+  return {};
+}
+
 struct PointwiseGemm : Gemm {
-  static std::string refuses(const ConvShape& s) {
-    if (s.pad_mode != PadMode::zero) return "pads by zeros only";
-    for (const int64_t dilation : s.dilation) {
-      if (dilation != 1) return "dilated";
-    }
-    return {};
-  }
-  static ConvShape at_kernel_stride(const ConvShape& shape) {
-    ConvShape s = shape;
-    for (int a = 0; a < 3; ++a) s.stride[a] = s.kernel[a];
-    return s;
-  }
+  static std::string refuses(const ConvShape& s) { return refuse_point(s); }
   static ConvGemmPlan point_plan(const ConvShape& s, const ImageStrides& in, const ImageStrides& out,
                                  const EndingProgram& endings, bool has_bias, int width) {
     return plan_conv_gemm(at_kernel_stride(s), in, out, endings, has_bias, width);
@@ -114,6 +117,10 @@ struct Pairs {
   static constexpr auto phases = conv_pairs_phases;
   static constexpr auto tiles = conv_pairs_tiles;
   static constexpr auto entry = &ClusterKernels::conv_pairs;
+  static constexpr auto make_plan = plan_conv_pairs;
+  static double seconds(const ConvShape& s, Cluster cluster, bool in_planar, bool out_planar) {
+    return conv_pairs_seconds(s, cluster, in_planar, out_planar);
+  }
   static int64_t packed_floats(const ConvShape& s, int) {
     return ceil_div(conv_pairs_packed_bytes(s), int64_t{sizeof(float)});
   }
@@ -122,6 +129,28 @@ struct Pairs {
     pack_conv_pairs(s, weights, strides, share, reinterpret_cast<uint16_t*>(to));
   }
   static std::string refuses(const ConvShape& s) { return conv_pairs_refuses(s); }
+};
+
+struct PointPairs : Pairs {
+  static ConvPairsPlan point_plan(const ConvShape& s, const ImageStrides& in, const ImageStrides& out,
+                                  const EndingProgram& endings, bool has_bias, const PairUnit* unit) {
+    return plan_conv_pairs(at_kernel_stride(s), in, out, endings, has_bias, unit);
+  }
+  static constexpr auto make_plan = point_plan;
+  static double seconds(const ConvShape& s, Cluster cluster, bool in_planar, bool out_planar) {
+    return conv_pairs_seconds(at_kernel_stride(s), cluster, in_planar, out_planar);
+  }
+  static int64_t packed_floats(const ConvShape& s, int width) {
+    return Pairs::packed_floats(at_kernel_stride(s), width);
+  }
+  static void pack(const ConvShape& s, int width, const float* weights, const WeightStrides& strides, PackShare share,
+                   float* to) {
+    Pairs::pack(at_kernel_stride(s), width, weights, strides, share, to);
+  }
+  static std::string refuses(const ConvShape& s) {
+    const std::string reason = refuse_point(s);
+    return reason.empty() ? conv_pairs_refuses(at_kernel_stride(s)) : reason;
+  }
 };
 
 struct Winograd : ConvKernel<ConvWinogradPlan, NarrowImages::channels_first, plan_conv_winograd,
@@ -165,6 +194,10 @@ struct DisjointPairs : InPairs<Disjoint> {
   static constexpr auto unit = &PairUnit::multiply_panel;
 };
 
+struct PixelsPairs : InPairs<Pixels> {
+  static constexpr auto unit = &PairUnit::pixels_tiles;
+};
+
 // Rounds operands after they are transformed, which are not those of the model any more.
 struct WinogradPairs : InPairs<Winograd> {
   static constexpr auto unit = &PairUnit::winograd;
@@ -198,7 +231,8 @@ ConvShape estimated_shape(const StepDesc& desc) {
 
 template <class K>
 struct ConvRow {
-  static constexpr bool is_pairs = std::is_same_v<K, Pairs>;
+  static constexpr bool is_pairs = std::is_base_of_v<Pairs, K>;
+  static constexpr bool is_point = std::is_same_v<K, PointwiseGemm> || std::is_same_v<K, PointPairs>;
   static constexpr bool is_disjoint = std::is_base_of_v<Disjoint, K>;
   static constexpr bool in_pairs = requires { K::unit; };
   static constexpr bool is_narrow = is_pairs || in_pairs;  // multiplies in bf16
@@ -216,7 +250,7 @@ struct ConvRow {
     if (reason.empty() && std::is_same_v<K, WinogradPairs> && !desc.attributes().get<bool>("rounds_transformed")) {
       reason = "must not round what it has transformed";
     }
-    if (reason.empty() && std::is_same_v<K, PointwiseGemm> && !is_one_pixel(desc.data())) {
+    if (reason.empty() && is_point && !is_one_pixel(desc.data())) {
       reason = "the image has more than one pixel";
     }
     if (reason.empty() && is_disjoint && (!lies_planar(desc.data()) || !lies_planar(desc.outputs[0]))) {
@@ -224,7 +258,7 @@ struct ConvRow {
     }
     if (!reason.empty()) return reason;
     const ConvShape shape = conv_shape_of(desc);
-    if (!std::is_same_v<K, PointwiseGemm> && shape.phases(most_phases) > most_phases) {
+    if (!is_point && shape.phases(most_phases) > most_phases) {
       return "the strides' product is more than " + std::to_string(most_phases) + ": too many phases";
     }
     return K::refuses(shape);
@@ -232,8 +266,7 @@ struct ConvRow {
 
   static double cost(const StepDesc& desc, const Target& target) {
     if constexpr (is_pairs) {
-      return conv_pairs_seconds(estimated_shape(desc), target.cluster, is_planar(desc.data()),
-                                is_planar(desc.outputs[0]));
+      return K::seconds(estimated_shape(desc), target.cluster, is_planar(desc.data()), is_planar(desc.outputs[0]));
     } else {
       return K::seconds(estimated_shape(desc), vector_width(target.cluster), is_planar(desc.data()),
                         is_planar(desc.outputs[0]));
@@ -260,8 +293,8 @@ struct ConvRow {
     const ImageStrides in = image_strides_of(request.inputs[static_cast<std::size_t>(at.data)]);
     ConvPlanHead<K> head = {};
     if constexpr (is_pairs) {
-      head.plan = plan_conv_pairs(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
-                                  kernels_of(target.cluster).pair_unit);
+      head.plan = K::make_plan(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
+                               kernels_of(target.cluster).pair_unit);
     } else {
       head.plan = K::make_plan(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
                                vector_width(target.cluster));
@@ -329,6 +362,10 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
                                          "in place"));
   rows.push_back(ConvRow<Pixels>::row("conv_transpose_pixels", "conv_transpose", "conv_pixels/3",
                                       "few output channels: vectors along the pixels of one phase, weights broadcast"));
+  constexpr const char* pixels_pairs =
+      "few output channels: vectors along the pixels, multiplied in bf16, two channels at a time";
+  rows.push_back(
+      ConvRow<PixelsPairs>::row("conv_transpose_pixels_pairs", "conv_transpose", "conv_pixels_pairs/1", pixels_pairs));
   rows.push_back(ConvRow<PointwiseGemm>::row("conv_transpose_point", "conv_transpose", "conv_point/1",
                                              "an image of one pixel: a product of its channels with all taps"));
   rows.push_back(ConvRow<Gemm>::row("conv_transpose_gemm", "conv_transpose", "conv_gemm/1",
@@ -350,12 +387,15 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
       "minimal filtering F(2, 2) and F(2, 3), whose transformed operands are rounded to bf16";
   rows.push_back(ConvRow<WinogradPairs>::row("conv_transpose_winograd_pairs", "conv_transpose", "conv_winograd_pairs/1",
                                              winograd_pairs, Exactness::bounded));
+  rows.push_back(ConvRow<PointPairs>::row("conv_transpose_point_pairs", "conv_transpose", "conv_point_pairs/1",
+                                          "an image of one pixel: a product in bf16 of its channels with all taps"));
   constexpr const char* pairs = "multiplies in bf16, two channels at a time, and adds up in f32";
   rows.push_back(ConvRow<Pairs>::row("conv_transpose_pairs", "conv_transpose", "conv_pairs/1", pairs));
   rows.push_back(ConvRow<Depthwise>::row("conv_depthwise", "conv", "conv_depthwise/1",
                                          "one input channel per group: vectors along the channels, taps in place"));
   rows.push_back(ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/3",
                                       "few output channels: vectors along the pixels, weights broadcast"));
+  rows.push_back(ConvRow<PixelsPairs>::row("conv_pixels_pairs", "conv", "conv_pixels_pairs/1", pixels_pairs));
   rows.push_back(
       ConvRow<Gemm>::row("conv_gemm", "conv", "conv_gemm/1", "a GEMM whose rows point into the input, tap by tap"));
   rows.push_back(ConvRow<Disjoint>::row("conv_pointwise", "conv", "conv_disjoint/1",

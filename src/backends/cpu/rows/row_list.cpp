@@ -43,7 +43,8 @@ ClusterKernels with_pairs(const PairUnit& unit) {
 const PairUnit& matrix_unit() {
   static const PairUnit unit = {polyphase_cpu_pairs_amx->multiply, polyphase_cpu_pairs_amx->release,
                                 polyphase_cpu_pairs_avx512_bf16->multiply_panel,
-                                polyphase_cpu_pairs_avx512_bf16->winograd};
+                                polyphase_cpu_pairs_avx512_bf16->winograd,
+                                polyphase_cpu_pairs_avx512_bf16->pixels_tiles};
   return unit;
 }
 
