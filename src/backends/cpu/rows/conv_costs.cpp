@@ -121,26 +121,26 @@ constexpr PixelsFactors pixels_avx512 = {.product = 0.231,
                                          .joined_group = 30,
                                          .joined_byte_beyond = 0.03};
 
-constexpr PixelsFactors pixels_pairs = {.product = 0.262,
-                                        .weight = 0.0274,
-                                        .visit = 0.227,
-                                        .result = 0.895,
-                                        .result_interleaved = 1.37,
+constexpr PixelsFactors pixels_pairs = {.product = 0.252,
+                                        .weight = 0.0415,
+                                        .visit = 0.199,
+                                        .result = 0.904,
+                                        .result_interleaved = 1.47,
                                         .result_transposed = 3.37,
-                                        .run = 24.5,
-                                        .line = 4.83,
-                                        .copied = 0.0838,
-                                        .copied_line = 11.9,
+                                        .run = 28.4,
+                                        .line = 3.23,
+                                        .copied = 0.0682,
+                                        .copied_line = 14.2,
                                         .tile = 0,
-                                        .in_turned = 0.0956,
-                                        .out_turned = 0.156,
-                                        .byte_beyond = 0.0611,
+                                        .in_turned = 0.204,
+                                        .out_turned = 0.128,
+                                        .byte_beyond = 0.0643,
                                         .call = 0,
                                         .joined_result = 0,
                                         .joined_line = 0,
                                         .joined_group = 0,
                                         .joined_byte_beyond = 0};
-constexpr ConversionFactors pixels_pairs_conversions = {.widened = 0, .rounded = 0.0726, .narrowed = 0.111};
+constexpr ConversionFactors pixels_pairs_conversions = {.widened = 0, .rounded = 0.0631, .narrowed = 0.122};
 
 struct DisjointFactors {
   double product;
@@ -178,23 +178,24 @@ constexpr DisjointFactors disjoint_avx512 = {.product = 0.294,
                                              .byte_beyond = 0.127,
                                              .call = 1100};
 
-constexpr DisjointFactors disjoint_pairs = {.product = 0.321,
-                                            .result = 2.41,
+constexpr DisjointFactors disjoint_pairs = {.product = 0.292,
+                                            .result = 2.78,
                                             .result_held = 0,
                                             .result_scattered = 0,
                                             .result_by_lines = 1.25,
-                                            .line = 6.28,
+                                            .line = 6.81,
                                             .block = 0,
-                                            .copied = 0.159,
+                                            .copied = 0.176,
                                             .filled = 0.3,
-                                            .byte_beyond = 0.124,
-                                            .call = 962};
-constexpr ConversionFactors disjoint_pairs_conversions = {.widened = 0, .rounded = 0.101, .narrowed = 0.0616};
+                                            .byte_beyond = 0.133,
+                                            .call = 935};
+constexpr ConversionFactors disjoint_pairs_conversions = {.widened = 0, .rounded = 0.0968, .narrowed = 0.0567};
 
 struct WinogradFactors {
   double product;
   double alone;
-  double transformed;
+  double transformed;         // vectors of inputs
+  double transformed_result;  // of sums
   double weight_byte;
   double in_turned;
   double out_turned;
@@ -206,6 +207,7 @@ struct WinogradFactors {
 constexpr WinogradFactors winograd_avx2 = {.product = 0.193,
                                            .alone = 1.24,
                                            .transformed = 1.63,
+                                           .transformed_result = 1.63,
                                            .weight_byte = 0.0074,
                                            .in_turned = 0.177,
                                            .out_turned = 0.53,
@@ -216,6 +218,7 @@ constexpr WinogradFactors winograd_avx2 = {.product = 0.193,
 constexpr WinogradFactors winograd_avx512 = {.product = 0.233,
                                              .alone = 0.7,
                                              .transformed = 4.17,
+                                             .transformed_result = 4.17,
                                              .weight_byte = 0.0217,
                                              .in_turned = 0.207,
                                              .out_turned = 0.172,
@@ -223,6 +226,18 @@ constexpr WinogradFactors winograd_avx512 = {.product = 0.233,
                                              .byte = 0,
                                              .byte_beyond = 0.38,
                                              .call = 0};
+constexpr WinogradFactors winograd_pairs = {.product = 0.29,
+                                            .alone = 0.7,
+                                            .transformed = 4.26,
+                                            .transformed_result = 3.72,
+                                            .weight_byte = 0,
+                                            .in_turned = 0.208,
+                                            .out_turned = 0.246,
+                                            .group_result = 1.07,
+                                            .byte = 0,
+                                            .byte_beyond = 0.271,
+                                            .call = 0};
+constexpr ConversionFactors winograd_pairs_conversions = {.widened = 0.0298, .rounded = 0, .narrowed = 0.0955};
 
 struct DepthwiseFactors {
   double product;
@@ -305,7 +320,7 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
           (s.transposed ? by.group_result_transposed : by.group_result) * by_groups + by.gathered * gathered +
           by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         conversion_seconds(s, of_floats);
+         weights_seconds(s, sizeof(float)) + conversion_seconds(s, of_floats);
 }
 
 namespace {
@@ -426,7 +441,9 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
 }
 
 double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
-  const WinogradFactors& by = width == avx512_width ? winograd_avx512 : winograd_avx2;
+  const bool in_pairs = s.products == Products::pairs;
+  const WinogradFactors& by = in_pairs ? winograd_pairs : width == avx512_width ? winograd_avx512 : winograd_avx2;
+  const ConversionFactors& conversions = in_pairs ? winograd_pairs_conversions : of_floats;
   const ConvWinogradPlan plan = plan_conv_winograd(s, {}, {}, {}, false, width);
   const WinogradWork work = conv_winograd_work(s);
   const int64_t vectors = ceil_div(s.out_channels, width);
@@ -434,18 +451,19 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const double planes = static_cast<double>(FilterAxis(s, 0, 0).filters(1));
   const auto depths = static_cast<double>(plan.depths);
   const double shared = plan.depths > 1 ? (planes + depths - 1) / (planes * depths) : 1;
-  const double transformed = shared * work.lines * product_of_factors(ceil_div(s.in_channels, width), plan.n_blocks) +
-                             work.points * static_cast<double>(vectors);
+  const double transformed = shared * work.lines * product_of_factors(ceil_div(s.in_channels, width), plan.n_blocks);
+  const double transformed_results = work.points * static_cast<double>(vectors);
   const double weights = 4 * depths * product_of_factors(conv_winograd_packed_floats(s, width), plan.blocks);
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
   constexpr int64_t few_channels = 32;  // whose products do not hide what else a group costs
   const double by_groups = out_planar && s.in_channels < few_channels ? turned_by_groups(s, width) : 0;
-  return (by.product * multiplies + by.transformed * transformed + by.weight_byte * weights + by.in_turned * in_turned +
-          by.out_turned * out_turned + by.group_result * by_groups + by.byte * bytes_of_images(s) +
-          by.byte_beyond * bytes_beyond_caches(s) + by.call) *
+  return (by.product * multiplies + by.transformed * transformed + by.transformed_result * transformed_results +
+          by.weight_byte * weights + by.in_turned * in_turned + by.out_turned * out_turned +
+          by.group_result * by_groups + by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) +
+          by.call) *
              ns +
-         conversion_seconds(s, of_floats);
+         conversion_seconds(s, conversions);
 }
 
 double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {

@@ -29,29 +29,25 @@ double pair_product(Cluster cluster) {
 }
 
 struct PairsFactors {
-  double broadcast;  // of a pair, for one panel of columns
-  double visit;      // of a row's segment, for one panel
-  double line;       // of the output: of a phase and a panel
-  double result;     // channels-last
+  double result;  // channels-last
   double result_turned;
-  double result_point;  // of results channels-last
-  double copied;        // channels-last
+  double result_scattered;  // turned, whose neighbours are another phase's
+  double result_point;      // of results channels-last
+  double copied;            // channels-last
   double copied_turned;
   double copied_pixel;  // of an image channels-last
   double byte_beyond;
   double call;
 };
-constexpr PairsFactors pairs = {.broadcast = 0.019,
-                                .visit = 0.357,
-                                .line = 35,
-                                .result = 0.272,
-                                .result_turned = 0.312,
-                                .result_point = 5.5,
-                                .copied = 0.035,
-                                .copied_turned = 0.46,
-                                .copied_pixel = 4.7,
-                                .byte_beyond = 0.188,
-                                .call = 118};
+constexpr PairsFactors pairs = {.result = 0.152,
+                                .result_turned = 0.342,
+                                .result_scattered = 0.6,
+                                .result_point = 5.55,
+                                .copied = 0.0329,
+                                .copied_turned = 0.125,
+                                .copied_pixel = 3.43,
+                                .byte_beyond = 0.0939,
+                                .call = 147};
 
 }  // namespace
 
@@ -64,32 +60,28 @@ double conv_pairs_seconds(const ConvShape& s, Cluster cluster, bool in_planar, b
   const int64_t rows = plan.lines_joined ? plan.pixels : matrix ? ceil_div(width, matrix_rows) * matrix_rows : width;
   const ConvAxis w(s, 2);
   double depth = 0;  // of a row, over the phases of the last axis
-  double segments = 0;
   for (int64_t phase = 0; phase < w.phases(); ++phase) {
     const int64_t taps = w.taps(phase).count;
     const int64_t own = plan.taps_joined ? std::min<int64_t>(1, taps) : taps;
     const int64_t elements = own == 0 ? 0 : plan.format.channels * (taps / own);
     depth += static_cast<double>(own * (matrix ? ceil_div(elements, matrix_depth) * matrix_depth : elements));
-    segments += static_cast<double>(own);
   }
   const double groups = product_of_factors(s.batch, s.groups);
   double lines = groups * product_of_factors(s.kernel[0], s.kernel[1]);
   for (int a = 0; a < 2; ++a) lines *= static_cast<double>(ceil_div(s.out[a], ConvAxis(s, a).phases()));
-  const double rows_of_panels = lines * product_of_factors(rows, plan.format.panels());
   const double vectors = lines * product_of_factors(rows, plan.format.columns / pair_columns);
-  const double out_lines = groups * product_of_factors(s.out[0], s.out[1], w.phases(), plan.format.panels());
   const double points = groups * points_of(s.out);
   const double results = points * static_cast<double>(plan.format.columns);
   const double pixels = product_of_factors(plan.copied_lines(), plan.pixels);
   const double copied = pixels * static_cast<double>(plan.format.channels);
   const double in = in_planar ? pairs.copied_turned * copied : pairs.copied * copied + pairs.copied_pixel * pixels;
   const double out =
-      out_planar ? pairs.result_turned * results
+      out_planar ? (w.phases() > 1 ? pairs.result_scattered : pairs.result_turned) * results
                  : pairs.result * results + pairs.result_point * points * static_cast<double>(plan.column_blocks);
-  return (depth / 2 * (pair_product(cluster) * vectors + pairs.broadcast * rows_of_panels) +
-          pairs.visit * segments * rows_of_panels + pairs.line * out_lines + in + out +
-          pairs.byte_beyond * bytes_beyond_caches(s) + pairs.call) *
-         ns;
+  return (pair_product(cluster) * depth / 2 * vectors + in + out + pairs.byte_beyond * bytes_beyond_caches(s) +
+          pairs.call) *
+             ns +
+         weights_seconds(s, sizeof(uint16_t));
 }
 
 }  // namespace polyphase::cpu
