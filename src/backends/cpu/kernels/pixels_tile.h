@@ -52,35 +52,37 @@ POLYPHASE_INLINE void run_pixels_block(const PixelsTile& t, const float* lines, 
   unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = broadcast(0.0F); });
   const auto place = [&](int i) POLYPHASE_INLINE_LAMBDA { return sums + i / V * t.sum_pitch + i % V * vec_width; };
   int64_t summed = t.begun;  // columns whose sums lie at their places
-  if (t.words * t.taps <= pixels_piece) {
-    add_products<products, M, V>(acc, t, lines, t.words, 0, t.taps, t.weights);
-  } else {
-    const float* weight = t.weights;
-    const int64_t taps = t.taps > pixels_piece ? pixels_piece : t.taps;
-    const int64_t words = words_per_piece(t.taps);
-    for (int64_t c = 0; c < t.words; c += words) {
-      const int64_t count = c + words < t.words ? words : t.words - c;
-      for (int64_t k = 0; k < t.taps; k += taps) {
-        if (c + k > 0) {
-          unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA {
-            store(place(i), i / V < summed ? load(place(i)) + acc[i] : acc[i]);
-            acc[i] = broadcast(0.0F);
+  const auto add_summed = [&](int m) POLYPHASE_INLINE_LAMBDA {
+    if (m >= summed) return;
+    unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { acc[m * V + v] = load(place(m * V + v)) + acc[m * V + v]; });
+  };
+  const float* weight = t.weights;
+  const int64_t taps = t.taps > pixels_piece ? pixels_piece : t.taps;
+  const int64_t words = words_per_piece(t.taps);
+  for (int64_t c = 0; c < t.words; c += words) {
+    const int64_t count = c + words < t.words ? words : t.words - c;
+    for (int64_t k = 0; k < t.taps; k += taps) {
+      if (c + k > 0) {
+        unrolled<M>([&](int m) POLYPHASE_INLINE_LAMBDA {
+          add_summed(m);
+          unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
+            store(place(m * V + v), acc[m * V + v]);
+            acc[m * V + v] = broadcast(0.0F);
           });
-          summed = M;
-        }
-        weight = add_products<products, M, V>(acc, t, lines + c * t.channel_pitch, count, k,
-                                              k + taps < t.taps ? k + taps : t.taps, weight);
+        });
+        summed = M;
       }
+      weight = add_products<products, M, V>(acc, t, lines + c * t.channel_pitch, count, k,
+                                            k + taps < t.taps ? k + taps : t.taps, weight);
     }
   }
   unrolled<M>([&](int m) POLYPHASE_INLINE_LAMBDA {
-    const VecF init = broadcast(t.ends ? t.init[m] : 0.0F);
-    unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
-      const int i = m * V + v;
-      VecF sum = m < summed ? load(place(i)) + acc[i] : acc[i];
-      if (t.ends) sum = sum + init;  // last: each step before would round at the bias's magnitude
-      store(place(i), sum);
-    });
+    add_summed(m);
+    if (t.ends) {  // last: each step before would round at the bias's magnitude
+      const VecF init = broadcast(t.init[m]);
+      unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { acc[m * V + v] = acc[m * V + v] + init; });
+    }
+    unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { store(place(m * V + v), acc[m * V + v]); });
   });
 }
 
