@@ -280,6 +280,8 @@ double vectors_of_products(int64_t vectors, double alone) {
   return vectors == 1 ? alone : static_cast<double>(vectors);
 }
 
+double packed_bytes(int64_t floats) { return 4 * static_cast<double>(floats); }
+
 // Floats that pass through registers when an image is turned: whole vectors of channels.
 double turned(const ConvShape& s, const int64_t (&extents)[3], int64_t channels, int width) {
   if (channels == 1) return 0;
@@ -320,7 +322,7 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
           (s.transposed ? by.group_result_transposed : by.group_result) * by_groups + by.gathered * gathered +
           by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         weights_seconds(s, sizeof(float)) + conversion_seconds(s, of_floats);
+         weights_seconds(packed_bytes(conv_gemm_packed_floats(s, width))) + conversion_seconds(s, of_floats);
 }
 
 namespace {
@@ -437,7 +439,7 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
           by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, f.words) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         conversion_seconds(s, conversions);
+         weights_seconds(packed_bytes(f.block_words * f.blocks * s.groups)) + conversion_seconds(s, conversions);
 }
 
 double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
@@ -453,7 +455,8 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const double shared = plan.depths > 1 ? (planes + depths - 1) / (planes * depths) : 1;
   const double transformed = shared * work.lines * product_of_factors(ceil_div(s.in_channels, width), plan.n_blocks);
   const double transformed_results = work.points * static_cast<double>(vectors);
-  const double weights = 4 * depths * product_of_factors(conv_winograd_packed_floats(s, width), plan.blocks);
+  const double packed = packed_bytes(conv_winograd_packed_floats(s, width));
+  const double weights = packed * depths * static_cast<double>(plan.blocks);
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
   constexpr int64_t few_channels = 32;  // whose products do not hide what else a group costs
@@ -463,7 +466,7 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
           by.group_result * by_groups + by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) +
           by.call) *
              ns +
-         conversion_seconds(s, conversions);
+         weights_seconds(packed) + conversion_seconds(s, conversions);
 }
 
 double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {

@@ -7,7 +7,7 @@
 // measured time. AVX-512's is to 2300 times of 460 geometries on a core of 256-bit units, near the factors of an
 // earlier fit: choosing by it costs 2 to 3 %, also over those that it was not fitted to. Pairs of bf16 have factors of
 // their own, fitted to 430 of those geometries between images in bf16 and f32, with the measured time of a product:
-// choosing between the kernels of pairs costs 4 %.
+// choosing between the kernels of pairs costs 3 to 4 %.
 #pragma once
 
 #include "backends/cpu/kernels/conv_shape.h"

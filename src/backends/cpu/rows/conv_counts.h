@@ -43,13 +43,12 @@ inline double conversion_seconds(const ConvShape& s, const ConversionFactors& by
   return (of_read * elements_read(s) + (is_narrow(s.types.out) ? by.narrowed * elements_written(s) : 0)) * ns;
 }
 
-// To fetch weights once, from behind the second-level cache: what little else there is to do for few pixels does not
-// hide it.
-inline double weights_seconds(const ConvShape& s, double bytes_each) {
+// To fetch packed weights once, from behind the second-level cache: what little else there is to do for few pixels does
+// not hide it.
+inline double weights_seconds(double bytes) {
   constexpr double of_byte = 0.012;
   constexpr double bytes_near = 512e3;
-  const double weights = product_of_factors(s.groups, s.in_channels, s.out_channels, s.kernel_points());
-  return of_byte * std::max(0.0, bytes_each * weights - bytes_near) * ns;
+  return of_byte * std::max(0.0, bytes - bytes_near) * ns;
 }
 
 inline double bytes_beyond_caches(const ConvShape& s) {
