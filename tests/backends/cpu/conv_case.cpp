@@ -68,6 +68,8 @@ std::string ConvCase::text() const {
       << shape.in_channels * shape.groups << ":" << shape.out_channels * shape.groups << " in" << axes(shape.in, rank)
       << " k" << axes(shape.kernel, rank) << " s" << axes(shape.stride, rank) << " d" << axes(shape.dilation, rank)
       << " pre" << axes(shape.pre, rank) << " post" << axes(post, rank) << (bias ? " bias" : "");
+  constexpr const char* pads[] = {"", ", padded by reflection", ", padded by its edges", ", padded by the other end"};
+  out << pads[static_cast<int>(shape.pad_mode)];
   return out.str();
 }
 
@@ -168,17 +170,20 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data) {
           const int64_t t[3] = {k / (s.kernel[1] * s.kernel[2]), k / s.kernel[2] % s.kernel[1], k % s.kernel[2]};
           const double v = static_cast<double>(weight[k]);
           // Walks the smaller grid of the pair: positions p of the strided side, p*stride + t*dilation - pre of the
-          // other.
+          // other, which may be padded by its own elements.
+          const auto place = [&s](int64_t at, int64_t size) {
+            return s.pad_mode == PadMode::zero || size == 0 ? at : padded_index(s.pad_mode, at, size);
+          };
           const int64_t* walk = s.transposed ? s.in : s.out;
           const int64_t* other = s.transposed ? s.out : s.in;
           for (int64_t a = 0; a < walk[0]; ++a) {
-            const int64_t x = a * s.stride[0] + t[0] * s.dilation[0] - s.pre[0];
+            const int64_t x = place(a * s.stride[0] + t[0] * s.dilation[0] - s.pre[0], other[0]);
             if (x < 0 || x >= other[0]) continue;
             for (int64_t b = 0; b < walk[1]; ++b) {
-              const int64_t y = b * s.stride[1] + t[1] * s.dilation[1] - s.pre[1];
+              const int64_t y = place(b * s.stride[1] + t[1] * s.dilation[1] - s.pre[1], other[1]);
               if (y < 0 || y >= other[1]) continue;
               for (int64_t e = 0; e < walk[2]; ++e) {
-                const int64_t z = e * s.stride[2] + t[2] * s.dilation[2] - s.pre[2];
+                const int64_t z = place(e * s.stride[2] + t[2] * s.dilation[2] - s.pre[2], other[2]);
                 if (z < 0 || z >= other[2]) continue;
                 const int64_t near = (a * walk[1] + b) * walk[2] + e;
                 const int64_t far = (x * other[1] + y) * other[2] + z;

@@ -86,6 +86,60 @@ TEST(ConvKernels, RandomGeometriesAreExact) {
   }
 }
 
+// Those that read images padded by their own elements; few channels between which taps cannot be joined are gathered
+// from a copy.
+std::vector<std::string> padded_kernels_for(const ConvCase& c, const std::string& cluster) {
+  const ConvShape& s = c.shape;
+  std::vector<std::string> names;
+  if (s.in_channels >= 12 || (s.groups == 1 && s.dilation[2] == 1)) names.emplace_back("gemm");
+  for (const std::string& kernel : kernels_for(c)) {
+    if (kernel == "pixels" || kernel == "winograd") names.push_back(kernel);
+  }
+  for (const std::string& kernel : pair_kernels_for(c, cluster)) {
+    if (kernel == "pixels_pairs") names.push_back(kernel);
+  }
+  return names;
+}
+
+// Of channels-last images; a pad reaches as far as whole kernels lie in the image, like that of a network.
+TEST(ConvKernels, RandomGeometriesPaddedByElementsAreExact) {
+  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 200, 700);
+  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
+  uint64_t drawn = 0;
+  for (uint64_t i = 0; drawn < cases; ++i) {
+    std::mt19937_64 random(seed * 9'000'011 + i);
+    ConvCase c = random_case(random, 1'000'000);
+    ConvShape& s = c.shape;
+    if (s.transposed || s.in_points() == 0 || s.out_points() == 0) continue;
+    ++drawn;
+    s.pad_mode = static_cast<PadMode>(1 + random() % 3);
+    for (int a = 0; a < 3; ++a) {
+      const int64_t behind = (s.out[a] - 1) * s.stride[a] + (s.kernel[a] - 1) * s.dilation[a] + 1 - s.in[a] - s.pre[a];
+      s.pre[a] = std::max<int64_t>(0, s.pre[a]);
+      s.out[a] = output_extent(s, a, std::max<int64_t>(0, behind));
+    }
+    const Layouts layouts = {.in_planar = s.groups * s.in_channels == 1 && random() % 2 == 0,
+                             .out_planar = random() % 2 == 0,
+                             .types = {},
+                             .extra = random() % 3 == 0 ? 5 : 0,
+                             .narrow_past = 1};
+    SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
+    const ConvData data = make_data(c, seed + i, true);
+    const std::vector<double> want = reference(c, data);
+    for (const std::string& cluster : runnable_clusters()) {
+      for (const std::string& kernel : padded_kernels_for(c, cluster)) {
+        const std::vector<float> got = run_kernel(kernel, c, data, layouts, cluster);
+        ASSERT_EQ(got.size(), want.size());
+        for (size_t j = 0; j < got.size(); ++j) {
+          ASSERT_EQ(static_cast<double>(got[j]), want[j])
+              << kernel << " on " << cluster << ", element " << j << ", " << layouts.text() << "\n"
+              << c.text();
+        }
+      }
+    }
+  }
+}
+
 bool filters_pairs(const ConvCase& c, const std::string& cluster) {
   const std::vector<std::string> kernels = pair_kernels_for(c, cluster);
   return std::find(kernels.begin(), kernels.end(), "winograd_pairs") != kernels.end();
