@@ -34,13 +34,6 @@ POLYPHASE_INLINE void copy_padded(StoredImage from, float* to, int64_t before, i
   copy_padded<DType::bf16>(from.data, to, before, count, after);
 }
 
-// Elements as they were loaded, two channels' in each lane: bf16 is the upper half of what it was widened to.
-template <DType type>
-POLYPHASE_INLINE VecI pair_elements(VecF even, VecF odd) {
-  if constexpr (type != DType::bf16) return pair_sums(even, odd);
-  return shift_right_logical<16>(as_int(even)) | (as_int(odd) & broadcast(static_cast<int32_t>(0xffff0000U)));
-}
-
 // Words of pairs of two channels' elements, rounded where they are not bf16; zeros where there is no odd channel.
 template <DType type>
 POLYPHASE_INLINE void copy_padded_pairs(const std::byte* even, const std::byte* odd, float* to, int64_t before,

@@ -107,11 +107,8 @@ inline void copy_pair_panel(const ConvShape& shape, const ImageStrides& strides,
         }
       });
     }
-    // As upper halves of lanes: nothing is converted.
-    const VecI kept = broadcast(is_pair ? static_cast<int32_t>(0xffff0000U) : 0);
-    const auto pair = [&](VecF even, VecF odd) {
-      return as_float(shift_right_logical<16>(as_int(even)) | (as_int(odd) & kept));
-    };
+    const VecI kept = broadcast(is_pair ? -1 : 0xffff);
+    const auto pair = [&](VecF even, VecF odd) { return as_float(pair_elements<DType::bf16>(even, odd) & kept); };
     float* target = to;
     int64_t done = 0;
     for (; pixels - done >= panel.block; done += panel.block, target += panel.step) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/convert.h"
+#include "backends/cpu/simd/pairs.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
 #include "base/dtype.h"
@@ -45,6 +46,13 @@ POLYPHASE_INLINE VecF load_stored_first(const std::byte* from, int64_t i, int n)
   if constexpr (type == DType::f32) return load_first(reinterpret_cast<const float*>(from) + i, n);
   if constexpr (type == DType::f16) return load_f16_first(reinterpret_cast<const uint16_t*>(from) + i, n);
   if constexpr (type == DType::bf16) return load_bf16_first(reinterpret_cast<const uint16_t*>(from) + i, n);
+}
+
+// Elements as they were loaded, two channels' in each lane: bf16 is the upper half of what it was widened to.
+template <DType type>
+POLYPHASE_INLINE VecI pair_elements(VecF even, VecF odd) {
+  if constexpr (type != DType::bf16) return pair_sums(even, odd);
+  return shift_right_logical<16>(as_int(even)) | (as_int(odd) & broadcast(static_cast<int32_t>(0xffff0000U)));
 }
 
 // to[i] = from[i * stride]; whole runs at a time, so that no kernel needs code of its own for each type.
