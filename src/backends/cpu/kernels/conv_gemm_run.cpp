@@ -65,7 +65,8 @@ class Tile : private GemmBlock {
     const int64_t last = std::min(panels.count(), ceil_div(n1_, panel_columns));
     const int64_t depth = segments_ * channels_;
     if (row_count_ <= tile_rows(2) || depth <= chunk_above) {
-      for (int64_t p = first; p < last; ++p) multiply_panel(p, p, {0, segments_, 0, channels_, true, true});
+      const Chunk all = {0, segments_, 0, channels_, true, true};
+      for (int64_t p = first; p < last; ++p) multiply_panel(p, p, all, p + 1 < last ? p + 1 : first, all);
     } else {
       for (int64_t p = first; p < last; p += plan_.panels_summed) {
         multiply_chunks(p, std::min(p + plan_.panels_summed, last));
@@ -90,7 +91,13 @@ class Tile : private GemmBlock {
         const int32_t end = std::min(s + together, segments_);
         const Chunk chunk = {
             s, end, c, std::min(part, channels_ - c), s == 0 && c == 0, end == segments_ && c + part >= channels_};
-        for (int64_t p = panel0; p < panel1; ++p) multiply_panel(p, panel0, chunk);
+        Chunk behind = chunk;  // of the next pass over the panels
+        behind.segment0 = end < segments_ ? end : 0;
+        if (end == segments_) behind.channel = c + part < channels_ ? c + part : 0;
+        for (int64_t p = panel0; p < panel1; ++p) {
+          const bool is_last = p + 1 == panel1;
+          multiply_panel(p, panel0, chunk, is_last ? panel0 : p + 1, is_last ? behind : chunk);
+        }
       }
     }
   }
@@ -100,17 +107,24 @@ class Tile : private GemmBlock {
     return (segments_ + chunks - 1) / chunks;
   }
 
-  // The sums of panel `sums_panel` stand first in the scratch.
-  void multiply_panel(int64_t panel, int64_t sums_panel, const Chunk& chunk) {
-    const PanelGrid panels(plan_.format.columns, vw);
+  // Where the part of a panel begins that a chunk multiplies; its first tap is the panel's.
+  const float* panel_at(int64_t panel, const Chunk& chunk) const {
     const float* base = p_.weights + group_ * plan_.format.group_size +
                         conv_gemm_offset(s_, plan_.format, phase_[0], phase_[1], column_group_);
+    const int vectors = PanelGrid(plan_.format.columns, vw).vectors_of(panel);
+    return base + panel * panel_columns * taps_d_.count * taps_h_.count * taps_w_.count * s_.in_channels +
+           chunk.channel * vectors * vw;
+  }
+
+  // The sums of panel `sums_panel` stand first in the scratch. What comes behind is fetched meanwhile: weights that
+  // come from behind the second-level cache would be waited for.
+  void multiply_panel(int64_t panel, int64_t sums_panel, const Chunk& chunk, int64_t next_panel, const Chunk& next) {
+    const PanelGrid panels(plan_.format.columns, vw);
     column_ = panel * panel_columns;
     vectors_ = panels.vectors_of(panel);
     GemmTile t = {};
     t.taps = taps_ + chunk.segment0;
-    t.panel = base + panel * panel_columns * taps_d_.count * taps_h_.count * taps_w_.count * s_.in_channels +
-              chunk.channel * vectors_ * vw;
+    t.panel = panel_at(panel, chunk);
     t.row_pitch = row_count_;
     t.tap_pitch = channels_ * vectors_ * vw;
     t.first_channel = chunk.channel;
@@ -122,8 +136,11 @@ class Tile : private GemmBlock {
     const int64_t tiles = ceil_div(row_count_, tile_rows(vectors_));
     const int64_t short_rows = row_count_ / tiles;
     const int64_t longer = row_count_ % tiles;
+    const int64_t share = t.segments * t.channels * vw;  // of what comes next, fetched by each register tile
+    const float* const following = panel_at(next_panel, next) + taps_[next.segment0] * t.tap_pitch;
     int64_t row = 0;
     for (int64_t i = 0; i < tiles; ++i) {
+      t.next_panel = following + (i < vectors_ ? i : 0) * share;
       const int count = static_cast<int>(short_rows + (i < longer ? 1 : 0));
       t.rows = rows_ + chunk.segment0 * row_count_ + row;
       t.init = chunk.first ? bias_ + (column_ - n0_) : sums[row];

@@ -258,7 +258,7 @@ class Tile {
       }
       place_.axis[2] = x0 + i;
       apply_endings(plan_.endings, p_.operands, values, columns, place_, true);
-      store_run(values, out, 1, columns);
+      store_line(values, StoredResult(p_.out, s_.types.out) + out, 1, columns, false);
     }
   }
 
@@ -267,19 +267,17 @@ class Tile {
     transpose(values, pitch_, turned_, turned_pitch, count, columns);
     ResultPlace place = place_;
     place.axis[2] = x0;
-    for (int64_t c = 0; c < columns; ++c, ++place.channel) {
+    StoredResult to = StoredResult(p_.out, s_.types.out) + out;
+    for (int64_t c = 0; c < columns; ++c, ++place.channel, to = to + plan_.out.channel) {
       float* line = turned_ + c * turned_pitch;
+      if (plan_.out.axis[2] == 1 && c + 1 < columns) fetch_for_store(to + plan_.out.channel, count);
       if (plan_.has_bias) {
         const float bias = p_.bias[place.channel];
         for (int64_t i = 0; i < count; ++i) line[i] += bias;
       }
       apply_endings(plan_.endings, p_.operands, line, count, place, false);
-      store_run(line, out + c * plan_.out.channel, plan_.out.axis[2], count);
+      store_line(line, to, plan_.out.axis[2], count, false);
     }
-  }
-
-  void store_run(const float* from, int64_t out, int64_t stride, int64_t count) const {
-    store_line(from, StoredResult(p_.out, s_.types.out) + out, stride, count, false);
   }
 
   const ConvPairsPlan& plan_;

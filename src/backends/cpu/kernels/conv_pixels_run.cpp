@@ -353,6 +353,7 @@ class Tile {
       const float* sums = from + i * plan_.pitch;
       float* line = is_staged ? line_ : to.floats();
       for (int64_t o = 0; o < s_.out_channels; ++o, sums += plan_.sum_pitch, line += pitch) {
+        if (!is_staged && o + 1 < s_.out_channels) fetch_for_store(StoredResult(line + pitch, DType::f32), length);
         interleave_part(sums, phase_pitch, line, s, part_);
         if (plan_.endings.count > 0) end_line(line, o, first + i * h_.phases());
       }

@@ -31,6 +31,7 @@ struct GemmTile {
   const float* const* rows;  // [segment][row], `row_pitch` pointers from one segment to the next
   const int32_t* taps;       // [segment]: which tap of the panel
   const float* panel;        // [tap][channels][NV * width], at the first channel of this block
+  const float* next_panel;   // what is multiplied later, of which each channel fetches a vector
   const float* init;         // added to the products: [row][NV * width], rows `init_pitch` apart (0: one for all)
   float* const* out;         // [row]: where the row goes
   int64_t row_pitch;
@@ -59,6 +60,7 @@ void run_gemm_tile(const GemmTile& t) {
   for (int i = 0; i < MR; ++i) {
     for (int j = 0; j < NV; ++j) prefetch_for_store(t.out[i] + t.out_column + j * vw);
   }
+  const float* next = t.next_panel;
   int64_t left = t.segments * t.channels > sum_piece ? sum_piece : INT64_MAX;
   for (int32_t s = 0; s < t.segments; ++s) {
     const float* const* rows = t.rows + s * t.row_pitch;
@@ -71,6 +73,8 @@ void run_gemm_tile(const GemmTile& t) {
         VecF column[NV];
         unrolled<NV>([&](int j) POLYPHASE_INLINE_LAMBDA { column[j] = load(b + j * vw); });
         b += NV * vw;
+        __builtin_prefetch(next, 0, 2);
+        next += vw;
         unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA {
           const VecF a = broadcast(row[i][c]);
           unrolled<NV>([&](int j) POLYPHASE_INLINE_LAMBDA { acc[i * NV + j] = fma(a, column[j], acc[i * NV + j]); });

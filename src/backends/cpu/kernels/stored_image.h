@@ -34,6 +34,15 @@ struct StoredElements {
 using StoredImage = StoredElements<const std::byte, const float>;
 using StoredResult = StoredElements<std::byte, float>;
 
+// Fetches a row that is written soon, where rows lie too far apart for the processor to foresee the next one: stores that
+// wait for one line of the caches after the other take several times as long.
+POLYPHASE_INLINE void fetch_for_store(StoredResult to, int64_t count) {
+  constexpr int64_t line = 64;
+  const std::byte* const end = (to + count).data;
+  for (const std::byte* at = to.data; at < end; at += line) __builtin_prefetch(at, 1, 3);
+  if (count > 0) __builtin_prefetch(end - 1, 1, 3);
+}
+
 // Elements of a storage of floats as a vector, from `i` on: all lanes, or the first n, zeros behind them.
 template <DType type>
 POLYPHASE_INLINE VecF load_stored(const std::byte* from, int64_t i) {

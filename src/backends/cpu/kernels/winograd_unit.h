@@ -15,9 +15,9 @@ static_assert(winograd_block_rows(vec_width) % tile_rows(1) == 0 &&
               winograd_block_rows(vec_width) % tile_rows(2) == 0 && winograd_block_rows(vec_width) % tile_rows(3) == 0);
 
 // One register tile of rows. Leaner than run_gemm_tile, whose beginning and end would cost as much as the short
-// products here.
+// products here. Each word fetches a vector of `next`: weights from behind the second-level cache would be waited for.
 template <Products products, int NV>
-void multiply_winograd_rows(const WinogradProduct& t, const float* rows, float* out) {
+void multiply_winograd_rows(const WinogradProduct& t, const float* rows, const float* next, float* out) {
   constexpr int MR = tile_rows(NV);
   const float* panel = t.panel;
   for (int64_t first = 0; first < t.depth; first += sum_piece) {
@@ -28,6 +28,8 @@ void multiply_winograd_rows(const WinogradProduct& t, const float* rows, float* 
       VecF column[NV];
       unrolled<NV>([&](int j) POLYPHASE_INLINE_LAMBDA { column[j] = load(panel + j * vec_width); });
       panel += NV * vec_width;
+      __builtin_prefetch(next, 0, 2);
+      next += vec_width;
       unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA {
         const VecF a = broadcast(rows[i * t.pitch + word]);
         unrolled<NV>([&](int j) POLYPHASE_INLINE_LAMBDA {
@@ -50,8 +52,12 @@ void multiply_winograd(const WinogradProduct& t) {
                         : t.vectors == 2 ? multiply_winograd_rows<products, 2>
                                          : multiply_winograd_rows<products, 3>;
   const int rows = tile_rows(t.vectors);
-  for (int64_t row = 0; row < t.row_count; row += rows)
-    multiply(t, t.rows + row * t.pitch, t.out + row * t.vectors * vec_width);
+  const int64_t share = t.depth * vec_width;
+  const float* const next = t.panel + t.vectors * share;  // the next point's panel, or column's
+  for (int64_t row = 0; row < t.row_count; row += rows) {
+    const int64_t fetched = row / rows < t.vectors ? row / rows : 0;
+    multiply(t, t.rows + row * t.pitch, next + fetched * share, t.out + row * t.vectors * vec_width);
+  }
 }
 
 template <Products products, class H, class W>

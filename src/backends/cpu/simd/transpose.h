@@ -33,21 +33,39 @@ POLYPHASE_INLINE void transpose_square(const float* from, int64_t from_pitch, fl
   }
 }
 
+// Fetches where a block's rows go, whose last lines nothing has touched yet: the processor does not foresee lines so far
+// apart, and stores that wait for one after the other take several times as long.
+POLYPHASE_INLINE void fetch_block(float* to, int64_t to_pitch, int height, int width) {
+  for (int c = 0; c < width; ++c) __builtin_prefetch(to + c * to_pitch + height - 1, 1, 3);
+}
+
+// transpose of at most vec_width rows and columns.
+POLYPHASE_INLINE void transpose_block(const float* from, int64_t from_pitch, float* to, int64_t to_pitch, int height,
+                                      int width) {
+  if (height == vec_width && width == vec_width) {
+    transpose_square(from, from_pitch, to, to_pitch);
+  } else {
+    transpose_edge(from, from_pitch, to, to_pitch, height, width);
+  }
+}
+
+// Of `left` rows or columns those of the next block.
+POLYPHASE_INLINE int extent_of_block(int64_t left) { return left < vec_width ? static_cast<int>(left) : vec_width; }
+
 // to[c * to_pitch + r] = from[r * from_pitch + c] for a matrix of any size. The matrices do not overlap.
 inline void transpose(const float* from, int64_t from_pitch, float* to, int64_t to_pitch, int64_t rows,
                       int64_t columns) {
-  constexpr int vw = vec_width;
-  for (int64_t r = 0; r < rows; r += vw) {
-    const int height = rows - r < vw ? static_cast<int>(rows - r) : vw;
-    for (int64_t c = 0; c < columns; c += vw) {
-      const int width = columns - c < vw ? static_cast<int>(columns - c) : vw;
-      const float* source = from + r * from_pitch + c;
-      float* target = to + c * to_pitch + r;
-      if (height == vw && width == vw) {
-        transpose_square(source, from_pitch, target, to_pitch);
-      } else {
-        transpose_edge(source, from_pitch, target, to_pitch, height, width);
+  for (int64_t r = 0; r < rows; r += vec_width) {
+    for (int64_t c = 0; c < columns; c += vec_width) {
+      const bool is_last = c + vec_width >= columns;
+      const int64_t next_r = is_last ? r + vec_width : r;
+      const int64_t next_c = is_last ? 0 : c + vec_width;
+      if (next_r < rows) {
+        fetch_block(to + next_c * to_pitch + next_r, to_pitch, extent_of_block(rows - next_r),
+                    extent_of_block(columns - next_c));
       }
+      transpose_block(from + r * from_pitch + c, from_pitch, to + c * to_pitch + r, to_pitch, extent_of_block(rows - r),
+                      extent_of_block(columns - c));
     }
   }
 }
@@ -173,20 +191,27 @@ inline void transpose_to_rows(const float* from, int64_t from_pitch, float* to, 
                               int64_t columns, bool past_caches) {
   constexpr int64_t line = 64 / sizeof(float);
   const int64_t unit = past_caches ? line : vec_width;
-  if (to_pitch % unit != 0) return transpose(from, from_pitch, to, to_pitch, rows, columns);
   const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(float)) % unit;
-  const int64_t lead = past == 0 ? 0 : unit - past < rows ? unit - past : rows;
+  const int64_t lead = to_pitch % unit != 0 || past == 0 ? 0 : unit - past < rows ? unit - past : rows;
+  const bool streams = past_caches && to_pitch % unit == 0;
+  const int64_t streamed = streams ? lead + (rows - lead) / line * line : lead;  // up to this row
   for (int64_t c = 0; c < columns; c += vec_width) {
-    const int64_t width = columns - c < vec_width ? columns - c : vec_width;
-    if (lead > 0) transpose(from + c, from_pitch, to + c * to_pitch, to_pitch, lead, width);
-    int64_t r = lead;
-    if (past_caches && width == vec_width) {
-      for (const int64_t end = r + (rows - r) / line * line; r < end; r += vec_width)
-        transpose_square<true>(from + r * from_pitch + c, from_pitch, to + c * to_pitch + r, to_pitch);
+    const int width = extent_of_block(columns - c);
+    const int next_width = extent_of_block(columns - c - width);
+    for (int64_t r = 0; r < rows;) {
+      const int height = extent_of_block((r < lead ? lead : rows) - r);
+      const float* source = from + r * from_pitch + c;
+      float* const target = to + c * to_pitch + r;
+      if (r >= lead && r < streamed && width == vec_width) {
+        transpose_square<true>(source, from_pitch, target, to_pitch);
+      } else {
+        fetch_block(target + width * to_pitch, to_pitch, height, next_width);
+        transpose_block(source, from_pitch, target, to_pitch, height, width);
+      }
+      r += height;
     }
-    transpose(from + r * from_pitch + c, from_pitch, to + c * to_pitch + r, to_pitch, rows - r, width);
   }
-  if (past_caches) finish_streams();
+  if (streams) finish_streams();
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER
