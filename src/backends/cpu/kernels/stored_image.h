@@ -34,8 +34,8 @@ struct StoredElements {
 using StoredImage = StoredElements<const std::byte, const float>;
 using StoredResult = StoredElements<std::byte, float>;
 
-// Fetches a row that is written soon, where rows lie too far apart for the processor to foresee the next one: stores that
-// wait for one line of the caches after the other take several times as long.
+// Fetches a row that is written soon, where rows lie too far apart for the processor to foresee the next one: stores
+// that wait for one line of the caches after the other take several times as long.
 POLYPHASE_INLINE void fetch_for_store(StoredResult to, int64_t count) {
   constexpr int64_t line = 64;
   const std::byte* const end = (to + count).data;

@@ -33,8 +33,8 @@ POLYPHASE_INLINE void transpose_square(const float* from, int64_t from_pitch, fl
   }
 }
 
-// Fetches where a block's rows go, whose last lines nothing has touched yet: the processor does not foresee lines so far
-// apart, and stores that wait for one after the other take several times as long.
+// Fetches where a block's rows go, whose last lines nothing has touched yet: the processor does not foresee lines so
+// far apart, and stores that wait for one after the other take several times as long.
 POLYPHASE_INLINE void fetch_block(float* to, int64_t to_pitch, int height, int width) {
   for (int c = 0; c < width; ++c) __builtin_prefetch(to + c * to_pitch + height - 1, 1, 3);
 }
