@@ -45,21 +45,21 @@ constexpr GemmFactors gemm_avx2 = {.product = 0.186,
                                    .byte = 0,
                                    .byte_beyond = 0.088,
                                    .call = 257};
-constexpr GemmFactors gemm_avx512 = {.product = 0.309,
+constexpr GemmFactors gemm_avx512 = {.product = 0.201,
                                      .alone = 0.95,
-                                     .panel_segment = 1.32,
-                                     .segment = 0,
-                                     .panel_row = 2.23,
-                                     .partial_row = 3.7,
-                                     .in_turned = 0.069,
-                                     .in_turned_transposed = 0.033,
-                                     .out_turned = 0.242,
+                                     .panel_segment = 0,
+                                     .segment = 2.6,
+                                     .panel_row = 4.5,
+                                     .partial_row = 2,
+                                     .in_turned = 0.17,
+                                     .in_turned_transposed = 0.42,
+                                     .out_turned = 0.19,
                                      .group_result = 0,
-                                     .group_result_transposed = 0.15,
-                                     .gathered = 0.289,
+                                     .group_result_transposed = 0.12,
+                                     .gathered = 0.3,
                                      .byte = 0,
-                                     .byte_beyond = 0.174,
-                                     .call = 728};
+                                     .byte_beyond = 0.081,
+                                     .call = 200};
 
 struct PixelsFactors {
   double product;
@@ -101,25 +101,25 @@ constexpr PixelsFactors pixels_avx2 = {.product = 0.14,
                                        .joined_line = 6,
                                        .joined_group = 30,
                                        .joined_byte_beyond = 0.04};
-constexpr PixelsFactors pixels_avx512 = {.product = 0.231,
-                                         .weight = 0.018,
-                                         .visit = 0.3,
-                                         .result = 0.95,
+constexpr PixelsFactors pixels_avx512 = {.product = 0.124,
+                                         .weight = 0.064,
+                                         .visit = 0.385,
+                                         .result = 1.5,
                                          .result_interleaved = 1.97,
-                                         .result_transposed = 3.37,
-                                         .run = 20.6,
-                                         .line = 6.2,
-                                         .copied = 0.096,
-                                         .copied_line = 4.1,
+                                         .result_transposed = 2.5,
+                                         .run = 45,
+                                         .line = 3.4,
+                                         .copied = 0.126,
+                                         .copied_line = 8.9,
                                          .tile = 0,
-                                         .in_turned = 0.0445,
-                                         .out_turned = 0.146,
-                                         .byte_beyond = 0.085,
+                                         .in_turned = 0.02,
+                                         .out_turned = 0.162,
+                                         .byte_beyond = 0.055,
                                          .call = 0,
-                                         .joined_result = 1,
-                                         .joined_line = 5,
-                                         .joined_group = 30,
-                                         .joined_byte_beyond = 0.03};
+                                         .joined_result = 1.47,
+                                         .joined_line = 3.45,
+                                         .joined_group = 47,
+                                         .joined_byte_beyond = 0.004};
 
 constexpr PixelsFactors pixels_pairs = {.product = 0.252,
                                         .weight = 0.0415,
@@ -166,17 +166,17 @@ constexpr DisjointFactors disjoint_avx2 = {.product = 0.172,
                                            .filled = 0.3,
                                            .byte_beyond = 0.094,
                                            .call = 900};
-constexpr DisjointFactors disjoint_avx512 = {.product = 0.294,
-                                             .result = 4.5,
-                                             .result_held = 0,
-                                             .result_scattered = 0,
-                                             .result_by_lines = 1.25,
-                                             .line = 8.6,
-                                             .block = 0,
-                                             .copied = 0.131,
-                                             .filled = 0.3,
-                                             .byte_beyond = 0.127,
-                                             .call = 1100};
+constexpr DisjointFactors disjoint_avx512 = {.product = 0.198,
+                                             .result = 4.1,
+                                             .result_held = 2.9,
+                                             .result_scattered = 7.1,
+                                             .result_by_lines = 2.1,
+                                             .line = 6.1,
+                                             .block = 205,
+                                             .copied = 0.205,
+                                             .filled = 0.1,
+                                             .byte_beyond = 0.041,
+                                             .call = 370};
 
 constexpr DisjointFactors disjoint_pairs = {.product = 0.292,
                                             .result = 2.78,
@@ -197,6 +197,7 @@ struct WinogradFactors {
   double transformed;         // vectors of inputs
   double transformed_result;  // of sums
   double weight_byte;
+  double weight_byte_again;  // from behind the second-level cache, by all blocks but the first
   double in_turned;
   double out_turned;
   double group_result;
@@ -209,28 +210,31 @@ constexpr WinogradFactors winograd_avx2 = {.product = 0.193,
                                            .transformed = 1.63,
                                            .transformed_result = 1.63,
                                            .weight_byte = 0.0074,
+                                           .weight_byte_again = 0,
                                            .in_turned = 0.177,
                                            .out_turned = 0.53,
                                            .group_result = 3,
                                            .byte = 0,
                                            .byte_beyond = 0.42,
                                            .call = 0};
-constexpr WinogradFactors winograd_avx512 = {.product = 0.233,
+constexpr WinogradFactors winograd_avx512 = {.product = 0.148,
                                              .alone = 0.7,
-                                             .transformed = 4.17,
-                                             .transformed_result = 4.17,
-                                             .weight_byte = 0.0217,
-                                             .in_turned = 0.207,
-                                             .out_turned = 0.172,
-                                             .group_result = 1.06,
-                                             .byte = 0,
-                                             .byte_beyond = 0.38,
-                                             .call = 0};
+                                             .transformed = 5.49,
+                                             .transformed_result = 1.54,
+                                             .weight_byte = 0.0036,
+                                             .weight_byte_again = 0.01,
+                                             .in_turned = 0.02,
+                                             .out_turned = 0.514,
+                                             .group_result = 0.78,
+                                             .byte = 0.055,
+                                             .byte_beyond = 0.2,
+                                             .call = 1300};
 constexpr WinogradFactors winograd_pairs = {.product = 0.29,
                                             .alone = 0.7,
                                             .transformed = 4.26,
                                             .transformed_result = 3.72,
                                             .weight_byte = 0,
+                                            .weight_byte_again = 0,
                                             .in_turned = 0.208,
                                             .out_turned = 0.246,
                                             .group_result = 1.07,
@@ -257,16 +261,14 @@ constexpr DepthwiseFactors depthwise_avx2 = {.product = 0.52,
                                              .byte = 0,
                                              .byte_beyond = 0.177,
                                              .call = 32};
-constexpr DepthwiseFactors depthwise_avx512 = {.product = 0.573,
-                                               .result = 1.03,
-                                               .result_transposed = 1.24,
-                                               .in_turned = 0.108,
-                                               .out_turned = 0.174,
-                                               .byte = 0.0007,
-                                               .byte_beyond = 0.151,
-                                               .call = 88};
-
-constexpr int avx512_width = 16;
+constexpr DepthwiseFactors depthwise_avx512 = {.product = 0.52,
+                                               .result = 2.05,
+                                               .result_transposed = 2.54,
+                                               .in_turned = 0.24,
+                                               .out_turned = 0.178,
+                                               .byte = 0,
+                                               .byte_beyond = 0.04,
+                                               .call = 140};
 
 // Where kernels place their weights: output positions, of a transposed convolution those of one phase.
 double grid_of(const ConvShape& s) {
@@ -322,7 +324,7 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
           (s.transposed ? by.group_result_transposed : by.group_result) * by_groups + by.gathered * gathered +
           by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         weights_seconds(packed_bytes(conv_gemm_packed_floats(s, width))) + conversion_seconds(s, of_floats);
+         weights_seconds(packed_bytes(conv_gemm_packed_floats(s, width)), width) + conversion_seconds(s, of_floats);
 }
 
 namespace {
@@ -439,7 +441,7 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
           by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, f.words) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         weights_seconds(packed_bytes(f.block_words * f.blocks * s.groups)) + conversion_seconds(s, conversions);
+         weights_seconds(packed_bytes(f.block_words * f.blocks * s.groups), width) + conversion_seconds(s, conversions);
 }
 
 double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
@@ -457,16 +459,17 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const double transformed_results = work.points * static_cast<double>(vectors);
   const double packed = packed_bytes(conv_winograd_packed_floats(s, width));
   const double weights = packed * depths * static_cast<double>(plan.blocks);
+  const double again = weights_beyond(packed) * static_cast<double>(plan.blocks - 1);
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
   constexpr int64_t few_channels = 32;  // whose products do not hide what else a group costs
   const double by_groups = out_planar && s.in_channels < few_channels ? turned_by_groups(s, width) : 0;
   return (by.product * multiplies + by.transformed * transformed + by.transformed_result * transformed_results +
-          by.weight_byte * weights + by.in_turned * in_turned + by.out_turned * out_turned +
-          by.group_result * by_groups + by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) +
-          by.call) *
+          by.weight_byte * weights + by.weight_byte_again * again + by.in_turned * in_turned +
+          by.out_turned * out_turned + by.group_result * by_groups + by.byte * bytes_of_images(s) +
+          by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         weights_seconds(packed) + conversion_seconds(s, conversions);
+         weights_seconds(packed, width) + conversion_seconds(s, conversions);
 }
 
 double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {

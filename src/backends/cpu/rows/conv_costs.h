@@ -4,10 +4,11 @@
 // layouts and ranks 1 to 3, one for AVX2 and one for AVX-512. AVX2's is to 4200 times of 650 geometries, as a timing
 // cache holds them, that of conv_pixels to 400 of 120 later ones: choosing by it costs 2 to 3 % against knowing the
 // fastest kernel, also over geometries that it was not fitted to, and half of its estimates are within a sixth of the
-// measured time. AVX-512's is to 2300 times of 460 geometries on a core of 256-bit units, near the factors of an
-// earlier fit: choosing by it costs 2 to 3 %, also over those that it was not fitted to. Pairs of bf16 have factors of
-// their own, fitted to 430 of those geometries between images in bf16 and f32, with the measured time of a product:
-// choosing between the kernels of pairs costs 3 to 4 %.
+// measured time. AVX-512's is to 4000 times of 870 geometries on a core with two units of 512 bits: choosing by it
+// costs 2 to 3 %, also over those that it was not fitted to, and half of its estimates are within a tenth. Factors that
+// were fitted to a core with units of 256 bits cost half a percent more there. Pairs of bf16 have factors of their own,
+// fitted to 430 geometries between images in bf16 and f32 on such a core, with the measured time of a product: choosing
+// between the kernels of pairs costs 3 to 4 %.
 #pragma once
 
 #include "backends/cpu/kernels/conv_shape.h"

@@ -8,6 +8,7 @@
 namespace polyphase::cpu {
 
 constexpr double ns = 1e-9;
+constexpr int avx512_width = 16;
 
 template <class... Factors>
 inline double product_of_factors(Factors... factors) {
@@ -43,12 +44,16 @@ inline double conversion_seconds(const ConvShape& s, const ConversionFactors& by
   return (of_read * elements_read(s) + (is_narrow(s.types.out) ? by.narrowed * elements_written(s) : 0)) * ns;
 }
 
-// To fetch packed weights once, from behind the second-level cache: what little else there is to do for few pixels does
-// not hide it.
-inline double weights_seconds(double bytes) {
-  constexpr double of_byte = 0.012;
+// Of packed weights what lies behind the second-level cache.
+inline double weights_beyond(double bytes) {
   constexpr double bytes_near = 512e3;
-  return of_byte * std::max(0.0, bytes - bytes_near) * ns;
+  return std::max(0.0, bytes - bytes_near);
+}
+
+// To fetch them once: what little else there is to do for few pixels does not hide it.
+inline double weights_seconds(double bytes, int width) {
+  const double of_byte = width == avx512_width ? 0.05 : 0.012;
+  return of_byte * weights_beyond(bytes) * ns;
 }
 
 inline double bytes_beyond_caches(const ConvShape& s) {

@@ -81,7 +81,7 @@ double conv_pairs_seconds(const ConvShape& s, Cluster cluster, bool in_planar, b
   return (pair_product(cluster) * depth / 2 * vectors + in + out + pairs.byte_beyond * bytes_beyond_caches(s) +
           pairs.call) *
              ns +
-         weights_seconds(product_of_factors(conv_pairs_packed_bytes(s)));
+         weights_seconds(product_of_factors(conv_pairs_packed_bytes(s)), avx512_width);
 }
 
 }  // namespace polyphase::cpu
