@@ -175,7 +175,7 @@ constexpr DisjointFactors disjoint_avx512 = {.product = 0.198,
                                              .block = 205,
                                              .copied = 0.205,
                                              .filled = 0.1,
-                                             .byte_beyond = 0.041,
+                                             .byte_beyond = 0.03,
                                              .call = 370};
 
 constexpr DisjointFactors disjoint_pairs = {.product = 0.292,
