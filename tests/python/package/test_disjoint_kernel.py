@@ -26,10 +26,10 @@ class Net(torch.nn.Module):
 
 GEOMETRIES = {
     "whole vectors": (2, (24, 20), 2, 2, {}, (16, 32)),
-    "lines of no whole vectors": (2, (24, 7), 2, 2, {}, (9, 13)),
+    "lines of no whole vectors": (2, (96, 40), 2, 2, {}, (29, 33)),
     "lines shorter than a vector": (3, (40, 5), 2, 2, {}, (5, 6, 3)),
-    "three phases": (1, (61, 40), 3, 3, {}, (200,)),
-    "four phases": (2, (12, 10), 4, 4, {}, (11, 24)),
+    "three phases": (1, (61, 40), 3, 3, {}, (2000,)),
+    "four phases": (2, (64, 24), 4, 4, {}, (11, 32)),
     "nine phases": (2, (12, 10), 9, 9, {}, (5, 24)),
     "kernel shorter than the stride": (3, (20, 6), 1, 2, {"output_padding": 1}, (4, 5, 19)),
     "gaps along some axes": (2, (96, 24), (1, 3), (4, 3), {"output_padding": (2, 0)}, (7, 21)),
