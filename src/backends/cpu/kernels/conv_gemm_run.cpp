@@ -137,7 +137,8 @@ class Tile : private GemmBlock {
     const int64_t short_rows = row_count_ / tiles;
     const int64_t longer = row_count_ % tiles;
     const int64_t share = t.segments * t.channels * vw;  // of what comes next, fetched by each register tile
-    const float* const following = panel_at(next_panel, next) + taps_[next.segment0] * t.tap_pitch;
+    const float* const following =
+        panel_at(next_panel, next) + (segments_ > 0 ? taps_[next.segment0] : 0) * t.tap_pitch;
     int64_t row = 0;
     for (int64_t i = 0; i < tiles; ++i) {
       t.next_panel = following + (i < vectors_ ? i : 0) * share;
