@@ -107,13 +107,13 @@ class Tile : private GemmBlock {
     return (segments_ + chunks - 1) / chunks;
   }
 
-  // Where the part of a panel begins that a chunk multiplies; its first tap is the panel's.
-  const float* panel_at(int64_t panel, const Chunk& chunk) const {
+  // Where the channels of a chunk begin in one tap of a panel.
+  const float* panel_at(int64_t panel, int32_t tap, const Chunk& chunk) const {
     const float* base = p_.weights + group_ * plan_.format.group_size +
                         conv_gemm_offset(s_, plan_.format, phase_[0], phase_[1], column_group_);
     const int vectors = PanelGrid(plan_.format.columns, vw).vectors_of(panel);
     return base + panel * panel_columns * taps_d_.count * taps_h_.count * taps_w_.count * s_.in_channels +
-           chunk.channel * vectors * vw;
+           (tap * channels_ + chunk.channel) * vectors * vw;
   }
 
   // The sums of panel `sums_panel` stand first in the scratch. What comes behind is fetched meanwhile: weights that
@@ -124,7 +124,7 @@ class Tile : private GemmBlock {
     vectors_ = panels.vectors_of(panel);
     GemmTile t = {};
     t.taps = taps_ + chunk.segment0;
-    t.panel = panel_at(panel, chunk);
+    t.panel = panel_at(panel, 0, chunk);
     t.row_pitch = row_count_;
     t.tap_pitch = channels_ * vectors_ * vw;
     t.first_channel = chunk.channel;
@@ -137,8 +137,7 @@ class Tile : private GemmBlock {
     const int64_t short_rows = row_count_ / tiles;
     const int64_t longer = row_count_ % tiles;
     const int64_t share = t.segments * t.channels * vw;  // of what comes next, fetched by each register tile
-    const float* const following =
-        panel_at(next_panel, next) + (segments_ > 0 ? taps_[next.segment0] : 0) * t.tap_pitch;
+    const float* const following = panel_at(next_panel, segments_ > 0 ? taps_[next.segment0] : 0, next);
     int64_t row = 0;
     for (int64_t i = 0; i < tiles; ++i) {
       t.next_panel = following + (i < vectors_ ? i : 0) * share;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "backends/cpu/kernels/blocked_sum.h"
+#include "backends/cpu/simd/fetch.h"
 #include "backends/cpu/simd/unrolled.h"
 #include "backends/cpu/simd/vec.h"
 
@@ -45,8 +46,6 @@ struct GemmTile {
   TileActivation activation;
   float slope;
 };
-
-inline void prefetch_for_store(const float* at) { __builtin_prefetch(at, 1, 3); }
 
 template <int MR, int NV>
 void run_gemm_tile(const GemmTile& t) {

@@ -12,13 +12,6 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
-// Fetches a line that is copied soon: lines of different channels are too far apart for the processor to foresee them.
-POLYPHASE_INLINE void fetch_line(StoredImage from, int64_t count) {
-  constexpr int64_t line = 64;
-  const std::byte* const end = (from + count).data;
-  for (const std::byte* at = from.data; at < end; at += line) __builtin_prefetch(at, 0, 2);
-}
-
 // f(point, offset in elements, count) for the runs of points [begin, end) of an image that lie strides.axis[2] apart.
 template <class F>
 void each_run_of_points(const int64_t (&extent)[3], const ImageStrides& strides, int64_t begin, int64_t end, F f) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/convert.h"
+#include "backends/cpu/simd/fetch.h"
 #include "backends/cpu/simd/pairs.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
@@ -34,13 +35,20 @@ struct StoredElements {
 using StoredImage = StoredElements<const std::byte, const float>;
 using StoredResult = StoredElements<std::byte, float>;
 
+// Fetches a line that is copied soon: lines of different channels are too far apart for the processor to foresee them.
+POLYPHASE_INLINE void fetch_line(StoredImage from, int64_t count) {
+  constexpr int64_t line = 64;
+  const std::byte* const end = (from + count).data;
+  for (const std::byte* at = from.data; at < end; at += line) __builtin_prefetch(at, 0, 2);
+}
+
 // Fetches a row that is written soon, where rows lie too far apart for the processor to foresee the next one: stores
 // that wait for one line of the caches after the other take several times as long.
 POLYPHASE_INLINE void fetch_for_store(StoredResult to, int64_t count) {
   constexpr int64_t line = 64;
   const std::byte* const end = (to + count).data;
-  for (const std::byte* at = to.data; at < end; at += line) __builtin_prefetch(at, 1, 3);
-  if (count > 0) __builtin_prefetch(end - 1, 1, 3);
+  for (const std::byte* at = to.data; at < end; at += line) prefetch_for_store(at);
+  if (count > 0) prefetch_for_store(end - 1);
 }
 
 // Elements of a storage of floats as a vector, from `i` on: all lanes, or the first n, zeros behind them.

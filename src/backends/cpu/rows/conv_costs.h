@@ -5,10 +5,11 @@
 // cache holds them, that of conv_pixels to 400 of 120 later ones: choosing by it costs 2 to 3 % against knowing the
 // fastest kernel, also over geometries that it was not fitted to, and half of its estimates are within a sixth of the
 // measured time. AVX-512's is to 4000 times of 870 geometries on a core with two units of 512 bits: choosing by it
-// costs 2 to 3 %, also over those that it was not fitted to, and half of its estimates are within a tenth. Factors that
+// costs 2 to 3 %, also over those that it was not fitted to, and half of its estimates are within a tenth; what those
+// geometries hardly tell apart was set by hand between several fits, and the weights by larger layers. Factors that
 // were fitted to a core with units of 256 bits cost half a percent more there. Pairs of bf16 have factors of their own,
-// fitted to 430 geometries between images in bf16 and f32 on such a core, with the measured time of a product: choosing
-// between the kernels of pairs costs 3 to 4 %.
+// fitted to 430 geometries between images in bf16 and f32 on such a core, with the measured time of a product and
+// weights at a quarter of what they count now: choosing between the kernels of pairs cost 3 to 4 %.
 #pragma once
 
 #include "backends/cpu/kernels/conv_shape.h"

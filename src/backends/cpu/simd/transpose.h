@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "backends/cpu/simd/fetch.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -36,7 +37,7 @@ POLYPHASE_INLINE void transpose_square(const float* from, int64_t from_pitch, fl
 // Fetches where a block's rows go, whose last lines nothing has touched yet: the processor does not foresee lines so
 // far apart, and stores that wait for one after the other take several times as long.
 POLYPHASE_INLINE void fetch_block(float* to, int64_t to_pitch, int height, int width) {
-  for (int c = 0; c < width; ++c) __builtin_prefetch(to + c * to_pitch + height - 1, 1, 3);
+  for (int c = 0; c < width; ++c) prefetch_for_store(to + c * to_pitch + height - 1);
 }
 
 // transpose of at most vec_width rows and columns.
@@ -192,8 +193,9 @@ inline void transpose_to_rows(const float* from, int64_t from_pitch, float* to, 
   constexpr int64_t line = 64 / sizeof(float);
   const int64_t unit = past_caches ? line : vec_width;
   const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(float)) % unit;
-  const int64_t lead = to_pitch % unit != 0 || past == 0 ? 0 : unit - past < rows ? unit - past : rows;
-  const bool streams = past_caches && to_pitch % unit == 0;
+  const bool lie_alike = to_pitch % unit == 0;
+  const bool streams = past_caches && lie_alike;
+  const int64_t lead = !lie_alike || past == 0 ? 0 : unit - past < rows ? unit - past : rows;
   const int64_t streamed = streams ? lead + (rows - lead) / line * line : lead;  // up to this row
   for (int64_t c = 0; c < columns; c += vec_width) {
     const int width = extent_of_block(columns - c);

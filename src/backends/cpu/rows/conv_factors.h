@@ -1,0 +1,267 @@
+// The factors of the estimates in conv_costs.cpp: what each thing that a kernel does costs. How they were found stands
+// in conv_costs.h.
+#pragma once
+
+#include "backends/cpu/rows/conv_counts.h"
+
+namespace polyphase::cpu {
+
+// Nanoseconds; what is turned or copied is counted in floats. Those of AVX2 stand for plain instructions as well.
+struct GemmFactors {
+  double product;  // of a vector
+  double alone;    // vectors that one costs whose products wait for each other
+  double panel_segment;
+  double segment;
+  double panel_row;
+  double partial_row;           // whose last vector is not full
+  double in_turned;             // of a forward convolution
+  double in_turned_transposed;  // of a transposed one
+  double out_turned;
+  double group_result;             // turned, of a forward convolution's groups
+  double group_result_transposed;  // of a transposed one's
+  double gathered;                 // by groups of few channels
+  double byte;                     // of the images
+  double byte_beyond;              // of those that do not fit into caches
+  double call;
+};
+inline constexpr GemmFactors gemm_avx2 = {.product = 0.186,
+                                          .alone = 1.37,
+                                          .panel_segment = 0.94,
+                                          .segment = 0,
+                                          .panel_row = 5.5,
+                                          .partial_row = 4.8,
+                                          .in_turned = 0.161,
+                                          .in_turned_transposed = 0.39,
+                                          .out_turned = 0.51,
+                                          .group_result = 3.2,
+                                          .group_result_transposed = 1.0,
+                                          .gathered = 1.31,
+                                          .byte = 0,
+                                          .byte_beyond = 0.088,
+                                          .call = 257};
+inline constexpr GemmFactors gemm_avx512 = {.product = 0.201,
+                                            .alone = 0.95,
+                                            .panel_segment = 0,
+                                            .segment = 2.6,
+                                            .panel_row = 4.5,
+                                            .partial_row = 2,
+                                            .in_turned = 0.17,
+                                            .in_turned_transposed = 0.42,
+                                            .out_turned = 0.19,
+                                            .group_result = 0,
+                                            .group_result_transposed = 0.12,
+                                            .gathered = 0.3,
+                                            .byte = 0,
+                                            .byte_beyond = 0.081,
+                                            .call = 200};
+
+struct PixelsFactors {
+  double product;
+  double weight;
+  double visit;
+  double result;              // vectors of them, of a forward convolution
+  double result_interleaved;  // of two to four phases
+  double result_transposed;   // of more
+  double run;
+  double line;
+  double copied;
+  double copied_line;
+  double tile;
+  double in_turned;
+  double out_turned;
+  double byte_beyond;
+  double call;
+  double joined_result;  // of one channel per group: vectors of them
+  double joined_line;    // of the output
+  double joined_group;
+  double joined_byte_beyond;
+};
+inline constexpr PixelsFactors pixels_avx2 = {.product = 0.14,
+                                              .weight = 0.019,
+                                              .visit = 0.135,
+                                              .result = 0.3,
+                                              .result_interleaved = 1.01,
+                                              .result_transposed = 1.5,
+                                              .run = 31.8,
+                                              .line = 9.1,
+                                              .copied = 0.259,
+                                              .copied_line = 2.6,
+                                              .tile = 30,
+                                              .in_turned = 0.208,
+                                              .out_turned = 0.54,
+                                              .byte_beyond = 0.075,
+                                              .call = 210,
+                                              .joined_result = 0.6,
+                                              .joined_line = 6,
+                                              .joined_group = 30,
+                                              .joined_byte_beyond = 0.04};
+inline constexpr PixelsFactors pixels_avx512 = {.product = 0.124,
+                                                .weight = 0.064,
+                                                .visit = 0.385,
+                                                .result = 1.5,
+                                                .result_interleaved = 2.4,
+                                                .result_transposed = 2.5,
+                                                .run = 45,
+                                                .line = 3.4,
+                                                .copied = 0.126,
+                                                .copied_line = 8.9,
+                                                .tile = 0,
+                                                .in_turned = 0.02,
+                                                .out_turned = 0.162,
+                                                .byte_beyond = 0.055,
+                                                .call = 0,
+                                                .joined_result = 1.47,
+                                                .joined_line = 3.45,
+                                                .joined_group = 47,
+                                                .joined_byte_beyond = 0.004};
+
+inline constexpr PixelsFactors pixels_pairs = {.product = 0.252,
+                                               .weight = 0.0415,
+                                               .visit = 0.199,
+                                               .result = 0.904,
+                                               .result_interleaved = 1.47,
+                                               .result_transposed = 3.37,
+                                               .run = 28.4,
+                                               .line = 3.23,
+                                               .copied = 0.0682,
+                                               .copied_line = 14.2,
+                                               .tile = 0,
+                                               .in_turned = 0.204,
+                                               .out_turned = 0.128,
+                                               .byte_beyond = 0.0643,
+                                               .call = 0,
+                                               .joined_result = 0,
+                                               .joined_line = 0,
+                                               .joined_group = 0,
+                                               .joined_byte_beyond = 0};
+inline constexpr ConversionFactors pixels_pairs_conversions = {.widened = 0, .rounded = 0.0631, .narrowed = 0.122};
+
+struct DisjointFactors {
+  double product;
+  double result;       // vectors of them, from the registers to where they belong
+  double result_held;  // by way of the sums
+  double result_scattered;
+  double result_by_lines;  // of one input channel
+  double line;             // of the output that is held, or comes from one channel
+  double block;
+  double copied;
+  double filled;  // outputs in lines that no tap reaches
+  double byte_beyond;
+  double call;
+};
+inline constexpr DisjointFactors disjoint_avx2 = {.product = 0.172,
+                                                  .result = 2.5,
+                                                  .result_held = 2.1,
+                                                  .result_scattered = 3.6,
+                                                  .result_by_lines = 1.2,
+                                                  .line = 9.5,
+                                                  .block = 13,
+                                                  .copied = 0.2,
+                                                  .filled = 0.3,
+                                                  .byte_beyond = 0.094,
+                                                  .call = 900};
+inline constexpr DisjointFactors disjoint_avx512 = {.product = 0.198,
+                                                    .result = 3.6,
+                                                    .result_held = 2.9,
+                                                    .result_scattered = 7.1,
+                                                    .result_by_lines = 2.1,
+                                                    .line = 6.1,
+                                                    .block = 205,
+                                                    .copied = 0.205,
+                                                    .filled = 0.1,
+                                                    .byte_beyond = 0.03,
+                                                    .call = 370};
+
+inline constexpr DisjointFactors disjoint_pairs = {.product = 0.292,
+                                                   .result = 2.78,
+                                                   .result_held = 0,
+                                                   .result_scattered = 0,
+                                                   .result_by_lines = 1.25,
+                                                   .line = 6.81,
+                                                   .block = 0,
+                                                   .copied = 0.176,
+                                                   .filled = 0.3,
+                                                   .byte_beyond = 0.133,
+                                                   .call = 935};
+inline constexpr ConversionFactors disjoint_pairs_conversions = {.widened = 0, .rounded = 0.0968, .narrowed = 0.0567};
+
+struct WinogradFactors {
+  double product;
+  double alone;
+  double transformed;         // vectors of inputs
+  double transformed_result;  // of sums
+  double weight_byte;
+  double weight_byte_again;  // from behind the second-level cache, by all blocks but the first
+  double in_turned;
+  double out_turned;
+  double group_result;
+  double byte;
+  double byte_beyond;
+  double call;
+};
+inline constexpr WinogradFactors winograd_avx2 = {.product = 0.193,
+                                                  .alone = 1.24,
+                                                  .transformed = 1.63,
+                                                  .transformed_result = 1.63,
+                                                  .weight_byte = 0.0074,
+                                                  .weight_byte_again = 0,
+                                                  .in_turned = 0.177,
+                                                  .out_turned = 0.53,
+                                                  .group_result = 3,
+                                                  .byte = 0,
+                                                  .byte_beyond = 0.42,
+                                                  .call = 0};
+inline constexpr WinogradFactors winograd_avx512 = {.product = 0.148,
+                                                    .alone = 0.7,
+                                                    .transformed = 5.49,
+                                                    .transformed_result = 1.54,
+                                                    .weight_byte = 0.0036,
+                                                    .weight_byte_again = 0.01,
+                                                    .in_turned = 0.02,
+                                                    .out_turned = 0.514,
+                                                    .group_result = 0.78,
+                                                    .byte = 0.055,
+                                                    .byte_beyond = 0.2,
+                                                    .call = 1300};
+inline constexpr WinogradFactors winograd_pairs = {.product = 0.29,
+                                                   .alone = 0.7,
+                                                   .transformed = 4.26,
+                                                   .transformed_result = 3.72,
+                                                   .weight_byte = 0,
+                                                   .weight_byte_again = 0,
+                                                   .in_turned = 0.208,
+                                                   .out_turned = 0.246,
+                                                   .group_result = 1.07,
+                                                   .byte = 0,
+                                                   .byte_beyond = 0.271,
+                                                   .call = 0};
+inline constexpr ConversionFactors winograd_pairs_conversions = {.widened = 0.0298, .rounded = 0, .narrowed = 0.0955};
+
+struct DepthwiseFactors {
+  double product;
+  double result;  // vectors of them
+  double result_transposed;
+  double in_turned;
+  double out_turned;
+  double byte;
+  double byte_beyond;
+  double call;
+};
+inline constexpr DepthwiseFactors depthwise_avx2 = {.product = 0.52,
+                                                    .result = 1.25,
+                                                    .result_transposed = 1.55,
+                                                    .in_turned = 0.203,
+                                                    .out_turned = 0.219,
+                                                    .byte = 0,
+                                                    .byte_beyond = 0.177,
+                                                    .call = 32};
+inline constexpr DepthwiseFactors depthwise_avx512 = {.product = 0.52,
+                                                      .result = 2.05,
+                                                      .result_transposed = 2.54,
+                                                      .in_turned = 0.24,
+                                                      .out_turned = 0.178,
+                                                      .byte = 0,
+                                                      .byte_beyond = 0.04,
+                                                      .call = 140};
+
+}  // namespace polyphase::cpu
