@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernels/endings.h"
 #include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -283,6 +284,7 @@ struct ResultPlace {
 // Writes from[0..n) to where an operand lies: the memory is the caller's, handed in as the operands are.
 inline void keep_values(EndingRun operand, const float* from, int64_t n) {
   float* to = const_cast<float*>(operand.data);
+  if (operand.stride == 1) return copy_row(from, to, n);
   for (int64_t i = 0; i < n; ++i) to[i * operand.stride] = from[i];
 }
 

@@ -90,7 +90,7 @@ class Block {
       for (int64_t depth = 0; depth < depth_count_; ++depth)
         family_count_ == 0 ? run_without_taps(depth) : run_panel(depth);
     }
-    if (plan_.fast_endings) return;
+    if (plan_.fast_endings || plan_.out_planar) return;
     for (int64_t depth = 0; depth < depth_count_; ++depth) {
       for (int64_t i = 0; i < count_; ++i) end_tile(places_[i], depth);
     }
@@ -378,7 +378,8 @@ class Block {
   int vectors_ = 0;
 };
 
-// Block `tile` of points of the channels-last result, turned to where the image lies.
+// Block `tile` of points of the channels-last result, turned to where the image lies. Endings that were left are
+// applied there, where their operands' pixels lie beside each other as the result's do.
 void turn_result(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t tile) {
   const ConvShape& s = plan.shape;
   const int64_t points = s.out_points();
@@ -388,14 +389,27 @@ void turn_result(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t ti
   const int64_t last = std::min(points, (tile % blocks + 1) * plan.turn_points);
   const float* from = p.shared + plan.result_at + image * points * channels;
   const StoredResult to = StoredResult(p.out, s.types.out) + image * plan.out.batch;
+  const auto end = [&](int64_t channel, int64_t point, float* values, int64_t count) {
+    if (plan.fast_endings) return;
+    for (int64_t at = point; at < point + count;) {
+      const int64_t line = at / s.out[2];
+      const int64_t next = std::min(point + count, (line + 1) * s.out[2]);
+      const ResultPlace place = {image, channel, {line / s.out[1], line % s.out[1], at % s.out[2]}};
+      apply_endings(plan.endings, p.operands, values + (at - point), next - at, place, false);
+      at = next;
+    }
+  };
   const auto turn = [&](int64_t point, int64_t offset, int64_t count) {
     const float* const pixels = from + point * channels;
     const StoredResult line = to + offset;
     if (line.wide()) {
-      transpose_to_rows(pixels, channels, line.floats(), plan.out.channel, count, channels, plan.past_caches);
+      transpose_to_rows(pixels, channels, line.floats(), plan.out.channel, count, channels,
+                        plan.past_caches && plan.fast_endings);
+      for (int64_t c = 0; c < channels; ++c) end(c, point, line.floats() + c * plan.out.channel, count);
     } else {
       turn_to_narrow_rows(pixels, channels, {line, plan.out.channel, plan.out.axis[2], plan.past_caches}, count,
-                          channels, [](int64_t, int64_t, float*, int64_t) {});
+                          channels,
+                          [&](int64_t c, int64_t i, float* values, int64_t n) { end(c, point + i, values, n); });
     }
   };
   each_run_of_points(s.out, plan.out, tile % blocks * plan.turn_points, last, turn);
