@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -267,6 +268,15 @@ bool takes_pixels(const ConvShape& shape) {
 float rounded(double value, DType type) {
   if (type == DType::f16) return static_cast<float>(Half(value));
   return type == DType::bf16 ? static_cast<float>(BFloat16(value)) : static_cast<float>(value);
+}
+
+std::optional<size_t> first_difference(const std::vector<float>& got, const std::vector<double>& want, DType type) {
+  const size_t both = std::min(got.size(), want.size());
+  for (size_t i = 0; i < both; ++i) {
+    if (got[i] != rounded(want[i], type)) return i;
+  }
+  if (got.size() != want.size()) return both;
+  return std::nullopt;
 }
 
 bool takes_narrow_images(const std::string& kernel) { return kernel != "depthwise"; }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ class BoundKernel {
 
 // What storing a value in that type makes of it: f32, f16 or bf16.
 float rounded(double value, DType type);
+
+// The first element that is not what storing `want` in that type makes of it. Here, because tests are not optimised
+// under the sanitizers and images have millions of elements.
+std::optional<size_t> first_difference(const std::vector<float>& got, const std::vector<double>& want, DType type);
 
 // Whether it reads and writes f16 and bf16 besides f32.
 bool takes_narrow_images(const std::string& kernel);
