@@ -9,7 +9,8 @@
 // A tile owns some input pixels, which it copies into a panel of register blocks, and some blocks of columns. The
 // columns of one line of the kernel are the phases of one output line: they are interleaved as they are stored. Outputs
 // that no tap reaches (kernel shorter than stride, padding behind the image) are the bias: those beside pixels of the
-// image come with their tile, whole lines of them have tiles of their own. Of a single input channel there is nothing
+// image come with their tile, whole lines of them have tiles of their own, or, where most lines are such, are filled by
+// the tile that then writes the lines between them. Of a single input channel there is nothing
 // to add up: each input line becomes the output lines of the kernel's lines, one after the other (disjoint_lines.h).
 #pragma once
 
@@ -120,6 +121,7 @@ struct ConvDisjointPlan {
   bool has_bias;
   bool streams;       // lines go past the caches, which cannot hold the output for its reader
   bool has_gaps;      // output lines that no tap reaches
+  bool fills;         // a tile fills all lines from its first one to the next tile's, then writes those that it reaches
   bool straight;      // sums can go from the registers to where they belong
   bool by_lines;      // one input channel per group: no product, but each line scaled by the taps of the kernel's lines
   bool direct;        // lines are written where they belong, not copied there

@@ -18,6 +18,7 @@ constexpr int64_t sums_floats = 16 * 1024;       // of a block of columns
 constexpr int64_t slice_words = 4 * 1024;        // of the panel, with which a register block stays in the first level
 constexpr int64_t least_tile_outputs = 1 << 15;  // outputs: less work is not worth a tile
 constexpr int64_t disjoint_tiles_aimed = 16;
+constexpr int64_t filled_bytes = 1 << 19;  // by a tile at a time: a quarter to a half of the second-level cache
 
 // How many lines of the kernel make a block: as many as fill its chunks best.
 int64_t lines_of_block(int64_t line, int64_t lines, int64_t chunk) {
@@ -41,6 +42,17 @@ bool has_whole_cache_lines(const ConvShape& shape, const ImageStrides& out) {
   bool whole = (shape.batch == 1 || out.batch % elements == 0) && out.channel % elements == 0;
   for (int a = 0; a < 2; ++a) whole = whole && (shape.out[a] == 1 || out.axis[a] % elements == 0);
   return whole;
+}
+
+// Whether tiles fill the lines between those that they reach: most lines, which lie in the order of the input's, and
+// not so many at a time that the inner caches lose them before the tile writes its own.
+bool fills_gaps(const ConvDisjointPlan& plan) {
+  const ConvShape& s = plan.shape;
+  if (!plan.has_gaps || !plan.joined_lines || plan.streams || plan.by_lines || s.in_points() == 0) return false;
+  if (s.kernel[0] != 1 || s.kernel[1] != 1) return false;
+  if (plan.pixel_tiles > 1 && plan.tile_pixels % s.in[2] != 0) return false;
+  const int64_t bytes = s.out_points() / plan.pixel_tiles * plan.format.lines_per_block * 4;
+  return s.out[0] * s.out[1] >= 2 * s.in[0] * s.in[1] && bytes <= filled_bytes;
 }
 
 // Whether the outputs of a vector of pixels fill whole cache lines.
@@ -129,6 +141,7 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
   plan.direct = !narrows && out.axis[2] == 1 && !plan.streams;
   plan.joined_lines = plan.alike_endings && (shape.out[1] == 1 || out.axis[1] == shape.out[2] * out.axis[2]) &&
                       (shape.out[0] == 1 || out.axis[0] == shape.out[1] * shape.out[2] * out.axis[2]);
+  plan.fills = fills_gaps(plan);
   plan.most_held = plan.tile_pixels / width + ceil_div(plan.tile_pixels, std::max<int64_t>(1, shape.in[2])) + 2;
   plan.scratch_bytes =
       scratch_piece_bytes<HeldLine>(plan.most_held) + scratch_piece_bytes<ProductTarget>(plan.tile_pixels / width) +
@@ -144,7 +157,7 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
 int64_t conv_disjoint_tiles(const ConvDisjointPlan& plan, int) {
   const ConvShape& s = plan.shape;
   if (s.batch * s.out_points() * s.groups * s.out_channels == 0) return 0;
-  const int64_t gaps = plan.has_gaps ? s.batch * s.groups * s.out_channels : 0;
+  const int64_t gaps = plan.has_gaps && !plan.fills ? s.batch * s.groups * s.out_channels : 0;
   return plan.product_tiles() + gaps;
 }
 

@@ -54,6 +54,7 @@ class Tile {
           write_by_lines();
           continue;
         }
+        if (plan_.fills) fill_lines();
         compute();
         if (lines_ != lines_end_) write();
       }
@@ -210,6 +211,29 @@ class Tile {
                                   .partial = partial_,
                                   .targets = targets_};
     s_.products == Products::pairs ? plan_.pairs(product) : multiply_panel<Products::floats>(product);
+  }
+
+  // The output's lines in front of those that the input line at this pixel leads to, in the order in which they lie.
+  int64_t lines_before(int64_t pixel) const {
+    if (pixel == 0) return 0;
+    const int64_t all = s_.out[0] * s_.out[1];
+    if (pixel >= s_.in_points()) return all;
+    const int64_t line = pixel / s_.in[2];
+    const int64_t z = line / s_.in[1] * step(0) - plan_.crop[0];
+    const int64_t y = line % s_.in[1] * step(1) - plan_.crop[1];
+    if (z < 0 || z >= s_.out[0]) return z < 0 ? 0 : all;
+    return z * s_.out[1] + std::clamp<int64_t>(y, 0, s_.out[1]);
+  }
+
+  // All lines from the tile's first to the next tile's, of the channels of the block.
+  void fill_lines() {
+    const int64_t first = lines_before(first_);
+    const int64_t end = lines_before(last_);
+    for (int64_t i = 0; i < lines_of_block(); ++i) {
+      begin_channel(group_ * s_.out_channels + block_ * f_.lines_per_block + i);
+      begin_line(0, 0);
+      fill(first * s_.out[2], end * s_.out[2]);
+    }
   }
 
   // What went to sums_ to where it belongs: each line of the kernel leads every line of the input to another line.
