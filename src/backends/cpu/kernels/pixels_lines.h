@@ -132,6 +132,8 @@ class PixelsCopy {
     } else {
       copy_padded(source, line, before, count, after);
     }
+    // The next line of the word; the tile's lines together lie in the second-level cache.
+    if (fetches_ && block_.extent[1] > 1) fetch_for_store({line + plan_.pitch, DType::f32}, plan_.pitch);
     const int64_t copied = has_odd ? 2 : 1;
     for (int64_t next = copied; inside && fetches_ && next < 2 * copied; ++next) {
       if (block_.has_next || channel + next < s_.in_channels) fetch_line(source + next * plan_.in.channel, count);
