@@ -1,8 +1,9 @@
 // Convolution and transposed convolution with few output channels: vectors along the pixels, weights broadcast.
 //
 // The columns (phase of the last axis, out channel) of a group are N = stride * out_channels; phases of the middle axis
-// join them where all of them read the same lines and few columns would leave registers unused. They are cut into
-// chunks of at most 12 (of 32 registers) or 6 (of 16). A tile owns some groups by a block of q along each axis; it
+// join them where few columns would leave registers unused: all of them read the same lines, but where the stride does
+// not divide the kernel, which then is filled up with zeros if lines read less often pay for the products. They are cut
+// into chunks of at most 12 (of 32 registers) or 6 (of 16). A tile owns some groups by a block of q along each axis; it
 // first copies the input lines that a group's block needs channels-first and zero-padded, so that every tap is one
 // unaligned vector load:
 //
@@ -36,9 +37,10 @@ namespace polyphase::cpu {
 // first taps apart, [word][line of taps][columns that they reach], if products saved are worth one more pass. A word is
 // an input channel, or a pair of them.
 struct ConvPixelsFormat {
-  int64_t line_phases;  // of the middle axis that are columns as well: all where they read the same lines, or one
-  int64_t columns;      // N, by phase of the last axis, of the middle one, out channel
-  int64_t chunk;        // columns of a chunk; the last one is padded with zeros
+  int64_t line_phases;   // of the middle axis that are columns as well: all, or one
+  int64_t kernel_lines;  // of taps of the middle axis, for all phases that are summed one after the other
+  int64_t columns;       // N, by phase of the last axis, of the middle one, out channel
+  int64_t chunk;         // columns of a chunk; the last one is padded with zeros
   int64_t chunks;
   int64_t taps_w;         // stacked
   int64_t first_columns;  // that the first tap reaches
@@ -55,6 +57,11 @@ struct ConvPixelsFormat {
     if (reached <= 0) return 0;
     return reached >= chunk || !splits ? chunk : reached;
   }
+  // Of the middle axis, of a phase or of those that are columns together.
+  AxisTaps line_taps(const ConvAxis& middle, int64_t phase) const {
+    return line_phases > 1 ? middle.stacked_taps() : middle.taps(phase);
+  }
+
   // Of one line of taps and one word.
   int64_t chunk_floats(int64_t index) const { return (taps_w - 1) * chunk + firsts(index); }
 };

@@ -29,6 +29,17 @@ int64_t reach(const ConvShape& shape) {
   return (taps.count - 1) * taps.shift_step;
 }
 
+// Whether the phases of the middle axis, joined, take less than one after the other, of so many columns each: a vector
+// that is loaded takes as long as three products, of pairs as one at most, and a kernel that the stride does not divide
+// is filled up.
+bool joining_lines_pays(const ConvShape& shape, int64_t columns) {
+  constexpr int64_t load = 3;
+  const ConvAxis h(shape, 1);
+  if (h.kernel % h.stride == 0) return true;
+  if (shape.in_channels == 1 || shape.products == Products::pairs) return false;
+  return ceil_div(h.kernel, h.stride) * (load + columns * h.stride) < h.kernel * (load + columns);
+}
+
 }  // namespace
 
 bool conv_pixels_takes(const ConvShape& shape) {
@@ -38,8 +49,9 @@ bool conv_pixels_takes(const ConvShape& shape) {
 ConvPixelsFormat::ConvPixelsFormat(const ConvShape& shape, int width) {
   columns = ConvAxis(shape, 2).phases() * shape.out_channels;
   const ConvAxis h(shape, 1);
-  const bool is_alike = shape.transposed && h.dilation == 1 && h.kernel % h.stride == 0;
-  line_phases = is_alike && columns * h.stride <= pixel_columns(width) ? h.stride : 1;
+  const bool may_join = shape.transposed && h.dilation == 1 && columns * h.stride <= pixel_columns(width);
+  line_phases = may_join && joining_lines_pays(shape, columns) ? h.stride : 1;
+  kernel_lines = line_phases > 1 ? ceil_div(h.kernel, line_phases) : h.kernel;
   columns *= line_phases;
   chunks = ceil_div(columns, pixel_columns(width));
   chunk = ceil_div(columns, chunks);
@@ -54,7 +66,7 @@ ConvPixelsFormat::ConvPixelsFormat(const ConvShape& shape, int width) {
   splits = (chunk - apart) * lines * shape.in_words() > 6 * apart + 8;
   line_floats = 0;
   for (int64_t i = 0; i < chunks; ++i) line_floats += chunk_floats(i);
-  group_size = shape.kernel[0] * (shape.kernel[1] / line_phases) * shape.in_words() * line_floats;
+  group_size = shape.kernel[0] * kernel_lines * shape.in_words() * line_floats;
 }
 
 namespace {
@@ -303,10 +315,10 @@ class PixelsPacker {
       const int64_t line = i / w.count;
       const int64_t tap = i % w.count;
       const int64_t along = w.first_index + tap * w.index_step + r;
-      if (along >= shape_.kernel[2]) continue;
+      const int64_t across = h.first_index + line % h.count * h.index_step;
+      if (along >= shape_.kernel[2] || across >= shape_.kernel[1]) continue;
       const int64_t from = (d.first_index + line / h.count * d.index_step) * strides_.axis[0] +
-                           (h.first_index + line % h.count * h.index_step) * strides_.axis[1] +
-                           along * strides_.axis[2];
+                           across * strides_.axis[1] + along * strides_.axis[2];
       if (tap == 0) {
         (is_whole ? taps_ : first_taps_).push_back({from, line * firsts});
       } else {
@@ -353,7 +365,7 @@ void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, c
     float* to = packed + g * packer.format().group_size;
     for (int64_t rd = 0; rd < d.phases(); ++rd) {
       for (int64_t rh = 0; rh < h.phases() / packer.format().line_phases; ++rh)
-        to = packer.phase(g, d.taps(rd), h.taps(rh), to);
+        to = packer.phase(g, d.taps(rd), packer.format().line_taps(h, rh), to);
     }
   }
 }

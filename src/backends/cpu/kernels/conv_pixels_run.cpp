@@ -108,7 +108,7 @@ class Tile {
     for (int64_t rd = 0; rd < d_.phases(); ++rd) {
       const AxisTaps taps_d = d_.taps(rd);
       for (int64_t rh = 0; rh < line_phases_; ++rh) {
-        const AxisTaps taps_h = h_.taps(rh);
+        const AxisTaps taps_h = f_.line_taps(h_, rh);
         const int64_t lines = taps_d.count * taps_h.count;
         const int64_t taps = lines * taps_w_.count;
         phases_[rd * line_phases_ + rh] = {lines, taps, offset - offsets_, rows * s_.in_words() * f_.line_floats,

@@ -94,7 +94,7 @@ PixelsWork pixels_work(const ConvShape& s, const ConvPixelsPlan& plan) {
   runs *= product_of_factors(plan.q_count[0], ceil_div(plan.q_count[1], plan.run_lines));
   const int64_t vectors = plan.sum_pitch / width;
   const int64_t blocks = ceil_div(vectors, pixel_vectors(width, static_cast<int>(f.chunk)));
-  const double lines = runs * product_of_factors(s.kernel[0], s.kernel[1] / f.line_phases, s.in_words());
+  const double lines = runs * product_of_factors(s.kernel[0], f.kernel_lines, s.in_words());
   const double blocks_of_tiles = groups * product_of_factors(plan.blocks[0], plan.blocks[1], plan.blocks[2]);
   const double copied_lines =
       blocks_of_tiles * product_of_factors(s.in_words(), plan.tile_lines[0], plan.tile_lines[1]);

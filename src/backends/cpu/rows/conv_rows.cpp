@@ -360,7 +360,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<Depthwise>::row("conv_transpose_depthwise", "conv_transpose", "conv_depthwise/1",
                                          "one input channel per group: vectors along the channels, each phase's taps "
                                          "in place"));
-  rows.push_back(ConvRow<Pixels>::row("conv_transpose_pixels", "conv_transpose", "conv_pixels/3",
+  rows.push_back(ConvRow<Pixels>::row("conv_transpose_pixels", "conv_transpose", "conv_pixels/4",
                                       "few output channels: vectors along the pixels of one phase, weights broadcast"));
   constexpr const char* pixels_pairs =
       "few output channels: vectors along the pixels, multiplied in bf16, two channels at a time";
@@ -393,7 +393,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<Pairs>::row("conv_transpose_pairs", "conv_transpose", "conv_pairs/1", pairs));
   rows.push_back(ConvRow<Depthwise>::row("conv_depthwise", "conv", "conv_depthwise/1",
                                          "one input channel per group: vectors along the channels, taps in place"));
-  rows.push_back(ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/3",
+  rows.push_back(ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/4",
                                       "few output channels: vectors along the pixels, weights broadcast"));
   rows.push_back(ConvRow<PixelsPairs>::row("conv_pixels_pairs", "conv", "conv_pixels_pairs/1", pixels_pairs));
   rows.push_back(
