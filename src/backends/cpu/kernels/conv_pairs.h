@@ -1,16 +1,19 @@
 // Convolution and transposed convolution in bf16: operands are rounded to bf16 and multiplied two channels at a time,
 // sums are FP32. The plan, which is plain bytes, and the packing.
 //
-// Phase 0 copies the image to [batch][group][depth][line][pixel][channel], channels to an even number, in bf16 and with
-// as many zeros around each line as taps reach. Then the taps of all output pixels of a line lie inside of the copy,
-// one row a fixed step behind the other: what matrix units and vectors of pairs both read as it is.
+// The image is copied to [depth][line][pixel][channel], channels to an even number, in bf16 and with as many zeros
+// around each line as taps reach. Then the taps of all output pixels of a line lie inside of the copy, one row a fixed
+// step behind the other: what matrix units and vectors of pairs both read as it is.
 //
 //     sums[q][column] = Σ_segments Σ_pairs  copy[segment + q * step][pair] · weights[segment][pair][column]
 //
 // A segment is one tap of the outer axes with all taps of the last axis, which read pixels beside each other; dilated
-// ones are segments of their own. A tile owns some output lines of one outer phase, a piece of each, and some columns;
-// the phases of the last axis leave it interleaved. Short lines are joined: rows then run on over the zeros between
-// them.
+// ones are segments of their own. A tile owns some lines of q of one depth, a piece of each, and some columns, with the
+// phases of the lines and of the pixels, which leave it interleaved. Short lines are joined: rows then run on over the
+// zeros between them.
+//
+// A small image is copied as a whole, in phase 0. A large one would only pass through memory twice more: there a tile
+// is a strip, which copies the lines that it reads next to where it has read others, and owns all columns.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +26,10 @@
 
 namespace polyphase::cpu {
 
-inline constexpr int64_t pair_columns = 16;        // of a register of any cluster, and of the packed weights
-inline constexpr int64_t pair_panel_columns = 32;  // of a panel; the last one may have half of them
-inline constexpr int64_t pair_copy_block = 64;     // pixels, and channels, that the copy turns at once
+inline constexpr int64_t pair_columns = 16;  // of a register of any cluster, and of a panel of packed weights
+inline constexpr int64_t pairs_gathered_pixels = 64;
+inline constexpr int64_t pairs_gathered_floats =
+    2 * pair_columns * pairs_gathered_pixels;  // that the copy turns at once
 
 // Packed weights, in bf16:
 //   [group][outer phase d][outer phase h][phase w][panel][tap d][tap h][tap w][pair of channels][column][2]
@@ -36,31 +40,29 @@ struct ConvPairsFormat {
 
   explicit ConvPairsFormat(const ConvShape& shape);
   ConvPairsFormat() = default;
-  int64_t panels() const { return ceil_div(columns, pair_panel_columns); }
-  int64_t columns_of(int64_t panel) const {
-    const int64_t left = columns - panel * pair_panel_columns;
-    return left < pair_panel_columns ? left : pair_panel_columns;
-  }
+  int64_t panels() const { return columns / pair_columns; }
 };
 
-// Rows a fixed step behind each other times a panel of columns: for each row the sum over segments.
+// Rows a fixed step behind each other times panels of columns: for each row the sum over segments.
 struct PairTile {
   const uint16_t* rows;       // the first one
   const int64_t* segments;    // where its segments begin, in elements from `rows`
-  const int64_t* weights_at;  // and their weights, in elements from `panel`
-  const uint16_t* panel;
+  const int64_t* weights_at;  // and their weights, in elements from the beginning of a panel
+  const uint16_t* panels;
   float* out;
-  int64_t row_step;  // elements from row to row
-  int64_t out_step;  // floats from row to row of the results
+  int64_t row_step;    // elements from row to row
+  int64_t panel_step;  // elements from panel to panel
+  int64_t out_step;    // floats from row to row of the results
   int64_t segment_count;
   int64_t depth;  // elements of a segment, even
   int64_t row_count;
-  int64_t columns;  // pair_columns or twice as many
+  int64_t columns;  // of whole panels
 };
 
 // What a cluster multiplies pairs with. Matrix units read and write whole blocks of rows (pair_row_block): what lies
 // behind the last row must be there, and the sums behind its own are spoilt.
 struct PairUnit {
+  void (*prepare)(int64_t depth);  // for products of segments so deep
   void (*multiply)(const PairTile& tile);
   void (*release)();                    // after the last product of a tile
   PanelProductFunction multiply_panel;  // conv_disjoint's; null: the cluster has no instruction for vectors of pairs
@@ -86,23 +88,35 @@ struct ConvPairsPlan {
   EndingProgram endings;  // without a leading bias
   bool has_bias;
   bool out_planar;
+  bool past_caches;   // channels-first output so large that the caches cannot hold it for its reader
   bool taps_joined;   // one segment for all taps of the last axis
   bool lines_joined;  // rows run on from line to line
+  bool in_strips;
   PairsAxis axes[3];
-  int64_t first_line, lines;  // of the copy; the first lies at this input position
+  int64_t first_line, lines;  // of the copy of the whole image; the first lies at this input position
   int64_t first_pixel, pixels;
-  int64_t copy_lines;  // of one copying tile
+  int64_t copy_lines;     // of one copying tile
+  int64_t ring_lines;     // of a plane that a strip holds
+  int64_t strip_pixels;   // of a line that it holds
+  int64_t strip_q;        // and the q of a line that it owns
+  int64_t ring_elements;  // of all that it holds
+  int64_t line_phases;    // phases of lines that a tile holds: all or one
   int64_t line_blocks, lines_per_tile;
-  int64_t q_blocks, q_per_tile;  // pieces of lines
+  int64_t step_lines;  // of q, whose sums a tile holds at once: all that it owns, but for strips
+  int64_t q_blocks;    // pieces of lines that tiles own
+  int64_t q_per_tile;  // whose sums a tile holds at once: all that it owns, but for strips
   int64_t column_blocks, columns_per_tile;
-  int64_t line_pitch;  // rows from line to line of a tile
+  int64_t line_pitch;  // rows from line to line of the sums
   int64_t most_segments;
   int64_t sum_positions;  // of a tile's scratch
+  int64_t run_lines;      // output lines that are turned and stored as one run
+  int64_t run_pitch;      // floats from channel to channel of it
   int64_t scratch_bytes;
   int64_t shared_bytes;
 
   int64_t plane_lines() const { return shape.in[0] * lines; }
-  int64_t copied_lines() const { return shape.batch * shape.groups * plane_lines(); }
+  int64_t tile_column_blocks() const { return in_strips ? 1 : column_blocks; }
+  int64_t copied_lines() const { return in_strips ? 0 : shape.batch * shape.groups * plane_lines(); }
 };
 
 // Why the kernel does not take the geometry; empty: it does.

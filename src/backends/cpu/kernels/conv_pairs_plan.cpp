@@ -10,10 +10,15 @@ namespace polyphase::cpu {
 namespace {
 
 constexpr int64_t most_border = 4096;              // pixels of zeros around an image of one pixel
-constexpr int64_t tile_result_floats = 24 * 1024;  // results of a tile
+constexpr int64_t tile_result_floats = 48 * 1024;  // results of a tile
 constexpr int64_t most_tile_columns = 128;         // that share a reading of the rows
+constexpr int64_t most_held_phases = 4;            // of lines
 constexpr int64_t copied_elements = 16 * 1024;     // of a copying tile
 constexpr int64_t pairs_tiles_aimed = 16;
+constexpr int64_t run_results = 1024;             // of a channel that are stored as one run
+constexpr int64_t strip_image_bytes = 1 << 20;    // that larger images are not copied as a whole
+constexpr int64_t strip_copy_bytes = 384 * 1024;  // that a strip holds of it
+constexpr double most_strip_copies = 2.5;         // of an element, by strips that overlap
 
 PairsAxis axis_of(const ConvShape& shape, int a) {
   const ConvAxis axis(shape, a);
@@ -83,6 +88,55 @@ const char* conv_pairs_refuses(const ConvShape& shape) {
   return "";
 }
 
+namespace {
+
+int64_t span_of(const PairsAxis& axis) { return axis.greatest_shift - axis.least_shift; }
+
+int64_t even_pieces(int64_t whole, int64_t most) {
+  const int64_t pieces = ceil_div(whole, std::max<int64_t>(1, most));
+  return std::max<int64_t>(1, ceil_div(whole, std::max<int64_t>(1, pieces)));
+}
+
+// `results`: whose sums a tile may hold, q of all phases that it holds.
+void cut_into_strips(ConvPairsPlan& plan, int64_t results) {
+  const ConvShape& s = plan.shape;
+  const ConvAxis d(s, 0);
+  const ConvAxis h(s, 1);
+  const ConvAxis w(s, 2);
+  const int64_t width = plan.axes[2].end - plan.axes[2].begin;
+  const int64_t height = plan.axes[1].end - plan.axes[1].begin;
+  int64_t planes = 1;  // that an output reads
+  for (int64_t phase = 0; phase < d.phases(); ++phase) planes = std::max(planes, d.taps(phase).count);
+  const int64_t ring = span_of(plan.axes[1]) + 1;
+  const int64_t pixel_bytes = planes * ring * plan.format.channels * static_cast<int64_t>(sizeof(uint16_t));
+  const int64_t fitting = (strip_copy_bytes / pixel_bytes - span_of(plan.axes[2])) / w.in_step();
+  if (fitting < 2 * pair_row_block) return;
+  const auto whole_rows = [](int64_t q) { return ceil_div(q, pair_row_block / 2) * (pair_row_block / 2); };
+  const int64_t strip_q = whole_rows(even_pieces(width, fitting));
+  const int64_t strips = ceil_div(width, strip_q);
+  const int64_t images = std::max<int64_t>(1, s.batch * s.groups * s.out[0] * (h.phases() / plan.line_phases) * strips);
+  const int64_t lines = even_pieces(height, ceil_div(height, ceil_div(pairs_tiles_aimed, images)));
+  const auto copies = [](int64_t own, int64_t span) {
+    return 1 + static_cast<double>(span) / static_cast<double>(own);
+  };
+  const double copied = copies(lines * h.in_step(), span_of(plan.axes[1])) *
+                        copies(strip_q * w.in_step(), span_of(plan.axes[2])) *
+                        static_cast<double>(h.phases() / plan.line_phases) * static_cast<double>(s.kernel[0]) /
+                        static_cast<double>(d.in_step());
+  if (copied > most_strip_copies) return;
+  plan.in_strips = true;
+  plan.ring_lines = ring;
+  plan.strip_q = strip_q;
+  plan.strip_pixels = w.in_step() * (strip_q - 1) + span_of(plan.axes[2]) + 1;
+  plan.q_per_tile = std::min(strip_q, whole_rows(even_pieces(strip_q, std::max(results, pair_row_block))));
+  plan.q_blocks = strips;
+  plan.step_lines = 1;
+  plan.lines_per_tile = lines;
+  plan.ring_elements = planes * ring * plan.strip_pixels * plan.format.channels;
+}
+
+}  // namespace
+
 ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                               const EndingProgram& endings, bool has_bias, const PairUnit* unit) {
   ConvPairsPlan plan = {};
@@ -107,7 +161,7 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, co
                     : w.in_step() * (x.reached_end - 1) + x.greatest_shift + 1 - plan.first_pixel;
   const PairsAxis& y = plan.axes[1];
   const int64_t width = x.end - x.begin;
-  const int64_t height = ceil_div(shape.out[1], h.phases());
+  const int64_t height = y.end - y.begin;
   plan.lines_joined = w.in_step() == 1 && h.in_step() == 1 && all_reached(x) && all_reached(y) && height > 1 &&
                       useful(width * height, plan.pixels * height) > useful(width, width);
   if (plan.lines_joined) {
@@ -121,29 +175,52 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, co
 
   plan.columns_per_tile = std::min(plan.format.columns, most_tile_columns);
   plan.column_blocks = ceil_div(plan.format.columns, plan.columns_per_tile);
+  plan.line_phases = h.phases() <= most_held_phases ? h.phases() : 1;
   const int64_t phases = w.phases();
-  const int64_t fitting = std::max<int64_t>(1, tile_result_floats / (plan.columns_per_tile * phases));
-  const int64_t images = shape.batch * shape.groups * shape.out[0] * h.phases() * plan.column_blocks;
-  const int64_t splits = ceil_div(pairs_tiles_aimed, std::max<int64_t>(1, images));
-  plan.q_per_tile = plan.lines_joined ? width : std::min(width, ceil_div(fitting, pair_row_block) * pair_row_block);
-  plan.q_per_tile = std::max<int64_t>(1, plan.q_per_tile);
-  plan.q_blocks = ceil_div(width, plan.q_per_tile);
+  const int64_t fitting =
+      std::max<int64_t>(1, tile_result_floats / (plan.columns_per_tile * phases * plan.line_phases));
+  if (!plan.lines_joined && width > 0 && height > 0 &&
+      plan.copied_lines() * line_elements * static_cast<int64_t>(sizeof(uint16_t)) > strip_image_bytes)
+    cut_into_strips(plan, fitting);
+  if (!plan.in_strips) {
+    const int64_t images =
+        shape.batch * shape.groups * shape.out[0] * (h.phases() / plan.line_phases) * plan.column_blocks;
+    const int64_t splits = ceil_div(pairs_tiles_aimed, std::max<int64_t>(1, images));
+    plan.q_per_tile = plan.lines_joined ? width : std::min(width, ceil_div(fitting, pair_row_block) * pair_row_block);
+    plan.q_per_tile = std::max<int64_t>(1, plan.q_per_tile);
+    plan.q_blocks = ceil_div(width, plan.q_per_tile);
+    const int64_t pitch = plan.lines_joined ? plan.pixels : plan.q_per_tile;
+    plan.lines_per_tile =
+        std::clamp<int64_t>(std::min(fitting / pitch, ceil_div(height, splits)), 1, std::max<int64_t>(1, height));
+    plan.step_lines = plan.lines_per_tile;
+  }
   plan.line_pitch = plan.lines_joined ? plan.pixels : plan.q_per_tile;
-  plan.lines_per_tile = std::clamp<int64_t>(std::min(fitting / plan.line_pitch, ceil_div(height, splits)), 1,
-                                            std::max<int64_t>(1, height));
   plan.line_blocks = ceil_div(height, plan.lines_per_tile);
+
+  const bool is_row = plan.out_planar && out.axis[2] == 1;
+  const bool lines_meet =
+      is_row && out.axis[1] == shape.out[2] && plan.q_per_tile >= width && plan.line_phases == h.phases();
+  const int64_t line_results = plan.q_per_tile * phases;
+  plan.run_lines =
+      lines_meet ? std::clamp<int64_t>(run_results / line_results, 1, plan.step_lines * plan.line_phases) : 1;
+  // An odd number of vectors: rows do not lie in the same sets of the caches.
+  plan.run_pitch = (ceil_div(plan.run_lines * line_results, pair_columns) | 1) * pair_columns;
+  plan.past_caches = is_row && is_past_caches(shape) && plan.run_lines * line_results >= least_streamed;
 
   // Matrix units read and write whole blocks of rows: what follows the last row must be there.
   const int64_t depth = plan.format.channels * shape.kernel[2];
   const int64_t spare = pair_row_block * w.in_step() * plan.format.channels + depth;
-  plan.shared_bytes = scratch_piece_bytes<uint16_t>(plan.copied_lines() * plan.pixels * plan.format.channels + spare);
-  plan.sum_positions = (plan.lines_per_tile * plan.line_pitch + pair_row_block) * phases;
-  const int64_t turned = plan.out_planar ? plan.q_per_tile * phases * plan.columns_per_tile : 0;
+  plan.shared_bytes =
+      plan.in_strips ? 0
+                     : scratch_piece_bytes<uint16_t>(plan.copied_lines() * plan.pixels * plan.format.channels + spare);
+  if (plan.in_strips) plan.ring_elements += spare;
+  plan.sum_positions = (plan.line_phases * plan.step_lines * plan.line_pitch + pair_row_block) * phases;
   plan.most_segments = shape.kernel[0] * shape.kernel[1] * (plan.taps_joined ? 1 : shape.kernel[2]);
-  plan.scratch_bytes = std::max(3 * scratch_piece_bytes<int64_t>(plan.most_segments) +
-                                    scratch_piece_bytes<float>(plan.sum_positions * plan.columns_per_tile) +
-                                    scratch_piece_bytes<float>(turned),
-                                2 * scratch_piece_bytes<float>(pair_copy_block * pair_copy_block));
+  plan.scratch_bytes = scratch_piece_bytes<float>(pairs_gathered_floats) +
+                       3 * scratch_piece_bytes<int64_t>(plan.most_segments) +
+                       scratch_piece_bytes<float>(plan.sum_positions * plan.columns_per_tile) +
+                       scratch_piece_bytes<float>(plan.out_planar ? pair_columns * plan.run_pitch : 0) +
+                       scratch_piece_bytes<uint16_t>(plan.ring_elements);
   return plan;
 }
 
@@ -151,8 +228,8 @@ int64_t conv_pairs_tiles(const ConvPairsPlan& plan, int phase) {
   const ConvShape& s = plan.shape;
   if (s.batch * s.groups * s.out_channels * s.out_points() == 0) return 0;
   if (phase == 0) return plan.pixels == 0 ? 0 : ceil_div(plan.copied_lines(), plan.copy_lines);
-  return s.batch * s.groups * s.out[0] * ConvAxis(s, 1).phases() * plan.line_blocks * plan.q_blocks *
-         plan.column_blocks;
+  return s.batch * s.groups * s.out[0] * (ConvAxis(s, 1).phases() / plan.line_phases) * plan.line_blocks *
+         plan.q_blocks * plan.tile_column_blocks();
 }
 
 int64_t conv_pairs_packed_bytes(const ConvShape& shape) {
@@ -169,10 +246,9 @@ void pack_conv_pairs(const ConvShape& shape, const float* weights, const WeightS
   std::vector<float> wide;  // [tap][channel][column]
   for (int64_t i = panels.begin; i < panels.end; ++i) {
     const int64_t group = i / f.panels();
-    const int64_t first = i % f.panels() * pair_panel_columns;
-    const int64_t columns = f.columns_of(i % f.panels());
+    const int64_t first = i % f.panels() * pair_columns;
     const float* from = weights + group * strides.group_step(shape) + first * strides.out_step(shape);
-    const int64_t room = channels_at_once * columns;  // of a tap
+    const int64_t room = channels_at_once * pair_columns;  // of a tap
     int64_t phase[3];
     for (phase[0] = 0; phase[0] < axes[0].phases(); ++phase[0]) {
       for (phase[1] = 0; phase[1] < axes[1].phases(); ++phase[1]) {
@@ -187,17 +263,17 @@ void pack_conv_pairs(const ConvShape& shape, const float* weights, const WeightS
             wide.assign(static_cast<std::size_t>(count * room), 0.0F);
             write_panel_lines({.from = from + c * strides.in_step(shape),
                                .to = wide.data(),
-                               .lanes = columns,
-                               .filled = std::min(columns, shape.out_channels - first),
+                               .lanes = pair_columns,
+                               .filled = std::min(pair_columns, shape.out_channels - first),
                                .lane_step = strides.out_step(shape),
                                .channels = channels,
                                .channel_step = strides.in_step(shape),
-                               .line_step = columns,
+                               .line_step = pair_columns,
                                .taps = found.data(),
                                .tap_count = count});
             for (int64_t tap = 0; tap < count; ++tap) {
-              pair_channels(wide.data() + tap * room, ceil_div(channels, 2), columns,
-                            reinterpret_cast<uint32_t*>(to + (tap * f.channels + c) * columns));
+              pair_channels(wide.data() + tap * room, ceil_div(channels, 2), pair_columns,
+                            reinterpret_cast<uint32_t*>(to + (tap * f.channels + c) * pair_columns));
             }
           }
         }

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/apply_endings.h"
-#include "backends/cpu/kernels/convert.h"
+#include "backends/cpu/kernels/planar_input.h"
 #include "backends/cpu/kernels/scratch_pieces.h"
 #include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/simd/rows.h"
@@ -13,103 +13,160 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
-// Copies lines of the image: phase 0.
+// Copies lines of the image, bf16 numbers as they are and others rounded.
 class Copier {
  public:
-  Copier(const ConvPairsPlan& plan, const ConvPointers& pointers, std::byte* scratch)
+  // `gathered` has room for pairs_gathered_floats.
+  Copier(const ConvPairsPlan& plan, const ConvPointers& pointers, float* gathered)
       : plan_(plan),
         s_(plan.shape),
-        in_(reinterpret_cast<const std::byte*>(pointers.in)),
-        copy_(reinterpret_cast<uint16_t*>(pointers.shared)),
-        in_bytes_(static_cast<int64_t>(size_bytes(plan.shape.types.in))) {
-    ScratchPieces pieces(scratch);
-    wide_ = pieces.next<float>(pair_copy_block * pair_copy_block);
-    turned_ = pieces.next<float>(pair_copy_block * pair_copy_block);
-  }
+        in_(pointers.in, plan.shape.types.in),
+        channels_(plan.format.channels),
+        gathered_(gathered) {}
 
-  void run(int64_t tile) {
-    const int64_t last = std::min(plan_.copied_lines(), (tile + 1) * plan_.copy_lines);
-    for (int64_t i = tile * plan_.copy_lines; i < last; ++i) line(i);
+  struct Plane {
+    int64_t batch, group, z;
+  };
+
+  // The lines [y0, y1) of a plane, `pixels` of each from x0 on; line y goes to `to(y)`.
+  template <class To>
+  void copy(const Plane& plane, int64_t y0, int64_t y1, int64_t x0, int64_t pixels, To to) const {
+    const int64_t left = std::clamp<int64_t>(-x0, 0, pixels);
+    const int64_t right = std::clamp<int64_t>(s_.in[2] - x0, left, pixels);
+    const int64_t first = left == right ? y1 : std::clamp<int64_t>(0, y0, y1);
+    const int64_t last = left == right ? y1 : std::clamp<int64_t>(s_.in[1], first, y1);
+    for (int64_t y = y0; y < y1; ++y) {
+      if (y < first || y >= last) {
+        std::fill_n(to(y), pixels * channels_, uint16_t{0});
+      } else {
+        std::fill_n(to(y), left * channels_, uint16_t{0});
+        std::fill_n(to(y) + right * channels_, (pixels - right) * channels_, uint16_t{0});
+      }
+    }
+    const ImageStrides& in = plan_.in;
+    const int64_t width = right - left;
+    const StoredImage from = in_ + (plane.batch * in.batch + plane.group * s_.in_channels * in.channel +
+                                    plane.z * in.axis[0] + first * in.axis[1] + (x0 + left) * in.axis[2]);
+    const auto target = [&](int64_t line) { return to(first + line) + left * channels_; };
+    if (in.channel == 1) {
+      for (int64_t line = 0; line < last - first; ++line) copy_pixels(from + line * in.axis[1], target(line), width);
+    } else if (in.axis[2] == 1 && in.axis[1] == s_.in[2] && width == s_.in[2]) {
+      turn(from, (last - first) * width, width, target);
+    } else {
+      for (int64_t line = 0; line < last - first; ++line)
+        turn(from + line * in.axis[1], width, width, [&](int64_t) { return target(line); });
+    }
   }
 
  private:
-  int64_t channels() const { return plan_.format.channels; }
-
-  void line(int64_t number) {
-    uint16_t* to = copy_ + number * plan_.pixels * channels();
-    const int64_t y = plan_.first_line + number % plan_.lines;
-    number /= plan_.lines;
-    const int64_t z = number % s_.in[0];
-    number /= s_.in[0];
-    const int64_t group = number % s_.groups;
-    const int64_t x0 = std::clamp<int64_t>(-plan_.first_pixel, 0, plan_.pixels);
-    const int64_t x1 = std::clamp<int64_t>(s_.in[2] - plan_.first_pixel, x0, plan_.pixels);
-    if (y < 0 || y >= s_.in[1] || x0 == x1) {
-      std::fill_n(to, plan_.pixels * channels(), uint16_t{0});
-      return;
-    }
-    std::fill_n(to, x0 * channels(), uint16_t{0});
-    std::fill_n(to + x1 * channels(), (plan_.pixels - x1) * channels(), uint16_t{0});
-    const int64_t from = number / s_.groups * plan_.in.batch + group * s_.in_channels * plan_.in.channel +
-                         z * plan_.in.axis[0] + y * plan_.in.axis[1] + (plan_.first_pixel + x0) * plan_.in.axis[2];
-    if (plan_.in.channel == 1) {
-      copy_pixels(in_ + from * in_bytes_, to + x0 * channels(), x1 - x0);
-    } else {
-      turn_pixels(in_ + from * in_bytes_, to + x0 * channels(), x1 - x0);
+  void copy_pixels(StoredImage from, uint16_t* to, int64_t count) const {
+    if (plan_.in.axis[2] == s_.in_channels && channels_ == s_.in_channels)
+      return load_bf16_run(from, 1, to, count * channels_);
+    for (int64_t i = 0; i < count; ++i, to += channels_) {
+      load_bf16_run(from + i * plan_.in.axis[2], 1, to, s_.in_channels);
+      if (s_.in_channels < channels_) to[s_.in_channels] = 0;
     }
   }
 
-  void copy_pixels(const std::byte* from, uint16_t* to, int64_t count) const {
-    for (int64_t i = 0; i < count; ++i, to += channels()) {
-      const std::byte* pixel = from + i * plan_.in.axis[2] * in_bytes_;
-      if (s_.types.in == DType::f32) {
-        narrow_floats<false>(reinterpret_cast<const float*>(pixel), reinterpret_cast<std::byte*>(to), 1,
-                             s_.in_channels);
+  // `count` pixels that lie in lines of `width` behind each other.
+  template <class To>
+  void turn(StoredImage from, int64_t count, int64_t width, To to) const {
+    if (plan_.in.axis[2] != 1) return turn_strided(from, count, width, to);
+    if (from.type == DType::bf16) return turn_typed<DType::bf16>(from, count, width, to);
+    from.wide() ? turn_typed<DType::f32>(from, count, width, to) : turn_typed<DType::f16>(from, count, width, to);
+  }
+
+  template <DType type, class To>
+  void turn_typed(StoredImage from, int64_t count, int64_t width, To to) const {
+    for (int64_t c = 0; c < s_.in_channels; c += pair_channels_at_once) {
+      turn_channels<type>(from + c * plan_.in.channel, plan_.in.channel,
+                          std::min(pair_channels_at_once, s_.in_channels - c), count, width,
+                          [&](int64_t line) { return to(line) + c; });
+    }
+  }
+
+  template <class To>
+  void turn_strided(StoredImage from, int64_t count, int64_t width, To to) const {
+    for (int64_t c = 0; c < s_.in_channels; c += pair_channels_at_once) {
+      const int64_t channels = std::min(pair_channels_at_once, s_.in_channels - c);
+      for (int64_t p = 0; p < count; p += pairs_gathered_pixels) {
+        const int64_t pixels = std::min(pairs_gathered_pixels, count - p);
+        for (int64_t k = 0; k < channels; ++k) {
+          load_run(from + ((c + k) * plan_.in.channel + p * plan_.in.axis[2]), plan_.in.axis[2],
+                   gathered_ + k * pairs_gathered_pixels, pixels);
+        }
+        turn_channels<DType::f32>(StoredImage(gathered_, DType::f32), pairs_gathered_pixels, channels, pixels, width,
+                                  [&](int64_t) { return to(0) + p * channels_ + c; });
+      }
+    }
+  }
+
+  // Two channels' elements of a vector of pixels are a vector of pairs; a square of those is turned in registers.
+  template <DType type, class To>
+  void turn_channels(StoredImage from, int64_t pitch, int64_t channels, int64_t count, int64_t width, To to) const {
+    constexpr int64_t ahead = 64;  // pixels
+    const int64_t bytes = from.wide() ? sizeof(float) : sizeof(uint16_t);
+    const auto words = static_cast<int>(ceil_div(channels, 2));
+    int64_t line = 0;
+    int64_t x = 0;
+    uint16_t* target = to(0);
+    for (int64_t p = 0; p < count; p += vec_width) {
+      const int lanes = count - p < vec_width ? static_cast<int>(count - p) : vec_width;
+      const std::byte* row = from.data + p * bytes;
+      const int64_t step = pitch * bytes;
+      VecF pairs[vec_width];
+      if (lanes == vec_width && channels == pair_channels_at_once) {
+        for (int i = 0; i < vec_width; ++i) {
+          const std::byte* const even = row + 2 * i * step;
+          __builtin_prefetch(even + ahead * bytes);
+          __builtin_prefetch(even + step + ahead * bytes);
+          pairs[i] = as_float(pair_elements<type>(load_stored<type>(even, 0), load_stored<type>(even + step, 0)));
+        }
       } else {
-        std::copy_n(reinterpret_cast<const uint16_t*>(pixel), s_.in_channels, to);
+        for (int i = 0; i < vec_width; ++i) {
+          const std::byte* const even = row + 2 * i * step;
+          const VecF low = i < words ? load_stored_first<type>(even, 0, lanes) : broadcast(0.0F);
+          const VecF high = 2 * i + 1 < channels ? load_stored_first<type>(even + step, 0, lanes) : broadcast(0.0F);
+          pairs[i] = as_float(pair_elements<type>(low, high));
+        }
       }
-      if (s_.in_channels < channels()) to[s_.in_channels] = 0;
+      transpose_lanes(pairs);
+      for (int i = 0; i < lanes; ++i) {
+        auto* const words_at = reinterpret_cast<int32_t*>(target + x * channels_);
+        words == vec_width ? store(words_at, as_int(pairs[i])) : store_first(words_at, as_int(pairs[i]), words);
+        if (++x == width && i + p + 1 < count) {
+          x = 0;
+          target = to(++line);
+        }
+      }
     }
   }
 
-  // Channels-first pixels, a block of channels and pixels at a time.
-  void turn_pixels(const std::byte* from, uint16_t* to, int64_t count) const {
-    for (int64_t c = 0; c < s_.in_channels; c += pair_copy_block) {
-      const int64_t block = std::min(pair_copy_block, s_.in_channels - c);
-      const int64_t pitch = ceil_div(block, 2) * 2;
-      if (pitch != block) std::fill_n(turned_, pair_copy_block * pitch, 0.0F);
-      for (int64_t i = 0; i < count; i += pair_copy_block) {
-        const int64_t pixels = std::min(pair_copy_block, count - i);
-        const std::byte* source = from + (c * plan_.in.channel + i * plan_.in.axis[2]) * in_bytes_;
-        if (s_.types.in == DType::f32 && plan_.in.axis[2] == 1) {
-          transpose(reinterpret_cast<const float*>(source), plan_.in.channel, turned_, pitch, block, pixels);
-        } else {
-          for (int64_t k = 0; k < block; ++k) {
-            load_elements(s_.types.in, source + k * plan_.in.channel * in_bytes_, plan_.in.axis[2],
-                          wide_ + k * pair_copy_block, pixels);
-          }
-          transpose(wide_, pair_copy_block, turned_, pitch, block, pixels);
-        }
-        uint16_t* target = to + i * channels() + c;
-        if (pitch == channels()) {
-          narrow_floats<false>(turned_, reinterpret_cast<std::byte*>(target), 1, pixels * pitch);
-          continue;
-        }
-        for (int64_t p = 0; p < pixels; ++p) {
-          narrow_floats<false>(turned_ + p * pitch, reinterpret_cast<std::byte*>(target + p * channels()), 1, pitch);
-        }
-      }
-    }
-  }
+  static constexpr int64_t pair_channels_at_once = 2 * vec_width;
 
   const ConvPairsPlan& plan_;
   const ConvShape& s_;
-  const std::byte* in_;
-  uint16_t* copy_;
-  int64_t in_bytes_;  // of an element
-  float* wide_;       // [channel][pixel]
-  float* turned_;     // [pixel][channel]
+  const StoredImage in_;
+  const int64_t channels_;
+  float* const gathered_;
 };
+
+void copy_tile(const ConvPairsPlan& plan, const ConvPointers& pointers, int64_t tile, std::byte* scratch) {
+  const ConvShape& s = plan.shape;
+  const Copier copier(plan, pointers, ScratchPieces(scratch).next<float>(pairs_gathered_floats));
+  auto* const copy = reinterpret_cast<uint16_t*>(pointers.shared);
+  const int64_t line_elements = plan.pixels * plan.format.channels;
+  const int64_t last = std::min(plan.copied_lines(), (tile + 1) * plan.copy_lines);
+  for (int64_t i = tile * plan.copy_lines; i < last;) {
+    const int64_t plane = i / plan.lines;
+    const int64_t next = std::min(last, (plane + 1) * plan.lines);
+    const int64_t image = plane / s.in[0];
+    const int64_t before = plane * plan.lines - plan.first_line;  // lines of the copy before the plane's line 0
+    copier.copy({image / s.groups, image % s.groups, plane % s.in[0]}, i - before, next - before, plan.first_pixel,
+                plan.pixels, [&](int64_t y) { return copy + (before + y) * line_elements; });
+    i = next;
+  }
+}
 
 class Tile {
  public:
@@ -121,86 +178,163 @@ class Tile {
         phases_(axes_[2].phases()),
         pitch_(plan.columns_per_tile) {
     ScratchPieces pieces(scratch);
+    gathered_ = pieces.next<float>(pairs_gathered_floats);
     segments_ = pieces.next<int64_t>(plan.most_segments);
     segment_taps_ = pieces.next<int64_t>(plan.most_segments);
     weights_at_ = pieces.next<int64_t>(plan.most_segments);
     sums_ = pieces.next<float>(plan.sum_positions * pitch_);
-    turned_ = pieces.next<float>(0);
+    turned_ = pieces.next<float>(plan.out_planar ? pair_columns * plan.run_pitch : 0);
+    ring_ = pieces.next<uint16_t>(0);
   }
 
   void run(int64_t tile) {
     place(tile);
-    if (line0_ >= line1_) return;
-    for (phase_[2] = 0; phase_[2] < phases_; ++phase_[2]) {
-      for (int a = 0; a < 3; ++a) taps_[a] = axes_[a].taps(phase_[a]);
-      if (plan_.lines_joined) {
-        compute(line0_, line1_);
-      } else {
-        for (int64_t line = line0_; line < line1_; ++line) compute(line, line + 1);
-      }
-    }
+    plan_.in_strips ? run_strip() : compute_block(tile_line1_);
     plan_.unit->release();
-    for (int64_t line = line0_; line < line1_; ++line) write_line(line);
+    if (plan_.past_caches) finish_streams();
   }
 
  private:
   int64_t channels() const { return plan_.format.channels; }
 
   void place(int64_t tile) {
-    column0_ = tile % plan_.column_blocks * pitch_;
-    column1_ = std::min(plan_.format.columns, column0_ + pitch_);
-    tile /= plan_.column_blocks;
+    const int64_t column_blocks = plan_.tile_column_blocks();
+    const int64_t column_block = tile % column_blocks;
+    tile /= column_blocks;
     const PairsAxis& x = plan_.axes[2];
-    q0_ = x.begin + tile % plan_.q_blocks * plan_.q_per_tile;
-    q1_ = std::min(q0_ + plan_.q_per_tile, x.end);
-    reached0_ = std::clamp(x.reached_begin, q0_, q1_);
-    reached1_ = std::clamp(x.reached_end, reached0_, q1_);
+    const int64_t owned = plan_.in_strips ? plan_.strip_q : plan_.q_per_tile;
+    const int64_t first_q = x.begin + tile % plan_.q_blocks * owned;
+    set_q(first_q, std::min(first_q + owned, x.end));
     tile /= plan_.q_blocks;
     const int64_t line_block = tile % plan_.line_blocks;
     tile /= plan_.line_blocks;
-    phase_[1] = tile % axes_[1].phases();
-    tile /= axes_[1].phases();
+    const int64_t phase_blocks = axes_[1].phases() / plan_.line_phases;
+    first_line_phase_ = tile % phase_blocks * plan_.line_phases;
+    tile /= phase_blocks;
     const int64_t z = tile % s_.out[0];
     tile /= s_.out[0];
     group_ = tile % s_.groups;
-    place_ = {tile / s_.groups, group_ * s_.out_channels + column0_, {z, 0, 0}};
+    place_ = {tile / s_.groups, 0, {z, 0, 0}};
+    set_columns(column_block * pitch_);
     phase_[0] = s_.transposed ? floor_mod(z + s_.pre[0], s_.stride[0]) : 0;
     q_depth_ = s_.transposed ? floor_div(z + s_.pre[0], s_.stride[0]) : z;
-    line0_ = axes_[1].first_q(phase_[1], 0) + line_block * plan_.lines_per_tile;
-    line1_ = std::min(line0_ + plan_.lines_per_tile, axes_[1].first_q(phase_[1], s_.out[1]));
+    taps_[0] = axes_[0].taps(phase_[0]);
+    line0_ = plan_.axes[1].begin + line_block * plan_.lines_per_tile;
+    tile_line1_ = std::min(line0_ + plan_.lines_per_tile, plan_.axes[1].end);
+  }
+
+  void set_q(int64_t q0, int64_t q1) {
+    const PairsAxis& x = plan_.axes[2];
+    q0_ = q0;
+    q1_ = q1;
+    reached0_ = std::clamp(x.reached_begin, q0_, q1_);
+    reached1_ = std::clamp(x.reached_end, reached0_, q1_);
+  }
+
+  void set_columns(int64_t column) {
+    column0_ = column;
+    column1_ = std::min(plan_.format.columns, column + pitch_);
+    place_.channel = group_ * s_.out_channels + column;
+  }
+
+  // Line by line: what it reads of the image, and then its pieces and columns.
+  void run_strip() {
+    const Copier copier(plan_, p_, gathered_);
+    const PairsAxis& y = plan_.axes[1];
+    const int64_t step = axes_[1].in_step();
+    const int64_t first_q = q0_;
+    const int64_t last_q = q1_;
+    const int64_t pixels = reached0_ == reached1_ ? 0
+                                                  : axes_[2].in_step() * (reached1_ - 1 - reached0_) +
+                                                        plan_.axes[2].greatest_shift - plan_.axes[2].least_shift + 1;
+    strip_pixel_ = axes_[2].in_step() * reached0_ + plan_.axes[2].least_shift;
+    int64_t copied = 0;  // lines of the image before this one are there, or no longer needed
+    for (; line0_ < tile_line1_; ++line0_) {
+      const int64_t from = std::max(copied, step * line0_ + y.least_shift);
+      const int64_t to = std::min(step * line0_ + y.greatest_shift + 1, s_.in[1]);
+      for (int64_t i = 0; i < taps_[0].count && from < to && pixels > 0; ++i) {
+        const int64_t z = tap_plane(i);
+        if (z < 0 || z >= s_.in[0]) continue;
+        copier.copy({place_.batch, group_, z}, from, to, strip_pixel_, pixels,
+                    [&](int64_t line) { return ring_ + ring_line(i, line) * plan_.strip_pixels * channels(); });
+      }
+      copied = std::max(copied, to);
+      for (int64_t q = first_q; q < last_q; q += plan_.q_per_tile) {
+        set_q(q, std::min(q + plan_.q_per_tile, last_q));
+        for (int64_t column = 0; column < plan_.format.columns; column += pitch_) {
+          set_columns(column);
+          compute_block(line0_ + 1);
+        }
+      }
+    }
+  }
+
+  int64_t tap_plane(int64_t i) const {
+    return axes_[0].in_step() * q_depth_ + taps_[0].first_shift + i * taps_[0].shift_step;
+  }
+
+  int64_t ring_line(int64_t plane, int64_t line) const { return plane * plan_.ring_lines + line % plan_.ring_lines; }
+
+  // The q of a phase that have outputs, of the lines [line0_, line1).
+  int64_t first_line(int64_t phase) const { return std::max(line0_, axes_[1].first_q(phase, 0)); }
+  int64_t last_line(int64_t phase, int64_t line1) const { return std::min(line1, axes_[1].first_q(phase, s_.out[1])); }
+
+  // All results of the lines [line0_, line1), pieces [q0_, q1_) of them.
+  void compute_block(int64_t line1) {
+    for (int64_t r = first_line_phase_; r < first_line_phase_ + plan_.line_phases; ++r) {
+      const int64_t first = first_line(r);
+      const int64_t last = last_line(r, line1);
+      if (first >= last) continue;
+      phase_[1] = r;
+      taps_[1] = axes_[1].taps(r);
+      for (phase_[2] = 0; phase_[2] < phases_; ++phase_[2]) {
+        taps_[2] = axes_[2].taps(phase_[2]);
+        if (plan_.lines_joined) {
+          compute(first, last);
+        } else {
+          for (int64_t line = first; line < last; ++line) compute(line, line + 1);
+        }
+      }
+      for (int64_t line = first; line < last; ++line) {
+        clear(line, r, 0, phases_, q0_, reached0_);
+        clear(line, r, 0, phases_, reached1_, q1_);
+      }
+    }
+    write(line1);
   }
 
   // Of the tile's sums: where those of one phase of q of a line stand.
-  float* sums_at(int64_t line, int64_t q, int64_t phase) const {
-    return sums_ + (((line - line0_) * plan_.line_pitch + q - q0_) * phases_ + phase) * pitch_;
+  float* sums_at(int64_t line, int64_t line_phase, int64_t q, int64_t phase) const {
+    const int64_t row = (line_phase - first_line_phase_) * plan_.step_lines + line - line0_;
+    return sums_ + ((row * plan_.line_pitch + q - q0_) * phases_ + phase) * pitch_;
   }
 
   // The present phase of some lines whose rows run on.
   void compute(int64_t line0, int64_t line1) {
     const int64_t segments = reached0_ < reached1_ ? find_segments(line0) : 0;
     if (segments == 0) {
-      for (int64_t line = line0; line < line1; ++line) clear(line, phase_[2], phase_[2] + 1, reached0_, reached1_);
+      for (int64_t line = line0; line < line1; ++line)
+        clear(line, phase_[1], phase_[2], phase_[2] + 1, reached0_, reached1_);
       return;
     }
     const int64_t taps = taps_[0].count * taps_[1].count * taps_[2].count;
-    const uint16_t* weights = reinterpret_cast<const uint16_t*>(p_.weights) + group_ * plan_.format.group_size +
-                              conv_pairs_offset(s_, plan_.format, phase_);
+    for (int64_t i = 0; i < segments; ++i) weights_at_[i] = segment_taps_[i] * channels() * pair_columns;
     PairTile t = {};
-    t.rows = reinterpret_cast<const uint16_t*>(p_.shared);
+    t.rows = plan_.in_strips ? ring_ : reinterpret_cast<const uint16_t*>(p_.shared);
     t.segments = segments_;
     t.weights_at = weights_at_;
+    t.panel_step = taps * channels() * pair_columns;
+    t.panels = reinterpret_cast<const uint16_t*>(p_.weights) + group_ * plan_.format.group_size +
+               conv_pairs_offset(s_, plan_.format, phase_) + column0_ / pair_columns * t.panel_step;
     t.row_step = axes_[2].in_step() * channels();
+    t.out = sums_at(line0, phase_[1], reached0_, phase_[2]);
     t.out_step = phases_ * pitch_;
     t.segment_count = segments;
     t.depth = plan_.taps_joined ? taps_[2].count * channels() : channels();
     t.row_count = (line1 - line0 - 1) * plan_.line_pitch + reached1_ - reached0_;
-    for (int64_t column = column0_; column < column1_; column += pair_panel_columns) {
-      t.columns = plan_.format.columns_of(column / pair_panel_columns);
-      for (int64_t i = 0; i < segments; ++i) weights_at_[i] = segment_taps_[i] * channels() * t.columns;
-      t.panel = weights + column * taps * channels();
-      t.out = sums_at(line0, reached0_, phase_[2]) + column - column0_;
-      plan_.unit->multiply(t);
-    }
+    t.columns = column1_ - column0_;
+    if (t.depth != prepared_depth_) plan_.unit->prepare(prepared_depth_ = t.depth);
+    plan_.unit->multiply(t);
   }
 
   // Where the segments of a line's first reached q begin in the copy, and which taps they are; taps of the outer axes
@@ -208,17 +342,19 @@ class Tile {
   int64_t find_segments(int64_t line) {
     int64_t count = 0;
     for (int64_t i = 0; i < taps_[0].count; ++i) {
-      const int64_t z = axes_[0].in_step() * q_depth_ + taps_[0].first_shift + i * taps_[0].shift_step;
+      const int64_t z = tap_plane(i);
       if (z < 0 || z >= s_.in[0]) continue;
       for (int64_t j = 0; j < taps_[1].count; ++j) {
         const int64_t y = axes_[1].in_step() * line + taps_[1].first_shift + j * taps_[1].shift_step - plan_.first_line;
         if (y < 0 || y >= plan_.lines) continue;
-        const int64_t line_at = ((place_.batch * s_.groups + group_) * s_.in[0] + z) * plan_.lines + y;
+        const int64_t first =
+            plan_.in_strips ? ring_line(i, y) * plan_.strip_pixels - strip_pixel_
+                            : (((place_.batch * s_.groups + group_) * s_.in[0] + z) * plan_.lines + y) * plan_.pixels -
+                                  plan_.first_pixel;
         const int64_t taps_w = plan_.taps_joined ? std::min<int64_t>(1, taps_[2].count) : taps_[2].count;
         for (int64_t k = 0; k < taps_w; ++k) {
-          const int64_t x =
-              axes_[2].in_step() * reached0_ + taps_[2].first_shift + k * taps_[2].shift_step - plan_.first_pixel;
-          segments_[count] = (line_at * plan_.pixels + x) * channels();
+          const int64_t x = axes_[2].in_step() * reached0_ + taps_[2].first_shift + k * taps_[2].shift_step;
+          segments_[count] = (first + x) * channels();
           segment_taps_[count++] = (i * taps_[1].count + j) * taps_[2].count + k;
         }
       }
@@ -226,57 +362,86 @@ class Tile {
     return count;
   }
 
-  void clear(int64_t line, int64_t phase0, int64_t phase1, int64_t q0, int64_t q1) const {
-    for (int64_t q = q0; q < q1; ++q) std::fill(sums_at(line, q, phase0), sums_at(line, q, phase1), 0.0F);
+  void clear(int64_t line, int64_t line_phase, int64_t phase0, int64_t phase1, int64_t q0, int64_t q1) const {
+    for (int64_t q = q0; q < q1; ++q)
+      std::fill(sums_at(line, line_phase, q, phase0), sums_at(line, line_phase, q, phase1), 0.0F);
   }
 
-  void write_line(int64_t line) {
-    clear(line, 0, phases_, q0_, reached0_);
-    clear(line, 0, phases_, reached1_, q1_);
-    place_.axis[1] = axes_[1].output_of(phase_[1], line);
+  // The results of the lines [line0_, line1) in the order of the output.
+  void write(int64_t line1) {
     const int64_t first = axes_[2].output_of(0, q0_);
     const int64_t x0 = std::max<int64_t>(0, first);
     const int64_t x1 = std::min(s_.out[2], first + (q1_ - q0_) * phases_);
     if (x0 >= x1) return;
-    float* values = sums_at(line, q0_, x0 - first);
+    place_.axis[2] = x0;
     const int64_t columns = std::min(column1_, s_.out_channels) - column0_;
-    const int64_t out = place_.batch * plan_.out.batch + place_.channel * plan_.out.channel +
-                        place_.axis[0] * plan_.out.axis[0] + place_.axis[1] * plan_.out.axis[1] +
-                        x0 * plan_.out.axis[2];
-    if (plan_.out_planar) {
-      write_planar(values, out, x0, x1 - x0, columns);
-    } else {
-      write_pixels(values, out, x0, x1 - x0, columns);
+    const bool all_phases = plan_.line_phases == axes_[1].phases();
+    const int64_t step = all_phases ? 1 : axes_[1].phases();
+    const int64_t y0 = axes_[1].output_of(first_line_phase_, line0_);
+    const int64_t y1 = axes_[1].output_of(first_line_phase_, line1);
+    // Outputs before the first begin at the first of the same phase.
+    for (int64_t y = y0 < 0 ? (all_phases ? 0 : floor_mod(y0, step)) : y0; y < std::min(y1, s_.out[1]);) {
+      const int64_t lines = std::min(plan_.run_lines, ceil_div(std::min(y1, s_.out[1]) - y, step));
+      place_.axis[1] = y;
+      if (plan_.out_planar) {
+        write_planar(lines, x0 - first, x1 - x0, columns);
+      } else {
+        write_pixels(values_of(y, x0 - first), x1 - x0, columns);
+      }
+      y += lines * step;
     }
   }
 
-  void write_pixels(float* values, int64_t out, int64_t x0, int64_t count, int64_t columns) {
+  // Of an output line of the block, from its pixel `x` on.
+  float* values_of(int64_t y, int64_t x) const {
+    const int64_t phase = s_.transposed ? floor_mod(y + s_.pre[1], s_.stride[1]) : 0;
+    const int64_t line = s_.transposed ? floor_div(y + s_.pre[1], s_.stride[1]) : y;
+    return sums_at(line, phase, q0_, x);
+  }
+
+  StoredResult result() const {
+    return StoredResult(p_.out, s_.types.out) +
+           (place_.batch * plan_.out.batch + place_.channel * plan_.out.channel + place_.axis[0] * plan_.out.axis[0] +
+            place_.axis[1] * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2]);
+  }
+
+  void write_pixels(float* values, int64_t count, int64_t columns) const {
     const float* bias = plan_.has_bias ? p_.bias + place_.channel : nullptr;
-    for (int64_t i = 0; i < count; ++i, values += pitch_, out += plan_.out.axis[2]) {
+    StoredResult to = result();
+    ResultPlace place = place_;
+    for (int64_t i = 0; i < count; ++i, ++place.axis[2], values += pitch_, to = to + plan_.out.axis[2]) {
       if (bias != nullptr) {
         for (int64_t c = 0; c < columns; ++c) values[c] += bias[c];
       }
-      place_.axis[2] = x0 + i;
-      apply_endings(plan_.endings, p_.operands, values, columns, place_, true);
-      store_line(values, StoredResult(p_.out, s_.types.out) + out, 1, columns, false);
+      apply_endings(plan_.endings, p_.operands, values, columns, place, true);
+      store_line(values, to, 1, columns, false);
     }
   }
 
-  void write_planar(const float* values, int64_t out, int64_t x0, int64_t count, int64_t columns) {
-    const int64_t turned_pitch = plan_.q_per_tile * phases_;
-    transpose(values, pitch_, turned_, turned_pitch, count, columns);
+  // Some lines from the present place on, which follow each other in the output where they are several.
+  void write_planar(int64_t lines, int64_t x, int64_t count, int64_t columns) const {
     ResultPlace place = place_;
-    place.axis[2] = x0;
-    StoredResult to = StoredResult(p_.out, s_.types.out) + out;
-    for (int64_t c = 0; c < columns; ++c, ++place.channel, to = to + plan_.out.channel) {
-      float* line = turned_ + c * turned_pitch;
-      if (plan_.out.axis[2] == 1 && c + 1 < columns) fetch_for_store(to + plan_.out.channel, count);
-      if (plan_.has_bias) {
-        const float bias = p_.bias[place.channel];
-        for (int64_t i = 0; i < count; ++i) line[i] += bias;
+    StoredResult to = result();
+    const int64_t run = lines * count;
+    for (int64_t c0 = 0; c0 < columns; c0 += pair_columns) {
+      const int64_t height = std::min(pair_columns, columns - c0);
+      for (int64_t k = 0; k < lines; ++k) {
+        transpose(values_of(place_.axis[1] + k, x) + c0, pitch_, turned_ + k * count, plan_.run_pitch, count, height);
       }
-      apply_endings(plan_.endings, p_.operands, line, count, place, false);
-      store_line(line, to, plan_.out.axis[2], count, false);
+      for (int64_t c = 0; c < height; ++c, ++place.channel, to = to + plan_.out.channel) {
+        float* const values = turned_ + c * plan_.run_pitch;
+        if (plan_.out.axis[2] == 1 && !plan_.past_caches && c0 + c + 1 < columns)
+          fetch_for_store(to + plan_.out.channel, run);
+        if (plan_.has_bias) {
+          const float bias = p_.bias[place.channel];
+          for (int64_t i = 0; i < run; ++i) values[i] += bias;
+        }
+        for (int64_t k = 0; k < lines; ++k) {
+          place.axis[1] = place_.axis[1] + k;
+          apply_endings(plan_.endings, p_.operands, values + k * count, count, place, false);
+        }
+        store_line(values, to, plan_.out.axis[2], run, plan_.past_caches);
+      }
     }
   }
 
@@ -286,26 +451,31 @@ class Tile {
   const ConvAxis axes_[3];
   const int64_t phases_;
   const int64_t pitch_;  // floats from position to position of the sums
+  float* gathered_;
   int64_t* segments_;
   int64_t* segment_taps_;
   int64_t* weights_at_;
-  float* sums_;    // [line][q][phase][column]
-  float* turned_;  // [column][output position] of a line
+  float* sums_;     // [phase of lines][line][q][phase][column]
+  float* turned_;   // [column][output position] of a run
+  uint16_t* ring_;  // [plane][line][pixel][channel] of a strip
   ResultPlace place_ = {};
   int64_t group_ = 0;
   int64_t phase_[3] = {};
   AxisTaps taps_[3] = {};
   int64_t q_depth_ = 0;
-  int64_t line0_ = 0, line1_ = 0;  // in q of the present outer phase
+  int64_t first_line_phase_ = 0;
+  int64_t line0_ = 0, tile_line1_ = 0;  // in q; the sums begin with line0_
   int64_t q0_ = 0, q1_ = 0, reached0_ = 0, reached1_ = 0;
+  int64_t strip_pixel_ = 0;  // of the image, with which the lines of the ring begin
   int64_t column0_ = 0, column1_ = 0;
+  int64_t prepared_depth_ = 0;
 };
 
 }  // namespace
 
 void run_conv_pairs(const ConvPairsPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                     std::byte* scratch) {
-  if (phase == 0) return Copier(plan, pointers, scratch).run(tile);
+  if (phase == 0) return copy_tile(plan, pointers, tile, scratch);
   Tile(plan, pointers, scratch).run(tile);
 }
 

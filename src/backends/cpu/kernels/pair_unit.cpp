@@ -30,75 +30,93 @@ constexpr int64_t matrix_depth = 32;  // bf16 numbers of one step
 constexpr int64_t matrix_rows = 16;
 static_assert(pair_row_block == 2 * matrix_rows);
 
-// For segments that leave this many elements behind whole steps.
-void configure(int64_t rest) {
+// Registers 4 to 7 hold whole steps; where segments leave a rest behind those, 6 and 7 hold it.
+void prepare(int64_t depth) {
+  const int64_t rest = depth % matrix_depth;
   TileConfig config;
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 8; ++i) {
     config.row_bytes[i] = 64;
     config.rows[i] = matrix_rows;
   }
   if (rest != 0) {
     config.row_bytes[6] = static_cast<uint16_t>(rest * 2);
-    config.rows[6] = matrix_rows;
-    config.row_bytes[7] = 64;
     config.rows[7] = static_cast<uint8_t>(rest / 2);
   }
+  // g++ takes the intrinsic to read a pointer's bytes only, and would leave the rest of the configuration unwritten.
+  __asm__ volatile("" : : "r"(&config) : "memory");
   _tile_loadconfig(&config);
 }
 
 // Sums: 0 | 1    for columns beside each other,
 //       2 | 3    for rows below each other.
 template <bool two_rows, bool two_columns>
-void multiply_block(const PairTile& t, int64_t row) {
+void multiply_block(const PairTile& t, int64_t row, int64_t column) {
+  constexpr int64_t panel_row = 4 * pair_columns;  // bytes
+  constexpr int64_t panel_block = matrix_depth * pair_columns;
   _tile_zero(0);
   if (two_columns) _tile_zero(1);
   if (two_rows) _tile_zero(2);
   if (two_rows && two_columns) _tile_zero(3);
   const int64_t row_bytes = t.row_step * 2;
-  const int64_t panel_bytes = t.columns * 4;
   const int64_t rest = t.depth % matrix_depth;
   const int64_t whole = t.depth - rest;
+  const uint16_t* const panel = t.panels + column / pair_columns * t.panel_step;
   for (int64_t s = 0; s < t.segment_count; ++s) {
     const uint16_t* a = t.rows + t.segments[s] + row * t.row_step;
     const uint16_t* below = a + matrix_rows * t.row_step;
-    const uint16_t* b = t.panel + t.weights_at[s];
-    for (int64_t k = 0; k < whole; k += matrix_depth, b += matrix_depth * t.columns) {
-      _tile_loadd(4, a + k, row_bytes);
-      _tile_loadd(5, b, panel_bytes);
-      _tile_dpbf16ps(0, 4, 5);
-      if (two_rows) {
+    const uint16_t* b = panel + t.weights_at[s];
+    const uint16_t* beside = b + t.panel_step;
+    if (rest == 0) {
+      for (int64_t k = 0; k < whole; k += matrix_depth, b += panel_block, beside += panel_block) {
+        _tile_loadd(4, a + k, row_bytes);
+        _tile_loadd(6, b, panel_row);
+        _tile_dpbf16ps(0, 4, 6);
         if (two_columns) {
-          _tile_loadd(5, b + 2 * pair_columns, panel_bytes);
-          _tile_dpbf16ps(1, 4, 5);
-          _tile_loadd(4, below + k, row_bytes);
-          _tile_dpbf16ps(3, 4, 5);
-          _tile_loadd(5, b, panel_bytes);
-        } else {
-          _tile_loadd(4, below + k, row_bytes);
+          _tile_loadd(7, beside, panel_row);
+          _tile_dpbf16ps(1, 4, 7);
         }
-        _tile_dpbf16ps(2, 4, 5);
-      } else if (two_columns) {
-        _tile_loadd(5, b + 2 * pair_columns, panel_bytes);
+        if (two_rows) {
+          _tile_loadd(5, below + k, row_bytes);
+          _tile_dpbf16ps(2, 5, 6);
+          if (two_columns) _tile_dpbf16ps(3, 5, 7);
+        }
+      }
+      continue;
+    }
+    for (int64_t k = 0; k < whole; k += matrix_depth, b += panel_block, beside += panel_block) {
+      _tile_loadd(4, a + k, row_bytes);
+      _tile_loadd(5, b, panel_row);
+      _tile_dpbf16ps(0, 4, 5);
+      if (two_columns) {
+        _tile_loadd(5, beside, panel_row);
         _tile_dpbf16ps(1, 4, 5);
       }
+      if (two_rows) {
+        _tile_loadd(4, below + k, row_bytes);
+        if (two_columns) {
+          _tile_dpbf16ps(3, 4, 5);
+          _tile_loadd(5, b, panel_row);
+        }
+        _tile_dpbf16ps(2, 4, 5);
+      }
     }
-    if (rest == 0) continue;
     _tile_loadd(6, a + whole, row_bytes);
-    _tile_loadd(7, b, panel_bytes);
+    _tile_loadd(7, b, panel_row);
     _tile_dpbf16ps(0, 6, 7);
+    if (two_columns) {
+      _tile_loadd(7, beside, panel_row);
+      _tile_dpbf16ps(1, 6, 7);
+    }
     if (two_rows) {
       _tile_loadd(6, below + whole, row_bytes);
+      if (two_columns) {
+        _tile_dpbf16ps(3, 6, 7);
+        _tile_loadd(7, b, panel_row);
+      }
       _tile_dpbf16ps(2, 6, 7);
     }
-    if (!two_columns) continue;
-    _tile_loadd(7, b + 2 * pair_columns, panel_bytes);
-    if (two_rows) {
-      _tile_dpbf16ps(3, 6, 7);
-      _tile_loadd(6, a + whole, row_bytes);
-    }
-    _tile_dpbf16ps(1, 6, 7);
   }
-  float* out = t.out + row * t.out_step;
+  float* out = t.out + row * t.out_step + column;
   const int64_t out_bytes = t.out_step * 4;
   _tile_stored(0, out, out_bytes);
   if (two_columns) _tile_stored(1, out + pair_columns, out_bytes);
@@ -106,14 +124,15 @@ void multiply_block(const PairTile& t, int64_t row) {
   if (two_rows && two_columns) _tile_stored(3, out + matrix_rows * t.out_step + pair_columns, out_bytes);
 }
 
+// A block of rows stays in the first-level cache for all columns, whose weights pass by.
 void multiply(const PairTile& t) {
-  configure(t.depth % matrix_depth);
   for (int64_t row = 0; row < t.row_count; row += 2 * matrix_rows) {
-    if (t.row_count - row > matrix_rows) {
-      t.columns > pair_columns ? multiply_block<true, true>(t, row) : multiply_block<true, false>(t, row);
-    } else {
-      t.columns > pair_columns ? multiply_block<false, true>(t, row) : multiply_block<false, false>(t, row);
-    }
+    const bool two_rows = t.row_count - row > matrix_rows;
+    int64_t column = 0;
+    for (; column + 2 * pair_columns <= t.columns; column += 2 * pair_columns)
+      two_rows ? multiply_block<true, true>(t, row, column) : multiply_block<false, true>(t, row, column);
+    if (column < t.columns)
+      two_rows ? multiply_block<true, false>(t, row, column) : multiply_block<false, false>(t, row, column);
   }
 }
 
@@ -122,7 +141,8 @@ void release() { _tile_release(); }
 #else
 
 // Vectors of columns that one pass holds, and rows.
-constexpr int pair_vectors = static_cast<int>((POLYPHASE_PAIRS_ID > 0 ? 2 : 1) * pair_columns / vec_width);
+constexpr int panel_vectors = static_cast<int>(pair_columns / vec_width);
+constexpr int pair_vectors = (POLYPHASE_PAIRS_ID > 0 ? 2 : 1) * panel_vectors;
 constexpr int pair_rows = vec_width == 16 ? (POLYPHASE_PAIRS_ID > 0 ? 12 : 8) : vec_width == 8 ? 4 : 1;
 
 template <int M, int V>
@@ -131,11 +151,12 @@ void run_pair_rows(const PairTile& t, int64_t row, int64_t column) {
   unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = broadcast(0.0F); });
   for (int64_t s = 0; s < t.segment_count; ++s) {
     const uint16_t* a = t.rows + t.segments[s] + row * t.row_step;
-    const uint16_t* b = t.panel + t.weights_at[s] + 2 * column;
-    for (int64_t k = 0; k < t.depth; k += 2, b += 2 * t.columns) {
+    const uint16_t* b = t.panels + column / pair_columns * t.panel_step + t.weights_at[s];
+    for (int64_t k = 0; k < t.depth; k += 2, b += 2 * pair_columns) {
       VecI weights[V];
       unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
-        weights[v] = load(reinterpret_cast<const int32_t*>(b) + v * vec_width);
+        weights[v] = load(reinterpret_cast<const int32_t*>(b + v / panel_vectors * t.panel_step) +
+                          v % panel_vectors * vec_width);
       });
       unrolled<M>([&](int i) POLYPHASE_INLINE_LAMBDA {
         int32_t pair;
@@ -161,20 +182,20 @@ PairRowsFunction pick_pair_rows(int64_t rows, std::integer_sequence<int, Rows...
 
 void multiply(const PairTile& t) {
   constexpr auto all = std::make_integer_sequence<int, pair_rows>();
-  constexpr int half = static_cast<int>(pair_columns / vec_width);
   const int64_t blocks = ceil_div(t.row_count, pair_rows);
   for (int64_t column = 0; column < t.columns;) {
     const bool whole = (t.columns - column) / vec_width >= pair_vectors;
     int64_t row = 0;
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t rows = (t.row_count - row) / (blocks - i);
-      (whole ? pick_pair_rows<pair_vectors>(rows, all) : pick_pair_rows<half>(rows, all))(t, row, column);
+      (whole ? pick_pair_rows<pair_vectors>(rows, all) : pick_pair_rows<panel_vectors>(rows, all))(t, row, column);
       row += rows;
     }
     column += whole ? pair_vectors * vec_width : pair_columns;
   }
 }
 
+void prepare(int64_t) {}
 void release() {}
 
 #endif
@@ -183,10 +204,10 @@ void release() {}
 
 #if POLYPHASE_PAIRS_ID == 1
 constexpr WinogradUnit winograd_pairs = winograd_unit<Products::pairs>();
-constexpr PairUnit pair_unit = {multiply, release, multiply_panel<Products::pairs>, &winograd_pairs,
-                                pixels_tiles<Products::pairs>};
+constexpr PairUnit pair_unit = {
+    prepare, multiply, release, multiply_panel<Products::pairs>, &winograd_pairs, pixels_tiles<Products::pairs>};
 #else
-constexpr PairUnit pair_unit = {multiply, release, nullptr, nullptr, nullptr};
+constexpr PairUnit pair_unit = {prepare, multiply, release, nullptr, nullptr, nullptr};
 #endif
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

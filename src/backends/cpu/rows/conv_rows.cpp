@@ -390,7 +390,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<PointPairs>::row("conv_transpose_point_pairs", "conv_transpose", "conv_point_pairs/1",
                                           "an image of one pixel: a product in bf16 of its channels with all taps"));
   constexpr const char* pairs = "multiplies in bf16, two channels at a time, and adds up in f32";
-  rows.push_back(ConvRow<Pairs>::row("conv_transpose_pairs", "conv_transpose", "conv_pairs/1", pairs));
+  rows.push_back(ConvRow<Pairs>::row("conv_transpose_pairs", "conv_transpose", "conv_pairs/2", pairs));
   rows.push_back(ConvRow<Depthwise>::row("conv_depthwise", "conv", "conv_depthwise/1",
                                          "one input channel per group: vectors along the channels, taps in place"));
   rows.push_back(ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/4",
@@ -406,7 +406,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<Winograd>::row("conv_winograd", "conv", "conv_winograd/1", winograd, Exactness::bounded));
   rows.push_back(ConvRow<WinogradPairs>::row("conv_winograd_pairs", "conv", "conv_winograd_pairs/1", winograd_pairs,
                                              Exactness::bounded));
-  rows.push_back(ConvRow<Pairs>::row("conv_pairs", "conv", "conv_pairs/1", pairs));
+  rows.push_back(ConvRow<Pairs>::row("conv_pairs", "conv", "conv_pairs/2", pairs));
 }
 
 }  // namespace polyphase::cpu
