@@ -84,6 +84,7 @@ inline void multiply_tiles(int sums, int rows, int columns) {
 #define _tile_release() static_cast<void>(0)
 #define _tile_zero(tile) static_cast<void>(std::memset(polyphase::cpu::testing::emulated_tiles[tile].data, 0, 1024))
 #define _tile_loadd(tile, from, stride) polyphase::cpu::testing::load_tile(tile, from, stride)
+#define _tile_stream_loadd(tile, from, stride) polyphase::cpu::testing::load_tile(tile, from, stride)
 #define _tile_stored(tile, to, stride) polyphase::cpu::testing::store_tile(tile, to, stride)
 #define _tile_dpbf16ps(sums, rows, columns) polyphase::cpu::testing::multiply_tiles(sums, rows, columns)
 // NOLINTEND(bugprone-reserved-identifier)

@@ -2,6 +2,7 @@
 // matrix unit.
 #include "backends/cpu/kernels/pair_unit.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "backends/cpu/simd/pairs.h"
@@ -47,32 +48,80 @@ void prepare(int64_t depth) {
   _tile_loadconfig(&config);
 }
 
+// Some segments, and of each the elements [begin, end), with which its sums begin or go on.
+struct Part {
+  int64_t first, last;
+  int64_t begin, end;
+};
+
+constexpr int64_t part_steps = 24;  // of a part: its rows and the weights beside them fit into the first level
+constexpr int64_t streamed_bytes = 24 << 10;  // of weights that pass by it
+
+constexpr int64_t panel_row = 4 * pair_columns;  // bytes
+
+// The intrinsics take no register but one that is written there.
+template <bool streams>
+POLYPHASE_INLINE void load_weights5(const uint16_t* from) {
+  if constexpr (streams) {
+    _tile_stream_loadd(5, from, panel_row);
+  } else {
+    _tile_loadd(5, from, panel_row);
+  }
+}
+
+template <bool streams>
+POLYPHASE_INLINE void load_weights6(const uint16_t* from) {
+  if constexpr (streams) {
+    _tile_stream_loadd(6, from, panel_row);
+  } else {
+    _tile_loadd(6, from, panel_row);
+  }
+}
+
+template <bool streams>
+POLYPHASE_INLINE void load_weights7(const uint16_t* from) {
+  if constexpr (streams) {
+    _tile_stream_loadd(7, from, panel_row);
+  } else {
+    _tile_loadd(7, from, panel_row);
+  }
+}
+
 // Sums: 0 | 1    for columns beside each other,
 //       2 | 3    for rows below each other.
-template <bool two_rows, bool two_columns>
-void multiply_block(const PairTile& t, int64_t row, int64_t column) {
-  constexpr int64_t panel_row = 4 * pair_columns;  // bytes
+template <bool two_rows, bool two_columns, bool streams>
+void multiply_block(const PairTile& t, const Part& part, int64_t row, int64_t column) {
   constexpr int64_t panel_block = matrix_depth * pair_columns;
-  _tile_zero(0);
-  if (two_columns) _tile_zero(1);
-  if (two_rows) _tile_zero(2);
-  if (two_rows && two_columns) _tile_zero(3);
+  float* const out = t.out + row * t.out_step + column;
+  float* const out_below = out + matrix_rows * t.out_step;
+  const int64_t out_bytes = t.out_step * 4;
+  if (part.first == 0 && part.begin == 0) {
+    _tile_zero(0);
+    if (two_columns) _tile_zero(1);
+    if (two_rows) _tile_zero(2);
+    if (two_rows && two_columns) _tile_zero(3);
+  } else {
+    _tile_loadd(0, out, out_bytes);
+    if (two_columns) _tile_loadd(1, out + pair_columns, out_bytes);
+    if (two_rows) _tile_loadd(2, out_below, out_bytes);
+    if (two_rows && two_columns) _tile_loadd(3, out_below + pair_columns, out_bytes);
+  }
   const int64_t row_bytes = t.row_step * 2;
   const int64_t rest = t.depth % matrix_depth;
-  const int64_t whole = t.depth - rest;
-  const uint16_t* const panel = t.panels + column / pair_columns * t.panel_step;
-  for (int64_t s = 0; s < t.segment_count; ++s) {
+  const int64_t whole = part.end / matrix_depth * matrix_depth;
+  const uint16_t* const panel = t.panels + column / pair_columns * t.panel_step + part.begin * pair_columns;
+  for (int64_t s = part.first; s < part.last; ++s) {
     const uint16_t* a = t.rows + t.segments[s] + row * t.row_step;
     const uint16_t* below = a + matrix_rows * t.row_step;
     const uint16_t* b = panel + t.weights_at[s];
     const uint16_t* beside = b + t.panel_step;
     if (rest == 0) {
-      for (int64_t k = 0; k < whole; k += matrix_depth, b += panel_block, beside += panel_block) {
+      for (int64_t k = part.begin; k < whole; k += matrix_depth, b += panel_block, beside += panel_block) {
         _tile_loadd(4, a + k, row_bytes);
-        _tile_loadd(6, b, panel_row);
+        load_weights6<streams>(b);
         _tile_dpbf16ps(0, 4, 6);
         if (two_columns) {
-          _tile_loadd(7, beside, panel_row);
+          load_weights7<streams>(beside);
           _tile_dpbf16ps(1, 4, 7);
         }
         if (two_rows) {
@@ -83,56 +132,74 @@ void multiply_block(const PairTile& t, int64_t row, int64_t column) {
       }
       continue;
     }
-    for (int64_t k = 0; k < whole; k += matrix_depth, b += panel_block, beside += panel_block) {
+    for (int64_t k = part.begin; k < whole; k += matrix_depth, b += panel_block, beside += panel_block) {
       _tile_loadd(4, a + k, row_bytes);
-      _tile_loadd(5, b, panel_row);
+      load_weights5<false>(b);
       _tile_dpbf16ps(0, 4, 5);
       if (two_columns) {
-        _tile_loadd(5, beside, panel_row);
+        load_weights5<streams>(beside);
         _tile_dpbf16ps(1, 4, 5);
       }
       if (two_rows) {
         _tile_loadd(4, below + k, row_bytes);
         if (two_columns) {
           _tile_dpbf16ps(3, 4, 5);
-          _tile_loadd(5, b, panel_row);
+          load_weights5<streams>(b);
         }
         _tile_dpbf16ps(2, 4, 5);
       }
     }
+    if (part.end != t.depth) continue;
     _tile_loadd(6, a + whole, row_bytes);
-    _tile_loadd(7, b, panel_row);
+    load_weights7<false>(b);
     _tile_dpbf16ps(0, 6, 7);
     if (two_columns) {
-      _tile_loadd(7, beside, panel_row);
+      load_weights7<streams>(beside);
       _tile_dpbf16ps(1, 6, 7);
     }
     if (two_rows) {
       _tile_loadd(6, below + whole, row_bytes);
       if (two_columns) {
         _tile_dpbf16ps(3, 6, 7);
-        _tile_loadd(7, b, panel_row);
+        load_weights7<streams>(b);
       }
       _tile_dpbf16ps(2, 6, 7);
     }
   }
-  float* out = t.out + row * t.out_step + column;
-  const int64_t out_bytes = t.out_step * 4;
   _tile_stored(0, out, out_bytes);
   if (two_columns) _tile_stored(1, out + pair_columns, out_bytes);
-  if (two_rows) _tile_stored(2, out + matrix_rows * t.out_step, out_bytes);
-  if (two_rows && two_columns) _tile_stored(3, out + matrix_rows * t.out_step + pair_columns, out_bytes);
+  if (two_rows) _tile_stored(2, out_below, out_bytes);
+  if (two_rows && two_columns) _tile_stored(3, out_below + pair_columns, out_bytes);
 }
 
-// A block of rows stays in the first-level cache for all columns, whose weights pass by.
+// A part of a block of rows stays in the first-level cache for all columns, whose weights pass by.
+template <bool streams>
+void multiply_part(const PairTile& t, const Part& part, int64_t row) {
+  const bool two_rows = t.row_count - row > matrix_rows;
+  int64_t column = 0;
+  for (; column + 2 * pair_columns <= t.columns; column += 2 * pair_columns) {
+    two_rows ? multiply_block<true, true, streams>(t, part, row, column)
+             : multiply_block<false, true, streams>(t, part, row, column);
+  }
+  if (column == t.columns) return;
+  two_rows ? multiply_block<true, false, streams>(t, part, row, column)
+           : multiply_block<false, false, streams>(t, part, row, column);
+}
+
 void multiply(const PairTile& t) {
+  const int64_t steps = ceil_div(t.depth, matrix_depth);  // of a segment
+  const bool streams = steps * t.segment_count * matrix_depth * t.columns * 2 > streamed_bytes;
+  const int64_t pieces = ceil_div(steps, part_steps);
+  const int64_t piece = ceil_div(steps, pieces) * matrix_depth;
+  const int64_t groups = ceil_div(t.segment_count, std::max<int64_t>(1, part_steps / steps));
+  const int64_t group = ceil_div(t.segment_count, groups);
   for (int64_t row = 0; row < t.row_count; row += 2 * matrix_rows) {
-    const bool two_rows = t.row_count - row > matrix_rows;
-    int64_t column = 0;
-    for (; column + 2 * pair_columns <= t.columns; column += 2 * pair_columns)
-      two_rows ? multiply_block<true, true>(t, row, column) : multiply_block<false, true>(t, row, column);
-    if (column < t.columns)
-      two_rows ? multiply_block<true, false>(t, row, column) : multiply_block<false, false>(t, row, column);
+    for (int64_t s = 0; s < t.segment_count; s += group) {
+      for (int64_t k = 0; k < t.depth; k += piece) {
+        const Part part = {s, std::min(s + group, t.segment_count), k, std::min(k + piece, t.depth)};
+        streams ? multiply_part<true>(t, part, row) : multiply_part<false>(t, part, row);
+      }
+    }
   }
 }
 
