@@ -10,14 +10,17 @@ namespace polyphase::cpu {
 namespace {
 
 constexpr int64_t most_border = 4096;              // pixels of zeros around an image of one pixel
-constexpr int64_t tile_result_floats = 48 * 1024;  // results of a tile
-constexpr int64_t most_tile_columns = 128;         // that share a reading of the rows
+constexpr int64_t tile_result_floats = 96 * 1024;  // results of a tile
+constexpr int64_t most_tile_columns = 64;          // that share a reading of the rows
 constexpr int64_t most_held_phases = 4;            // of lines
 constexpr int64_t copied_elements = 16 * 1024;     // of a copying tile
 constexpr int64_t pairs_tiles_aimed = 16;
 constexpr int64_t run_results = 1024;             // of a channel that are stored as one run
 constexpr int64_t strip_image_bytes = 1 << 20;    // that larger images are not copied as a whole
-constexpr int64_t strip_copy_bytes = 384 * 1024;  // that a strip holds of it
+constexpr int64_t strip_copy_bytes = 640 * 1024;  // that a strip holds of it
+constexpr int64_t large_weights_bytes = 1 << 20;  // that the caches nearby do not hold beside the rest
+constexpr int64_t rows_of_large_weights = 384;    // for which they are read once
+constexpr int64_t most_step_lines = 8;
 constexpr double most_strip_copies = 2.5;         // of an element, by strips that overlap
 
 PairsAxis axis_of(const ConvShape& shape, int a) {
@@ -107,7 +110,10 @@ void cut_into_strips(ConvPairsPlan& plan, int64_t results) {
   const int64_t height = plan.axes[1].end - plan.axes[1].begin;
   int64_t planes = 1;  // that an output reads
   for (int64_t phase = 0; phase < d.phases(); ++phase) planes = std::max(planes, d.taps(phase).count);
-  const int64_t ring = span_of(plan.axes[1]) + 1;
+  const bool large_weights = plan.format.group_size * static_cast<int64_t>(sizeof(uint16_t)) > large_weights_bytes;
+  const int64_t step_lines =
+      large_weights ? std::clamp<int64_t>(rows_of_large_weights / width, 1, std::min(height, most_step_lines)) : 1;
+  const int64_t ring = h.in_step() * (step_lines - 1) + span_of(plan.axes[1]) + 1;
   const int64_t pixel_bytes = planes * ring * plan.format.channels * static_cast<int64_t>(sizeof(uint16_t));
   const int64_t fitting = (strip_copy_bytes / pixel_bytes - span_of(plan.axes[2])) / w.in_step();
   if (fitting < 2 * pair_row_block) return;
@@ -128,9 +134,9 @@ void cut_into_strips(ConvPairsPlan& plan, int64_t results) {
   plan.ring_lines = ring;
   plan.strip_q = strip_q;
   plan.strip_pixels = w.in_step() * (strip_q - 1) + span_of(plan.axes[2]) + 1;
-  plan.q_per_tile = std::min(strip_q, whole_rows(even_pieces(strip_q, std::max(results, pair_row_block))));
+  plan.q_per_tile = std::min(strip_q, whole_rows(even_pieces(strip_q, std::max(results / step_lines, pair_row_block))));
   plan.q_blocks = strips;
-  plan.step_lines = 1;
+  plan.step_lines = step_lines;
   plan.lines_per_tile = lines;
   plan.ring_elements = planes * ring * plan.strip_pixels * plan.format.channels;
 }

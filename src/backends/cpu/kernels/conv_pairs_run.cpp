@@ -237,7 +237,7 @@ class Tile {
     place_.channel = group_ * s_.out_channels + column;
   }
 
-  // Line by line: what it reads of the image, and then its pieces and columns.
+  // Some lines at a time: what they read of the image, and then its pieces and columns.
   void run_strip() {
     const Copier copier(plan_, p_, gathered_);
     const PairsAxis& y = plan_.axes[1];
@@ -249,9 +249,10 @@ class Tile {
                                                         plan_.axes[2].greatest_shift - plan_.axes[2].least_shift + 1;
     strip_pixel_ = axes_[2].in_step() * reached0_ + plan_.axes[2].least_shift;
     int64_t copied = 0;  // lines of the image before this one are there, or no longer needed
-    for (; line0_ < tile_line1_; ++line0_) {
+    for (; line0_ < tile_line1_; line0_ += plan_.step_lines) {
+      const int64_t line1 = std::min(line0_ + plan_.step_lines, tile_line1_);
       const int64_t from = std::max(copied, step * line0_ + y.least_shift);
-      const int64_t to = std::min(step * line0_ + y.greatest_shift + 1, s_.in[1]);
+      const int64_t to = std::min(step * (line1 - 1) + y.greatest_shift + 1, s_.in[1]);
       for (int64_t i = 0; i < taps_[0].count && from < to && pixels > 0; ++i) {
         const int64_t z = tap_plane(i);
         if (z < 0 || z >= s_.in[0]) continue;
@@ -263,7 +264,7 @@ class Tile {
         set_q(q, std::min(q + plan_.q_per_tile, last_q));
         for (int64_t column = 0; column < plan_.format.columns; column += pitch_) {
           set_columns(column);
-          compute_block(line0_ + 1);
+          compute_block(line1);
         }
       }
     }
