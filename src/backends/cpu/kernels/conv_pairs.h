@@ -59,12 +59,24 @@ struct PairTile {
   int64_t columns;  // of whole panels
 };
 
+// Sums of pixels by pair_columns channels, turned: to[c * to_pitch + i] = bf16(sums[i * pitch + c] + bias[c]).
+struct PairResults {
+  const float* sums;
+  int64_t pitch;
+  const float* bias;  // of pair_columns channels
+  uint16_t* to;       // with room for pair_results_room elements behind the last of a channel
+  int64_t to_pitch;
+  int64_t count;
+};
+inline constexpr int64_t pair_results_room = 2 * pair_columns;
+
 // What a cluster multiplies pairs with. Matrix units read and write whole blocks of rows (pair_row_block): what lies
 // behind the last row must be there, and the sums behind its own are spoilt.
 struct PairUnit {
   void (*prepare)(int64_t depth);  // for products of segments so deep
   void (*multiply)(const PairTile& tile);
-  void (*release)();                    // after the last product of a tile
+  void (*release)();  // after the last product of a tile
+  void (*turn)(const PairResults& results);
   PanelProductFunction multiply_panel;  // conv_disjoint's; null: the cluster has no instruction for vectors of pairs
   const WinogradUnit* winograd;         // likewise
   PixelsTilesOfColumns pixels_tiles;    // conv_pixels'
@@ -88,9 +100,10 @@ struct ConvPairsPlan {
   EndingProgram endings;  // without a leading bias
   bool has_bias;
   bool out_planar;
-  bool past_caches;   // channels-first output so large that the caches cannot hold it for its reader
-  bool taps_joined;   // one segment for all taps of the last axis
-  bool lines_joined;  // rows run on from line to line
+  bool turned_narrow;  // rounded before they are turned
+  bool past_caches;    // channels-first output so large that the caches cannot hold it for its reader
+  bool taps_joined;    // one segment for all taps of the last axis
+  bool lines_joined;   // rows run on from line to line
   bool in_strips;
   PairsAxis axes[3];
   int64_t first_line, lines;  // of the copy of the whole image; the first lies at this input position

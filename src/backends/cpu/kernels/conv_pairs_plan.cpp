@@ -21,7 +21,7 @@ constexpr int64_t strip_copy_bytes = 640 * 1024;  // that a strip holds of it
 constexpr int64_t large_weights_bytes = 1 << 20;  // that the caches nearby do not hold beside the rest
 constexpr int64_t rows_of_large_weights = 384;    // for which they are read once
 constexpr int64_t most_step_lines = 8;
-constexpr double most_strip_copies = 2.5;         // of an element, by strips that overlap
+constexpr double most_strip_copies = 2.5;  // of an element, by strips that overlap
 
 PairsAxis axis_of(const ConvShape& shape, int a) {
   const ConvAxis axis(shape, a);
@@ -210,7 +210,8 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, co
   plan.run_lines =
       lines_meet ? std::clamp<int64_t>(run_results / line_results, 1, plan.step_lines * plan.line_phases) : 1;
   // An odd number of vectors: rows do not lie in the same sets of the caches.
-  plan.run_pitch = (ceil_div(plan.run_lines * line_results, pair_columns) | 1) * pair_columns;
+  plan.run_pitch = (ceil_div(plan.run_lines * line_results + pair_results_room, pair_columns) | 1) * pair_columns;
+  plan.turned_narrow = is_row && shape.types.out == DType::bf16 && endings.count == 0;
   plan.past_caches = is_row && is_past_caches(shape) && plan.run_lines * line_results >= least_streamed;
 
   // Matrix units read and write whole blocks of rows: what follows the last row must be there.

@@ -104,7 +104,9 @@ class Copier {
   // Two channels' elements of a vector of pixels are a vector of pairs; a square of those is turned in registers.
   template <DType type, class To>
   void turn_channels(StoredImage from, int64_t pitch, int64_t channels, int64_t count, int64_t width, To to) const {
-    constexpr int64_t ahead = 64;  // pixels
+    // The rows of the next channels, whose lines nothing foresees: each lies on a page of its own.
+    const int64_t fetched = pair_channels_at_once * pitch * (from.wide() ? 4 : 2);
+    const int64_t fetched_pixels = from.wide() ? 16 : 32;
     const int64_t bytes = from.wide() ? sizeof(float) : sizeof(uint16_t);
     const auto words = static_cast<int>(ceil_div(channels, 2));
     int64_t line = 0;
@@ -118,8 +120,10 @@ class Copier {
       if (lanes == vec_width && channels == pair_channels_at_once) {
         for (int i = 0; i < vec_width; ++i) {
           const std::byte* const even = row + 2 * i * step;
-          __builtin_prefetch(even + ahead * bytes);
-          __builtin_prefetch(even + step + ahead * bytes);
+          if (p % fetched_pixels == 0) {
+            __builtin_prefetch(even + fetched);
+            __builtin_prefetch(even + step + fetched);
+          }
           pairs[i] = as_float(pair_elements<type>(load_stored<type>(even, 0), load_stored<type>(even + step, 0)));
         }
       } else {
@@ -426,24 +430,64 @@ class Tile {
     const int64_t run = lines * count;
     for (int64_t c0 = 0; c0 < columns; c0 += pair_columns) {
       const int64_t height = std::min(pair_columns, columns - c0);
+      float bias[pair_columns] = {};
+      if (plan_.has_bias) std::copy_n(p_.bias + place.channel, height, bias);
+      const bool is_narrow = plan_.turned_narrow;
       for (int64_t k = 0; k < lines; ++k) {
-        transpose(values_of(place_.axis[1] + k, x) + c0, pitch_, turned_ + k * count, plan_.run_pitch, count, height);
+        const float* const values = values_of(place_.axis[1] + k, x) + c0;
+        if (is_narrow) {
+          plan_.unit->turn(
+              {values, pitch_, bias, reinterpret_cast<uint16_t*>(turned_) + k * count, plan_.run_pitch, count});
+        } else {
+          turn_wide(values, bias, turned_ + k * count, count);
+        }
       }
       for (int64_t c = 0; c < height; ++c, ++place.channel, to = to + plan_.out.channel) {
-        float* const values = turned_ + c * plan_.run_pitch;
         if (plan_.out.axis[2] == 1 && !plan_.past_caches && c0 + c + 1 < columns)
           fetch_for_store(to + plan_.out.channel, run);
-        if (plan_.has_bias) {
-          const float bias = p_.bias[place.channel];
-          for (int64_t i = 0; i < run; ++i) values[i] += bias;
+        if (is_narrow) {
+          store_halves(reinterpret_cast<const uint16_t*>(turned_) + c * plan_.run_pitch,
+                       reinterpret_cast<uint16_t*>(to.data), run);
+          continue;
         }
-        for (int64_t k = 0; k < lines; ++k) {
+        float* const values = turned_ + c * plan_.run_pitch;
+        for (int64_t k = 0; k < lines && plan_.endings.count > 0; ++k) {
           place.axis[1] = place_.axis[1] + k;
           apply_endings(plan_.endings, p_.operands, values + k * count, count, place, false);
         }
         store_line(values, to, plan_.out.axis[2], run, plan_.past_caches);
       }
     }
+  }
+
+  // to[c * run_pitch + i] = values[i * pitch + c] + bias[c] for a panel's columns, and what there is room for behind i.
+  void turn_wide(const float* values, const float* bias, float* to, int64_t count) const {
+    for (int64_t c = 0; c < pair_columns; c += vec_width) {
+      const VecF added = load(bias + c);
+      for (int64_t i = 0; i < count; i += vec_width) {
+        VecF lanes[vec_width];
+        for (int k = 0; k < vec_width; ++k) lanes[k] = load(values + std::min(i + k, count - 1) * pitch_ + c) + added;
+        transpose_lanes(lanes);
+        for (int k = 0; k < vec_width; ++k) store(to + (c + k) * plan_.run_pitch + i, lanes[k]);
+      }
+    }
+  }
+
+  void store_halves(const uint16_t* from, uint16_t* to, int64_t count) const {
+    if (!plan_.past_caches) {
+      std::copy_n(from, count, to);
+      return;
+    }
+    constexpr int64_t line = 64 / sizeof(uint16_t);
+    const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(uint16_t)) % line;
+    const int64_t lead = std::min(count, (line - past) % line);
+    std::copy_n(from, lead, to);
+    int64_t i = lead;
+    for (; i + line <= count; i += line) {
+      for (int64_t v = 0; v < line; v += 2 * vec_width)
+        stream(reinterpret_cast<float*>(to + i + v), load(reinterpret_cast<const float*>(from + i + v)));
+    }
+    std::copy_n(from + i, count - i, to + i);
   }
 
   const ConvPairsPlan& plan_;

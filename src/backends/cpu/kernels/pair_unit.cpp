@@ -267,14 +267,31 @@ void release() {}
 
 #endif
 
+// Two pixels' channels are a vector of pairs; a square of those is turned in registers.
+void turn(const PairResults& r) {
+  for (int64_t c = 0; c < pair_columns; c += vec_width) {
+    const VecF bias = load(r.bias + c);
+    for (int64_t i = 0; i < r.count; i += 2 * vec_width) {
+      const auto row = [&](int64_t k) POLYPHASE_INLINE_LAMBDA {
+        return load(r.sums + std::min(i + k, r.count - 1) * r.pitch + c) + bias;
+      };
+      VecF pairs[vec_width];
+      for (int k = 0; k < vec_width; ++k) pairs[k] = as_float(pair_sums(row(2 * k), row(2 * k + 1)));
+      transpose_lanes(pairs);
+      for (int k = 0; k < vec_width; ++k)
+        store(reinterpret_cast<int32_t*>(r.to + (c + k) * r.to_pitch + i), as_int(pairs[k]));
+    }
+  }
+}
+
 }  // namespace
 
 #if POLYPHASE_PAIRS_ID == 1
 constexpr WinogradUnit winograd_pairs = winograd_unit<Products::pairs>();
 constexpr PairUnit pair_unit = {
-    prepare, multiply, release, multiply_panel<Products::pairs>, &winograd_pairs, pixels_tiles<Products::pairs>};
+    prepare, multiply, release, turn, multiply_panel<Products::pairs>, &winograd_pairs, pixels_tiles<Products::pairs>};
 #else
-constexpr PairUnit pair_unit = {prepare, multiply, release, nullptr, nullptr, nullptr};
+constexpr PairUnit pair_unit = {prepare, multiply, release, turn, nullptr, nullptr, nullptr};
 #endif
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -41,10 +41,13 @@ ClusterKernels with_pairs(const PairUnit& unit) {
 
 // A matrix unit reads rows of pixels; the rest is multiplied with the vector instructions that come with it.
 const PairUnit& matrix_unit() {
-  static const PairUnit unit = {
-      polyphase_cpu_pairs_amx->prepare,          polyphase_cpu_pairs_amx->multiply,
-      polyphase_cpu_pairs_amx->release,          polyphase_cpu_pairs_avx512_bf16->multiply_panel,
-      polyphase_cpu_pairs_avx512_bf16->winograd, polyphase_cpu_pairs_avx512_bf16->pixels_tiles};
+  static const PairUnit unit = [] {
+    PairUnit out = *polyphase_cpu_pairs_avx512_bf16;
+    out.prepare = polyphase_cpu_pairs_amx->prepare;
+    out.multiply = polyphase_cpu_pairs_amx->multiply;
+    out.release = polyphase_cpu_pairs_amx->release;
+    return out;
+  }();
   return unit;
 }
 

@@ -5,7 +5,7 @@
 //   store_for_pairs(p, a)  store_bf16, of numbers that will be such factors
 //   flush_sum(a)           what such a sum is after FP32 numbers were added to it: without subnormals where it has none
 //   pair_sums(a, b)        those of both as bf16, rounded to nearest even: a's in the lower halves of the lanes
-// but for the cluster with a matrix unit, which has the words of <amxtileintrin.h> instead. The clusters with
+// but for the cluster with a matrix unit, which has the words of <amxtileintrin.h> and the last of these. The clusters with
 // instructions for it flush subnormal numbers to zero (Intel SDM, VDPBF16PS and TDPBF16PS); the others do not.
 #pragma once
 
@@ -45,6 +45,9 @@ POLYPHASE_INLINE VecF dot_pairs(VecF acc, VecI a, VecI b) {
 }
 POLYPHASE_INLINE void store_for_pairs(uint16_t* p, VecF a) { store_bf16(p, a); }
 POLYPHASE_INLINE VecF flush_sum(VecF a) { return a; }
+#endif
+
+#if POLYPHASE_PAIRS_ID != 1
 POLYPHASE_INLINE VecI pair_sums(VecF a, VecF b) {
   const auto round = [](VecF x) {
     const VecI bits = as_int(x);
