@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
+#include "backends/cpu/simd/unrolled.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
@@ -28,33 +29,41 @@ class Copier {
     int64_t batch, group, z;
   };
 
-  // The lines [y0, y1) of a plane, `pixels` of each from x0 on; line y goes to `to(y)`.
-  template <class To>
-  void copy(const Plane& plane, int64_t y0, int64_t y1, int64_t x0, int64_t pixels, To to) const {
+  // Where lines go.
+  struct Lines {
+    uint16_t* first;
+    int64_t step;  // elements
+    int64_t ring;  // after so many the first comes again; 0: never
+
+    uint16_t* at(int64_t line) const { return first + (ring == 0 ? line : line % ring) * step; }
+    Lines from(int64_t element) const { return {first + element, step, ring}; }
+  };
+
+  // The lines [y0, y1) of a plane, `pixels` of each from x0 on; line y goes to to.at(y).
+  void copy(const Plane& plane, int64_t y0, int64_t y1, int64_t x0, int64_t pixels, const Lines& to) const {
     const int64_t left = std::clamp<int64_t>(-x0, 0, pixels);
     const int64_t right = std::clamp<int64_t>(s_.in[2] - x0, left, pixels);
     const int64_t first = left == right ? y1 : std::clamp<int64_t>(0, y0, y1);
     const int64_t last = left == right ? y1 : std::clamp<int64_t>(s_.in[1], first, y1);
     for (int64_t y = y0; y < y1; ++y) {
       if (y < first || y >= last) {
-        std::fill_n(to(y), pixels * channels_, uint16_t{0});
+        std::fill_n(to.at(y), pixels * channels_, uint16_t{0});
       } else {
-        std::fill_n(to(y), left * channels_, uint16_t{0});
-        std::fill_n(to(y) + right * channels_, (pixels - right) * channels_, uint16_t{0});
+        std::fill_n(to.at(y), left * channels_, uint16_t{0});
+        std::fill_n(to.at(y) + right * channels_, (pixels - right) * channels_, uint16_t{0});
       }
     }
     const ImageStrides& in = plan_.in;
     const int64_t width = right - left;
     const StoredImage from = in_ + (plane.batch * in.batch + plane.group * s_.in_channels * in.channel +
                                     plane.z * in.axis[0] + first * in.axis[1] + (x0 + left) * in.axis[2]);
-    const auto target = [&](int64_t line) { return to(first + line) + left * channels_; };
+    const Lines target = to.from(left * channels_);
     if (in.channel == 1) {
-      for (int64_t line = 0; line < last - first; ++line) copy_pixels(from + line * in.axis[1], target(line), width);
+      for (int64_t y = first; y < last; ++y) copy_pixels(from + (y - first) * in.axis[1], target.at(y), width);
     } else if (in.axis[2] == 1 && in.axis[1] == s_.in[2] && width == s_.in[2]) {
-      turn(from, (last - first) * width, width, target);
+      turn(from, first, (last - first) * width, width, target);
     } else {
-      for (int64_t line = 0; line < last - first; ++line)
-        turn(from + line * in.axis[1], width, width, [&](int64_t) { return target(line); });
+      for (int64_t y = first; y < last; ++y) turn(from + (y - first) * in.axis[1], y, width, width, target);
     }
   }
 
@@ -68,25 +77,39 @@ class Copier {
     }
   }
 
-  // `count` pixels that lie in lines of `width` behind each other.
-  template <class To>
-  void turn(StoredImage from, int64_t count, int64_t width, To to) const {
-    if (plan_.in.axis[2] != 1) return turn_strided(from, count, width, to);
-    if (from.type == DType::bf16) return turn_typed<DType::bf16>(from, count, width, to);
-    from.wide() ? turn_typed<DType::f32>(from, count, width, to) : turn_typed<DType::f16>(from, count, width, to);
+  // `count` pixels from line y on, which lie in lines of `width` behind each other.
+  void turn(StoredImage from, int64_t y, int64_t count, int64_t width, const Lines& to) const {
+    if (plan_.in.axis[2] != 1) return turn_strided(from, y, count, width, to);
+    if (from.type == DType::bf16) return turn_typed<DType::bf16>(from, y, count, width, to);
+    from.wide() ? turn_typed<DType::f32>(from, y, count, width, to) : turn_typed<DType::f16>(from, y, count, width, to);
   }
 
-  template <DType type, class To>
-  void turn_typed(StoredImage from, int64_t count, int64_t width, To to) const {
-    for (int64_t c = 0; c < s_.in_channels; c += pair_channels_at_once) {
-      turn_channels<type>(from + c * plan_.in.channel, plan_.in.channel,
-                          std::min(pair_channels_at_once, s_.in_channels - c), count, width,
-                          [&](int64_t line) { return to(line) + c; });
+  // So many pixels of all channels at a time that what is written stays in the first-level cache.
+  template <DType type>
+  void turn_typed(StoredImage from, int64_t y, int64_t count, int64_t width, const Lines& to) const {
+    constexpr int64_t written_bytes = 16 << 10;
+    constexpr int64_t unit = 2 * vec_width;
+    const int64_t pixels = std::max<int64_t>(1, written_bytes / (2 * unit * channels_)) * unit;
+    for (int64_t p = 0; p < count; p += pixels) {
+      const int64_t own = std::min(pixels, count - p);
+      for (int64_t c = 0; c < s_.in_channels; c += pair_channels_at_once) {
+        const int64_t next = c + pair_channels_at_once;
+        const bool is_last = next >= s_.in_channels;
+        const StoredImage following = from + (is_last ? p + own : next * plan_.in.channel + p);
+        turn_channels<type>({.from = from + (c * plan_.in.channel + p),
+                             .following = is_last && p + own == count ? nullptr : following.data,
+                             .pitch = plan_.in.channel,
+                             .channels = std::min(pair_channels_at_once, s_.in_channels - c),
+                             .count = own,
+                             .x = p % width,
+                             .width = width,
+                             .y = y + p / width,
+                             .to = to.from(c)});
+      }
     }
   }
 
-  template <class To>
-  void turn_strided(StoredImage from, int64_t count, int64_t width, To to) const {
+  void turn_strided(StoredImage from, int64_t y, int64_t count, int64_t width, const Lines& to) const {
     for (int64_t c = 0; c < s_.in_channels; c += pair_channels_at_once) {
       const int64_t channels = std::min(pair_channels_at_once, s_.in_channels - c);
       for (int64_t p = 0; p < count; p += pairs_gathered_pixels) {
@@ -95,58 +118,104 @@ class Copier {
           load_run(from + ((c + k) * plan_.in.channel + p * plan_.in.axis[2]), plan_.in.axis[2],
                    gathered_ + k * pairs_gathered_pixels, pixels);
         }
-        turn_channels<DType::f32>(StoredImage(gathered_, DType::f32), pairs_gathered_pixels, channels, pixels, width,
-                                  [&](int64_t) { return to(0) + p * channels_ + c; });
+        turn_channels<DType::f32>({.from = StoredImage(gathered_, DType::f32),
+                                   .following = nullptr,
+                                   .pitch = pairs_gathered_pixels,
+                                   .channels = channels,
+                                   .count = pixels,
+                                   .x = p % width,
+                                   .width = width,
+                                   .y = y + p / width,
+                                   .to = to.from(c)});
       }
     }
   }
 
-  // Two channels' elements of a vector of pixels are a vector of pairs; a square of those is turned in registers.
-  template <DType type, class To>
-  void turn_channels(StoredImage from, int64_t pitch, int64_t channels, int64_t count, int64_t width, To to) const {
-    // The rows of the next channels, whose lines nothing foresees: each lies on a page of its own.
-    const int64_t fetched = pair_channels_at_once * pitch * (from.wide() ? 4 : 2);
-    const int64_t fetched_pixels = from.wide() ? 16 : 32;
-    const int64_t bytes = from.wide() ? sizeof(float) : sizeof(uint16_t);
-    const auto words = static_cast<int>(ceil_div(channels, 2));
-    int64_t line = 0;
-    int64_t x = 0;
-    uint16_t* target = to(0);
-    for (int64_t p = 0; p < count; p += vec_width) {
-      const int lanes = count - p < vec_width ? static_cast<int>(count - p) : vec_width;
-      const std::byte* row = from.data + p * bytes;
-      const int64_t step = pitch * bytes;
+  // Some pixels of some channels, which lie in lines of `width`, from pixel x of a line on.
+  struct Pixels {
+    StoredImage from;
+    const std::byte* following;  // what is read next
+    int64_t pitch;               // elements from channel to channel
+    int64_t channels;
+    int64_t count;
+    int64_t x, width;
+    int64_t y;
+    Lines to;
+  };
+
+  // Two channels' elements of a vector of pixels are a vector of pairs; a square of those is turned in registers. Its
+  // rows are two vectors of pixels of half as many pairs: so each line of the caches is read once and whole. Channels
+  // often lie a power of two apart, where the caches cannot hold many of their lines at once.
+  template <DType type>
+  void turn_channels(const Pixels& r) const {
+    constexpr int blocks = vec_width > 1 ? 2 : 1;
+    constexpr int block_words = vec_width / blocks;
+    static_assert(pair_channels_at_once == 2 * block_words);
+    constexpr int64_t bytes = type == DType::f32 ? sizeof(float) : sizeof(uint16_t);
+    constexpr int64_t block = blocks * vec_width;  // pixels
+    constexpr int64_t ahead = fetched_blocks * block;
+    const int64_t step = r.pitch * bytes;
+    const auto words = static_cast<int>(ceil_div(r.channels, 2));
+    int64_t y = r.y;
+    int64_t x = r.x;
+    uint16_t* target = r.to.at(y);
+    // Pixels that are written next: where, and those of the other vectors behind them.
+    const auto next = [&] {
+      uint16_t* const at = target + x * channels_;
+      if (++x == r.width) {
+        x = 0;
+        target = r.to.at(++y);
+      }
+      return reinterpret_cast<float*>(at);
+    };
+    for (int64_t p = 0; p < r.count; p += block) {
+      const std::byte* const rows = r.from.data + p * bytes;
+      const int64_t over = p + ahead - ceil_div(r.count, block) * block;
+      const std::byte* const fetched = over < 0 ? rows + ahead * bytes
+                                       : over < r.count && over < ahead && r.following != nullptr
+                                           ? r.following + over * bytes
+                                           : rows;
+      const int64_t left = r.count - p;
       VecF pairs[vec_width];
-      if (lanes == vec_width && channels == pair_channels_at_once) {
-        for (int i = 0; i < vec_width; ++i) {
-          const std::byte* const even = row + 2 * i * step;
-          if (p % fetched_pixels == 0) {
-            __builtin_prefetch(even + fetched);
-            __builtin_prefetch(even + step + fetched);
-          }
-          pairs[i] = as_float(pair_elements<type>(load_stored<type>(even, 0), load_stored<type>(even + step, 0)));
-        }
+      if (left >= block && r.channels == pair_channels_at_once) {
+        unrolled<block_words>([&](int i) POLYPHASE_INLINE_LAMBDA {
+          const std::byte* const even = rows + 2 * i * step;
+          fetch_pixels<block * bytes>(fetched + 2 * i * step);
+          fetch_pixels<block * bytes>(fetched + (2 * i + 1) * step);
+          unrolled<blocks>([&](int b) POLYPHASE_INLINE_LAMBDA {
+            pairs[b * block_words + i] = as_float(pair_elements<type>(load_stored<type>(even, b * vec_width),
+                                                                      load_stored<type>(even + step, b * vec_width)));
+          });
+        });
       } else {
-        for (int i = 0; i < vec_width; ++i) {
-          const std::byte* const even = row + 2 * i * step;
-          const VecF low = i < words ? load_stored_first<type>(even, 0, lanes) : broadcast(0.0F);
-          const VecF high = 2 * i + 1 < channels ? load_stored_first<type>(even + step, 0, lanes) : broadcast(0.0F);
-          pairs[i] = as_float(pair_elements<type>(low, high));
+        for (int i = 0; i < block_words; ++i) {
+          const std::byte* const even = rows + 2 * i * step;
+          for (int b = 0; b < blocks; ++b) {
+            const auto lanes = static_cast<int>(std::clamp<int64_t>(left - b * vec_width, 0, vec_width));
+            const VecF none = broadcast(0.0F);
+            const VecF low = i < words ? load_stored_first<type>(even, b * vec_width, lanes) : none;
+            const VecF high =
+                2 * i + 1 < r.channels ? load_stored_first<type>(even + step, b * vec_width, lanes) : none;
+            pairs[b * block_words + i] = as_float(pair_elements<type>(low, high));
+          }
         }
       }
       transpose_lanes(pairs);
-      for (int i = 0; i < lanes; ++i) {
-        auto* const words_at = reinterpret_cast<int32_t*>(target + x * channels_);
-        words == vec_width ? store(words_at, as_int(pairs[i])) : store_first(words_at, as_int(pairs[i]), words);
-        if (++x == width && i + p + 1 < count) {
-          x = 0;
-          target = to(++line);
-        }
+      for (int b = 0; b < blocks; ++b) {
+        const auto lanes = static_cast<int>(std::clamp<int64_t>(left - b * vec_width, 0, vec_width));
+        const int first = b * block_words;
+        for (int i = 0; i < lanes; ++i) store_range(next() - first, pairs[i], first, first + words);
       }
     }
   }
 
-  static constexpr int64_t pair_channels_at_once = 2 * vec_width;
+  template <int64_t bytes>
+  POLYPHASE_INLINE static void fetch_pixels(const std::byte* at) {
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
+  }
+
+  static constexpr int64_t fetched_blocks = 3;
+  static constexpr int64_t pair_channels_at_once = vec_width > 1 ? vec_width : 2;
 
   const ConvPairsPlan& plan_;
   const ConvShape& s_;
@@ -167,7 +236,7 @@ void copy_tile(const ConvPairsPlan& plan, const ConvPointers& pointers, int64_t 
     const int64_t image = plane / s.in[0];
     const int64_t before = plane * plan.lines - plan.first_line;  // lines of the copy before the plane's line 0
     copier.copy({image / s.groups, image % s.groups, plane % s.in[0]}, i - before, next - before, plan.first_pixel,
-                plan.pixels, [&](int64_t y) { return copy + (before + y) * line_elements; });
+                plan.pixels, {copy + before * line_elements, line_elements, 0});
     i = next;
   }
 }
@@ -252,6 +321,7 @@ class Tile {
                                                   : axes_[2].in_step() * (reached1_ - 1 - reached0_) +
                                                         plan_.axes[2].greatest_shift - plan_.axes[2].least_shift + 1;
     strip_pixel_ = axes_[2].in_step() * reached0_ + plan_.axes[2].least_shift;
+    const int64_t line_elements = plan_.strip_pixels * channels();
     int64_t copied = 0;  // lines of the image before this one are there, or no longer needed
     for (; line0_ < tile_line1_; line0_ += plan_.step_lines) {
       const int64_t line1 = std::min(line0_ + plan_.step_lines, tile_line1_);
@@ -261,7 +331,7 @@ class Tile {
         const int64_t z = tap_plane(i);
         if (z < 0 || z >= s_.in[0]) continue;
         copier.copy({place_.batch, group_, z}, from, to, strip_pixel_, pixels,
-                    [&](int64_t line) { return ring_ + ring_line(i, line) * plan_.strip_pixels * channels(); });
+                    {ring_ + i * plan_.ring_lines * line_elements, line_elements, plan_.ring_lines});
       }
       copied = std::max(copied, to);
       for (int64_t q = first_q; q < last_q; q += plan_.q_per_tile) {
@@ -466,9 +536,12 @@ class Tile {
       const VecF added = load(bias + c);
       for (int64_t i = 0; i < count; i += vec_width) {
         VecF lanes[vec_width];
-        for (int k = 0; k < vec_width; ++k) lanes[k] = load(values + std::min(i + k, count - 1) * pitch_ + c) + added;
+        unrolled<vec_width>([&](int k) POLYPHASE_INLINE_LAMBDA {
+          lanes[k] = load(values + std::min(i + k, count - 1) * pitch_ + c) + added;
+        });
         transpose_lanes(lanes);
-        for (int k = 0; k < vec_width; ++k) store(to + (c + k) * plan_.run_pitch + i, lanes[k]);
+        unrolled<vec_width>([&](int k)
+                                POLYPHASE_INLINE_LAMBDA { store(to + (c + k) * plan_.run_pitch + i, lanes[k]); });
       }
     }
   }

@@ -276,10 +276,12 @@ void turn(const PairResults& r) {
         return load(r.sums + std::min(i + k, r.count - 1) * r.pitch + c) + bias;
       };
       VecF pairs[vec_width];
-      for (int k = 0; k < vec_width; ++k) pairs[k] = as_float(pair_sums(row(2 * k), row(2 * k + 1)));
+      unrolled<vec_width>([&](int k)
+                              POLYPHASE_INLINE_LAMBDA { pairs[k] = as_float(pair_sums(row(2 * k), row(2 * k + 1))); });
       transpose_lanes(pairs);
-      for (int k = 0; k < vec_width; ++k)
+      unrolled<vec_width>([&](int k) POLYPHASE_INLINE_LAMBDA {
         store(reinterpret_cast<int32_t*>(r.to + (c + k) * r.to_pitch + i), as_int(pairs[k]));
+      });
     }
   }
 }
