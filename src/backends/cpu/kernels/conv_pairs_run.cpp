@@ -89,7 +89,7 @@ class Copier {
   void turn_typed(StoredImage from, int64_t y, int64_t count, int64_t width, const Lines& to) const {
     constexpr int64_t written_bytes = 16 << 10;
     constexpr int64_t unit = 2 * vec_width;
-    const int64_t pixels = std::max<int64_t>(1, written_bytes / (2 * unit * channels_)) * unit;
+    const int64_t pixels = std::max<int64_t>(4, written_bytes / (2 * unit * channels_)) * unit;
     for (int64_t p = 0; p < count; p += pixels) {
       const int64_t own = std::min(pixels, count - p);
       for (int64_t c = 0; c < s_.in_channels; c += pair_channels_at_once) {
