@@ -20,6 +20,7 @@ constexpr int64_t strip_image_bytes = 1 << 20;    // that larger images are not 
 constexpr int64_t strip_copy_bytes = 640 * 1024;  // that a strip holds of it
 constexpr int64_t large_weights_bytes = 1 << 20;  // that the caches nearby do not hold beside the rest
 constexpr int64_t rows_of_large_weights = 384;    // for which they are read once
+constexpr int64_t rows_of_step = 256;             // of a strip: fewer are not worth beginning with
 constexpr int64_t most_step_lines = 8;
 constexpr double most_strip_copies = 2.5;  // of an element, by strips that overlap
 
@@ -111,8 +112,8 @@ void cut_into_strips(ConvPairsPlan& plan, int64_t results) {
   int64_t planes = 1;  // that an output reads
   for (int64_t phase = 0; phase < d.phases(); ++phase) planes = std::max(planes, d.taps(phase).count);
   const bool large_weights = plan.format.group_size * static_cast<int64_t>(sizeof(uint16_t)) > large_weights_bytes;
-  const int64_t step_lines =
-      large_weights ? std::clamp<int64_t>(rows_of_large_weights / width, 1, std::min(height, most_step_lines)) : 1;
+  const int64_t rows = large_weights ? rows_of_large_weights : rows_of_step;
+  const int64_t step_lines = std::clamp<int64_t>(rows / width, 1, std::min(height, most_step_lines));
   const int64_t ring = h.in_step() * (step_lines - 1) + span_of(plan.axes[1]) + 1;
   const int64_t pixel_bytes = planes * ring * plan.format.channels * static_cast<int64_t>(sizeof(uint16_t));
   const int64_t fitting = (strip_copy_bytes / pixel_bytes - span_of(plan.axes[2])) / w.in_step();

@@ -23,7 +23,11 @@ double conv_pixels_seconds(const ConvShape& shape, int width, bool in_planar, bo
 double conv_disjoint_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_winograd_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_depthwise_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
-// By what the cluster multiplies bf16 with: fitted for vectors of pairs, reckoned from that for all else.
+// How much longer kernels that multiply vectors of pairs take on a CPU with a matrix unit than on the one that they
+// were fitted to: the vectors go at half the rate (measured on Granite Rapids).
+inline constexpr double pairs_beside_matrix_unit = 1.6;
+
+// By what the cluster multiplies bf16 with: fitted for vectors of pairs and the matrix unit, reckoned for the others.
 double conv_pairs_seconds(const ConvShape& shape, Cluster cluster, bool in_planar, bool out_planar);
 
 }  // namespace polyphase::cpu

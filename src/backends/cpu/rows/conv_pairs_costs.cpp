@@ -2,8 +2,6 @@
 #include "backends/cpu/kernels/conv_pairs.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 #include "backends/cpu/rows/conv_costs.h"
 #include "backends/cpu/rows/conv_counts.h"
@@ -13,32 +11,34 @@ namespace {
 
 // What a run of the kernel does, in numbers that its time is a sum of.
 struct PairsWork {
-  double products;     // of a pair by a vector of columns; of a matrix unit those that it computes, whole steps
-  double sums;         // vectors that the unit begins and ends with
-  double calls;        // of the unit
-  double copied;       // elements of the image
-  double copied_rows;  // vectors of them, as far as lines fill them; pixels of an image channels-last
-  double results;
-  double result_rows;  // likewise
+  double products;         // of a pair by a vector of columns; of a matrix unit those of whole steps
+  double calls;            // of the unit
+  double copied;           // elements of the image
+  double copied_vectors;   // of channels-first lines
+  double results;          // whole registers of columns
+  double result_vectors;   // of channels-first lines
+  double result_segments;  // of pixels, that are written at once channels-last
 };
 
-PairsWork count_work(const ConvShape& s, const ConvPairsPlan& plan, bool matrix, bool in_planar, bool out_planar) {
+PairsWork count_work(const ConvShape& s, const ConvPairsPlan& plan, bool matrix) {
   constexpr int64_t matrix_rows = 16;
   constexpr int64_t matrix_depth = 32;
-  constexpr int64_t vector_columns = 16;
+  const ConvAxis d(s, 0);
   const ConvAxis h(s, 1);
   const ConvAxis w(s, 2);
-  const double groups = product_of_factors(s.batch, s.groups);
-  const int64_t height = plan.axes[1].end - plan.axes[1].begin;
+  const auto computed = [&](int64_t rows) { return matrix ? ceil_div(rows, matrix_rows) * matrix_rows : rows; };
+  const auto vectors = [](int64_t lanes) { return static_cast<double>(ceil_div(lanes, pair_columns)); };
+  const double images = product_of_factors(s.batch, s.groups);
   const int64_t width = plan.axes[2].end - plan.axes[2].begin;
-  const auto whole = [&](int64_t rows) { return matrix ? ceil_div(rows, matrix_rows) * matrix_rows : rows; };
-  // Rows of an outer phase's lines.
-  const double lines = static_cast<double>(ceil_div(s.out[1], h.phases()));
-  double rows = lines * static_cast<double>(whole(width));
+  const auto channels = static_cast<double>(plan.format.channels);
+  const auto columns = static_cast<double>(plan.format.columns);
+
+  // Of the lines of one phase.
+  const auto lines = static_cast<double>(ceil_div(s.out[1], h.phases()));
+  double rows = lines * static_cast<double>(computed(width));
   double calls = lines * static_cast<double>(ceil_div(width, std::max<int64_t>(1, plan.q_per_tile)));
   if (plan.lines_joined) {
-    const int64_t joined = plan.lines_per_tile * plan.pixels;
-    rows = static_cast<double>(ceil_div(height, plan.lines_per_tile)) * static_cast<double>(whole(joined));
+    rows = static_cast<double>(plan.line_blocks) * static_cast<double>(computed(plan.lines_per_tile * plan.pixels));
     calls = static_cast<double>(plan.line_blocks);
   }
   double depth = 0;  // of a row, over the phases of the last axis
@@ -48,41 +48,96 @@ PairsWork count_work(const ConvShape& s, const ConvPairsPlan& plan, bool matrix,
     const int64_t elements = own == 0 ? 0 : plan.format.channels * (taps / own);
     depth += static_cast<double>(own * (matrix ? ceil_div(elements, matrix_depth) * matrix_depth : elements));
   }
-  const double columns = static_cast<double>(plan.format.columns / vector_columns);
-  const double outer = groups * static_cast<double>(s.out[0] * h.phases());
-  const double outer_taps = groups * product_of_factors(s.kernel[0], s.kernel[1]) * static_cast<double>(ceil_div(s.out[0], ConvAxis(s, 0).phases()));
-  PairsWork work = {};
-  work.products = outer_taps * rows * depth / 2 * columns;
-  work.sums = outer * rows * static_cast<double>(w.phases()) * columns;
-  work.calls = outer * calls * static_cast<double>(w.phases() * plan.column_blocks);
-  double pixels = static_cast<double>(plan.copied_lines() * plan.pixels);
+  const double outer_taps = product_of_factors(s.kernel[0], s.kernel[1], ceil_div(s.out[0], d.phases()));
+
+  double pixels = product_of_factors(plan.copied_lines(), plan.pixels);
   if (plan.in_strips) {
-    const double planes = 1.0;
-    (void)planes;
-    const double tiles = static_cast<double>(conv_pairs_tiles(plan, 1));
-    const double lines_of_tile = static_cast<double>(plan.lines_per_tile * h.in_step() + plan.axes[1].greatest_shift - plan.axes[1].least_shift);
-    pixels = tiles * lines_of_tile * static_cast<double>(plan.strip_pixels) * static_cast<double>(s.kernel[0]) / static_cast<double>(s.transposed ? s.stride[0] : 1);
+    const int64_t reach = plan.axes[1].greatest_shift - plan.axes[1].least_shift;
+    pixels =
+        product_of_factors(conv_pairs_tiles(plan, 1), plan.lines_per_tile * h.in_step() + reach, plan.strip_pixels) *
+        product_of_factors(s.kernel[0]) / static_cast<double>(d.phases());
   }
-  work.copied = pixels * static_cast<double>(plan.format.channels);
-  const double points = groups * points_of(s.out);
-  work.results = points * static_cast<double>(plan.format.columns);
-  const auto vectors = [](int64_t n) { return static_cast<double>(ceil_div(n, vector_columns)); };
-  work.copied_rows = in_planar ? pixels / static_cast<double>(std::max<int64_t>(1, s.in[2])) * vectors(s.in[2]) * static_cast<double>(plan.format.channels) : pixels;
-  work.result_rows = out_planar ? points / static_cast<double>(s.out[2]) * vectors(s.out[2]) * static_cast<double>(plan.format.columns) : points * static_cast<double>(plan.column_blocks);
+  const double points = images * points_of(s.out);
+  const auto filled = [&](double elements, int64_t line) {
+    return line == 0 ? 0 : elements / static_cast<double>(line) * vectors(line);
+  };
+
+  PairsWork work = {};
+  work.products = images * outer_taps * rows * depth / 2 * columns / pair_columns;
+  work.calls = images * product_of_factors(s.out[0], h.phases(), w.phases(), plan.column_blocks) * calls;
+  work.copied = pixels * channels;
+  work.copied_vectors = filled(work.copied, s.in[2]);
+  work.results = points * columns;
+  work.result_vectors = filled(work.results, s.out[2]);
+  work.result_segments = points * static_cast<double>(plan.column_blocks);
   return work;
 }
+
+// Nanoseconds of a product of pairs by a vector of 16 columns: measured on Zen 4 for vectors of pairs, on Granite
+// Rapids for the matrix unit; clusters without instructions for bf16 take two FP32 products and what takes the pairs
+// apart.
+double pair_product(Cluster cluster) {
+  switch (cluster) {
+    case Cluster::amx:
+      return 0.0353;
+    case Cluster::avx512_bf16:
+      return 0.293;
+    case Cluster::avx512:
+      return 1.36;
+    case Cluster::avx2:
+      return 1.12;
+    case Cluster::scalar:
+      break;
+  }
+  return 9.6;
+}
+
+// Fitted to 303 drawn geometries, forward ones among them, on Granite Rapids.
+struct PairsFactors {
+  double call;  // of the unit
+  double matrix_call;
+  double copied;  // of an image channels-last
+  double copied_vector;
+  double result;
+  double result_segment;
+  double result_vector;
+  double byte_beyond;
+  double run;
+};
+constexpr PairsFactors of_wide = {.call = 25.1,
+                                  .matrix_call = 98.2,
+                                  .copied = 0.115,
+                                  .copied_vector = 3.31,
+                                  .result = 0.183,
+                                  .result_segment = 3.04,
+                                  .result_vector = 3.67,
+                                  .byte_beyond = 0.0633,
+                                  .run = 403};
+constexpr PairsFactors of_bf16 = {.call = 25.1,
+                                  .matrix_call = 98.2,
+                                  .copied = 0.171,
+                                  .copied_vector = 2.67,
+                                  .result = 0.26,
+                                  .result_segment = 3.04,
+                                  .result_vector = 3.86,
+                                  .byte_beyond = 0.0633,
+                                  .run = 403};
 
 }  // namespace
 
 double conv_pairs_seconds(const ConvShape& s, Cluster cluster, bool in_planar, bool out_planar) {
-  const ConvPairsPlan plan = plan_conv_pairs(s, {}, {}, {}, false, nullptr);
   const bool matrix = cluster == Cluster::amx;
-  const PairsWork w = count_work(s, plan, matrix, in_planar, out_planar);
-  if (std::getenv("XFEAT")) {
-    std::fprintf(stderr, "FEAT %g %g %g %g %g %g %g %g %g\n", w.products, w.sums, w.calls, w.copied, w.copied_rows, w.results, w.result_rows,
-                 bytes_beyond_caches(s), weights_beyond(static_cast<double>(conv_pairs_packed_bytes(s))));
-  }
-  return 1;
+  const PairsWork work = count_work(s, plan_conv_pairs(s, {}, {}, {}, false, nullptr), matrix);
+  const PairsFactors& of_in = s.types.in == DType::f32 ? of_wide : of_bf16;
+  const PairsFactors& of_out = s.types.out == DType::f32 ? of_wide : of_bf16;
+  const double in = in_planar ? of_in.copied_vector * work.copied_vectors : of_in.copied * work.copied;
+  const double out = out_planar ? of_out.result_vector * work.result_vectors
+                                : of_out.result * work.results + of_out.result_segment * work.result_segments;
+  const double calls = (matrix ? of_in.matrix_call : of_in.call) * work.calls;
+  return (pair_product(cluster) * work.products + calls + in + out + of_in.byte_beyond * bytes_beyond_caches(s) +
+          of_in.run) *
+             ns +
+         weights_seconds(product_of_factors(conv_pairs_packed_bytes(s)), avx512_width);
 }
 
 }  // namespace polyphase::cpu

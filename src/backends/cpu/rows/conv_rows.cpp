@@ -268,8 +268,9 @@ struct ConvRow {
     if constexpr (is_pairs) {
       return K::seconds(estimated_shape(desc), target.cluster, is_planar(desc.data()), is_planar(desc.outputs[0]));
     } else {
-      return K::seconds(estimated_shape(desc), vector_width(target.cluster), is_planar(desc.data()),
-                        is_planar(desc.outputs[0]));
+      const double seconds = K::seconds(estimated_shape(desc), vector_width(target.cluster), is_planar(desc.data()),
+                                        is_planar(desc.outputs[0]));
+      return in_pairs && target.cluster == Cluster::amx ? pairs_beside_matrix_unit * seconds : seconds;
     }
   }
 
