@@ -288,6 +288,42 @@ TEST(ConvKernels, PairsOfRandomGeometriesAreExact) {
   }
 }
 
+// Images of which no copy is made as a whole: strips of lines with what taps reach around them, some lines at a time
+// where weights are large, pieces of lines, planes of volumes, phases as columns or one after the other.
+TEST(ConvKernels, StripsOfLargeImagesAreExact) {
+  const char* const lines[] = {
+      "wide conv_transpose n1 g1 c62:5 in70x130 k3x3 s1x1 d1x1 pre1x1 post1x1 bias",
+      "pieces conv n1 g1 c160:3 in12x1500 k3x3 s1x1 d1x1 pre1x1 post2x1",
+      "phases conv_transpose n2 g1 c33:20 in80x105 k3x4 s2x2 d1x1 pre1x-1 post0x3 bias",
+      "stacked conv_transpose n1 g2 c64:6 in90x120 k5x6 s2x3 d1x1 pre2x1 post1x3 bias",
+      "stacked3 conv_transpose n1 g1 c32:2 in5x50x70 k3x4x3 s2x2x2 d1x1x1 pre1x1x0 post0x1x1 bias",
+      "long conv_transpose n1 g1 c64:9 in9000 k5 s1 d1 pre7 post-3 bias",
+      "step conv n1 g1 c48:4 in130x90 k3x2 s2x3 d1x1 pre1x0 post1x0 bias",
+      "apart conv n1 g1 c96:4 in110x100 k3x3 s1x1 d2x3 pre2x3 post1x3",
+      "planes conv_transpose n1 g1 c20:3 in9x40x80 k2x3x3 s2x1x1 d1x1x1 pre0x1x1 post0x1x1",
+      "lines conv_transpose n1 g1 c340:5 in60x48 k5x5 s1x1 d1x1 pre2x2 post2x2",
+      "many conv_transpose n1 g1 c128:18 in80x105 k6x4 s6x1 d1x1 pre0x0 post0x0",
+  };
+  std::vector<std::string> clusters = runnable_clusters();
+  clusters.emplace_back(emulated_matrix_unit);
+  uint64_t seed = 0;
+  for (const char* line : lines) {
+    const ConvCase c = *parse_conv_case(line);
+    SCOPED_TRACE(line);
+    EXPECT_TRUE(plan_conv_pairs(c.shape, {}, {}, {}, c.bias, nullptr).in_strips);
+    const ConvData data = make_data(c, ++seed, true);
+    const std::vector<double> want = reference(c, data);
+    for (const bool planar : {true, false}) {
+      const DType dtype = planar == (seed % 2 == 0) ? DType::bf16 : DType::f32;
+      for (const std::string& cluster : clusters) {
+        expect_stored("pairs", c, data, {.in_planar = planar, .out_planar = planar, .types = {dtype, dtype}}, cluster,
+                      want);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 // Kernels that read and write images half as wide, which begin so many elements past a line of the caches, give the
 // bits that casts around them would.
 void expect_bits_of_casts(const ConvCase& c, ConvData data, const Layouts& layouts, const std::vector<int64_t>& pasts) {

@@ -14,6 +14,10 @@
 //
 // A small image is copied as a whole, in phase 0. A large one would only pass through memory twice more: there a tile
 // is a strip, which copies the lines that it reads next to where it has read others, and owns all columns.
+//
+// Few output channels would leave most of a register of columns empty. Where the strides make up for that, all phases
+// are columns: the transposed convolution is a forward one of ceil(k / s) taps over q, whose columns are groups of the
+// phases of a pixel, [channel][phase d][phase h], as many in a panel as fit, and its results leave interleaved.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +34,21 @@ inline constexpr int64_t pair_columns = 16;  // of a register of any cluster, an
 inline constexpr int64_t pairs_gathered_pixels = 64;
 inline constexpr int64_t pairs_gathered_floats =
     2 * pair_columns * pairs_gathered_pixels;  // that the copy turns at once
+
+// All phases as columns; dilations are 1.
+struct PairsStack {
+  bool is_on;
+  int64_t channels;    // of the result, in one group
+  int64_t strides[3];  // phases
+  int64_t first_q[3];  // of the outputs: what the forward convolution calls 0
+
+  int64_t column_groups() const { return channels * strides[0] * strides[1]; }
+  int64_t groups_of_panel() const { return pair_columns / strides[2]; }
+};
+
+PairsStack stack_pairs(const ConvShape& shape);
+// The forward convolution that computes them; `shape` itself where they are none.
+ConvShape stacked_shape(const ConvShape& shape, const PairsStack& stack);
 
 // Packed weights, in bf16:
 //   [group][outer phase d][outer phase h][phase w][panel][tap d][tap h][tap w][pair of channels][column][2]
@@ -92,7 +111,9 @@ struct PairsAxis {
 };
 
 struct ConvPairsPlan {
-  ConvShape shape;
+  ConvShape shape;  // stacked_shape
+  ConvShape image;  // as it was before
+  PairsStack stack;
   ConvPairsFormat format;
   const PairUnit* unit;
   ImageStrides in;
@@ -123,6 +144,7 @@ struct ConvPairsPlan {
   int64_t most_segments;
   int64_t sum_positions;  // of a tile's scratch
   int64_t run_lines;      // output lines that are turned and stored as one run
+  int64_t interleaved;    // floats of a line of interleaved results
   int64_t run_pitch;      // floats from channel to channel of it
   int64_t scratch_bytes;
   int64_t shared_bytes;

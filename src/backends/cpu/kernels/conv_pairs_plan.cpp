@@ -22,6 +22,7 @@ constexpr int64_t large_weights_bytes = 1 << 20;  // that the caches nearby do n
 constexpr int64_t rows_of_large_weights = 384;    // for which they are read once
 constexpr int64_t rows_of_step = 256;             // of a strip: fewer are not worth beginning with
 constexpr int64_t most_step_lines = 8;
+constexpr double least_useful = 0.85;      // rows of lines that are not joined, for strips
 constexpr double most_strip_copies = 2.5;  // of an element, by strips that overlap
 
 PairsAxis axis_of(const ConvShape& shape, int a) {
@@ -74,6 +75,44 @@ void find_pair_taps(const AxisTaps (&taps)[3], const WeightStrides& strides, int
 }
 
 }  // namespace
+
+PairsStack stack_pairs(const ConvShape& shape) {
+  constexpr int64_t most_stacked_phases = 64;
+  PairsStack stack = {};
+  if (!shape.transposed || shape.phases(most_stacked_phases) > most_stacked_phases || shape.stride[2] > pair_columns)
+    return stack;
+  int64_t plain_taps = 1;
+  int64_t taps = 1;
+  for (int a = 0; a < 3; ++a) {
+    if (shape.dilation[a] != 1 || shape.out[a] == 0) return stack;
+    const ConvAxis axis(shape, a);
+    plain_taps *= shape.kernel[a];
+    taps *= axis.stacked_taps().count;
+    stack.strides[a] = shape.stride[a];
+    stack.first_q[a] = floor_div(shape.pre[a], shape.stride[a]);
+  }
+  stack.channels = shape.out_channels;
+  // Products of whole registers, for the outputs of one q.
+  const int64_t plain = plain_taps * ceil_div(shape.out_channels, pair_columns);
+  const int64_t stacked = taps * ceil_div(stack.column_groups(), stack.groups_of_panel());
+  stack.is_on = 4 * stacked <= 3 * plain;
+  return stack;
+}
+
+ConvShape stacked_shape(const ConvShape& shape, const PairsStack& stack) {
+  if (!stack.is_on) return shape;
+  ConvShape out = shape;
+  out.transposed = false;
+  out.out_channels = ceil_div(stack.column_groups(), stack.groups_of_panel()) * pair_columns;
+  for (int a = 0; a < 3; ++a) {
+    const int64_t taps = ConvAxis(shape, a).stacked_taps().count;
+    out.kernel[a] = taps;
+    out.stride[a] = 1;
+    out.pre[a] = taps - 1 - stack.first_q[a];
+    out.out[a] = floor_div(shape.out[a] - 1 + shape.pre[a], shape.stride[a]) + 1 - stack.first_q[a];
+  }
+  return out;
+}
 
 ConvPairsFormat::ConvPairsFormat(const ConvShape& shape)
     : channels(ceil_div(shape.in_channels, 2) * 2),
@@ -144,10 +183,13 @@ void cut_into_strips(ConvPairsPlan& plan, int64_t results) {
 
 }  // namespace
 
-ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+ConvPairsPlan plan_conv_pairs(const ConvShape& image, const ImageStrides& in, const ImageStrides& out,
                               const EndingProgram& endings, bool has_bias, const PairUnit* unit) {
   ConvPairsPlan plan = {};
-  plan.shape = shape;
+  plan.image = image;
+  plan.stack = stack_pairs(image);
+  plan.shape = stacked_shape(image, plan.stack);
+  const ConvShape& shape = plan.shape;
   plan.format = ConvPairsFormat(shape);
   plan.unit = unit;
   plan.in = in;
@@ -169,14 +211,6 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, co
   const PairsAxis& y = plan.axes[1];
   const int64_t width = x.end - x.begin;
   const int64_t height = y.end - y.begin;
-  plan.lines_joined = w.in_step() == 1 && h.in_step() == 1 && all_reached(x) && all_reached(y) && height > 1 &&
-                      useful(width * height, plan.pixels * height) > useful(width, width);
-  if (plan.lines_joined) {
-    plan.first_line = y.reached_begin + y.least_shift;
-    plan.lines = y.reached_end - 1 + y.greatest_shift + 1 - plan.first_line;
-  } else {
-    plan.lines = shape.in[1];
-  }
   const int64_t line_elements = std::max<int64_t>(1, plan.pixels * plan.format.channels);
   plan.copy_lines = std::max<int64_t>(1, copied_elements / line_elements);
 
@@ -186,10 +220,19 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, co
   const int64_t phases = w.phases();
   const int64_t fitting =
       std::max<int64_t>(1, tile_result_floats / (plan.columns_per_tile * phases * plan.line_phases));
-  if (!plan.lines_joined && width > 0 && height > 0 &&
+  plan.lines = shape.in[1];
+  const bool joins = w.in_step() == 1 && h.in_step() == 1 && all_reached(x) && all_reached(y) && height > 1 &&
+                     useful(width * height, plan.pixels * height) > useful(width, width);
+  const bool has_strips = !joins || (width >= pair_row_block && useful(width, width) >= least_useful);
+  if (has_strips && width > 0 && height > 0 &&
       plan.copied_lines() * line_elements * static_cast<int64_t>(sizeof(uint16_t)) > strip_image_bytes)
     cut_into_strips(plan, fitting);
   if (!plan.in_strips) {
+    plan.lines_joined = joins;
+    if (plan.lines_joined) {
+      plan.first_line = y.reached_begin + y.least_shift;
+      plan.lines = y.reached_end - 1 + y.greatest_shift + 1 - plan.first_line;
+    }
     const int64_t images =
         shape.batch * shape.groups * shape.out[0] * (h.phases() / plan.line_phases) * plan.column_blocks;
     const int64_t splits = ceil_div(pairs_tiles_aimed, std::max<int64_t>(1, images));
@@ -205,15 +248,18 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, co
   plan.line_blocks = ceil_div(height, plan.lines_per_tile);
 
   const bool is_row = plan.out_planar && out.axis[2] == 1;
-  const bool lines_meet =
-      is_row && out.axis[1] == shape.out[2] && plan.q_per_tile >= width && plan.line_phases == h.phases();
+  const bool lines_meet = is_row && !plan.stack.is_on && out.axis[1] == shape.out[2] && plan.q_per_tile >= width &&
+                          plan.line_phases == h.phases();
   const int64_t line_results = plan.q_per_tile * phases;
   plan.run_lines =
       lines_meet ? std::clamp<int64_t>(run_results / line_results, 1, plan.step_lines * plan.line_phases) : 1;
   // An odd number of vectors: rows do not lie in the same sets of the caches.
   plan.run_pitch = (ceil_div(plan.run_lines * line_results + pair_results_room, pair_columns) | 1) * pair_columns;
-  plan.turned_narrow = is_row && shape.types.out == DType::bf16 && endings.count == 0;
-  plan.past_caches = is_row && is_past_caches(shape) && plan.run_lines * line_results >= least_streamed;
+  plan.turned_narrow = is_row && shape.types.out == DType::bf16 && endings.count == 0 && !plan.stack.is_on;
+  plan.interleaved =
+      plan.stack.is_on ? std::max(plan.q_per_tile * plan.stack.strides[2], plan.stack.channels) + pair_columns : 0;
+  plan.past_caches = is_row && is_past_caches(image) &&
+                     plan.run_lines * line_results * (plan.stack.is_on ? plan.stack.strides[2] : 1) >= least_streamed;
 
   // Matrix units read and write whole blocks of rows: what follows the last row must be there.
   const int64_t depth = plan.format.channels * shape.kernel[2];
@@ -228,7 +274,7 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& shape, const ImageStrides& in, co
                        3 * scratch_piece_bytes<int64_t>(plan.most_segments) +
                        scratch_piece_bytes<float>(plan.sum_positions * plan.columns_per_tile) +
                        scratch_piece_bytes<float>(plan.out_planar ? pair_columns * plan.run_pitch : 0) +
-                       scratch_piece_bytes<uint16_t>(plan.ring_elements);
+                       scratch_piece_bytes<float>(plan.interleaved) + scratch_piece_bytes<uint16_t>(plan.ring_elements);
   return plan;
 }
 
@@ -241,11 +287,53 @@ int64_t conv_pairs_tiles(const ConvPairsPlan& plan, int phase) {
 }
 
 int64_t conv_pairs_packed_bytes(const ConvShape& shape) {
-  return ConvPairsFormat(shape).group_size * shape.groups * static_cast<int64_t>(sizeof(uint16_t));
+  return ConvPairsFormat(stacked_shape(shape, stack_pairs(shape))).group_size * shape.groups *
+         static_cast<int64_t>(sizeof(uint16_t));
 }
 
-void pack_conv_pairs(const ConvShape& shape, const float* weights, const WeightStrides& strides, PackShare share,
-                     uint16_t* packed) {
+namespace {
+
+// The weights of a stacked_shape, [group][column][channel][tap d][tap h][tap w]; taps outside of the kernel are zeros.
+std::vector<float> stack_weights(const ConvShape& shape, const PairsStack& stack, const float* weights,
+                                 const WeightStrides& strides) {
+  const ConvShape flat = stacked_shape(shape, stack);
+  const AxisTaps taps[3] = {ConvAxis(shape, 0).stacked_taps(), ConvAxis(shape, 1).stacked_taps(),
+                            ConvAxis(shape, 2).stacked_taps()};
+  const int64_t points = flat.kernel_points();
+  const auto size = static_cast<std::size_t>(shape.groups * flat.out_channels * shape.in_channels * points);
+  std::vector<float> out(size, 0.0F);
+  const auto index = [&](int a, int64_t phase, int64_t tap) {
+    return phase + taps[a].first_index + tap * taps[a].index_step;
+  };
+  for (int64_t group = 0; group < shape.groups; ++group) {
+    for (int64_t i = 0; i < stack.column_groups() * stack.strides[2]; ++i) {
+      const int64_t columns = i / stack.strides[2];  // of a group
+      const int64_t phase[3] = {columns / stack.strides[1] % stack.strides[0], columns % stack.strides[1],
+                                i % stack.strides[2]};
+      const int64_t channel = columns / (stack.strides[0] * stack.strides[1]);
+      const int64_t column = columns / stack.groups_of_panel() * pair_columns +
+                             columns % stack.groups_of_panel() * stack.strides[2] + phase[2];
+      const float* const from = weights + group * strides.group_step(shape) + channel * strides.out_step(shape);
+      float* to = out.data() + (group * flat.out_channels + column) * shape.in_channels * points;
+      for (int64_t c = 0; c < shape.in_channels; ++c) {
+        for (int64_t d = 0; d < flat.kernel[0]; ++d) {
+          for (int64_t h = 0; h < flat.kernel[1]; ++h) {
+            for (int64_t w = 0; w < flat.kernel[2]; ++w, ++to) {
+              const int64_t at[3] = {index(0, phase[0], d), index(1, phase[1], h), index(2, phase[2], w)};
+              if (at[0] >= shape.kernel[0] || at[1] >= shape.kernel[1] || at[2] >= shape.kernel[2]) continue;
+              *to = from[c * strides.in_step(shape) + at[0] * strides.axis[0] + at[1] * strides.axis[1] +
+                         at[2] * strides.axis[2]];
+            }
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
+
+void pack_pairs(const ConvShape& shape, const float* weights, const WeightStrides& strides, PackShare share,
+                uint16_t* packed) {
   constexpr int64_t channels_at_once = 32;  // whose gathered taps stay in the caches
   const ConvPairsFormat f(shape);
   const ConvAxis axes[3] = {{shape, 0}, {shape, 1}, {shape, 2}};
@@ -288,6 +376,21 @@ void pack_conv_pairs(const ConvShape& shape, const float* weights, const WeightS
       }
     }
   }
+}
+
+}  // namespace
+
+void pack_conv_pairs(const ConvShape& shape, const float* weights, const WeightStrides& strides, PackShare share,
+                     uint16_t* packed) {
+  const PairsStack stack = stack_pairs(shape);
+  if (!stack.is_on) return pack_pairs(shape, weights, strides, share, packed);
+  const std::vector<float> stacked = stack_weights(shape, stack, weights, strides);
+  const ConvShape flat = stacked_shape(shape, stack);
+  pack_pairs(flat, stacked.data(),
+             {.first = flat.in_channels * flat.kernel_points(),
+              .second = flat.kernel_points(),
+              .axis = {flat.kernel[1] * flat.kernel[2], flat.kernel[2], 1}},
+             share, packed);
 }
 
 }  // namespace polyphase::cpu

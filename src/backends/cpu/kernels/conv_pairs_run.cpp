@@ -257,6 +257,7 @@ class Tile {
     weights_at_ = pieces.next<int64_t>(plan.most_segments);
     sums_ = pieces.next<float>(plan.sum_positions * pitch_);
     turned_ = pieces.next<float>(plan.out_planar ? pair_columns * plan.run_pitch : 0);
+    interleaved_ = pieces.next<float>(plan.interleaved);
     ring_ = pieces.next<uint16_t>(0);
   }
 
@@ -375,7 +376,10 @@ class Tile {
         clear(line, r, 0, phases_, reached1_, q1_);
       }
     }
-    write(line1);
+    if (!plan_.stack.is_on) return write(line1);
+    for (int64_t line = line0_; line < line1; ++line) {
+      plan_.out_planar ? write_interleaved(line) : write_stacked_pixels(line);
+    }
   }
 
   // Of the tile's sums: where those of one phase of q of a line stand.
@@ -474,15 +478,9 @@ class Tile {
     return sums_at(line, phase, q0_, x);
   }
 
-  StoredResult result() const {
-    return StoredResult(p_.out, s_.types.out) +
-           (place_.batch * plan_.out.batch + place_.channel * plan_.out.channel + place_.axis[0] * plan_.out.axis[0] +
-            place_.axis[1] * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2]);
-  }
-
   void write_pixels(float* values, int64_t count, int64_t columns) const {
     const float* bias = plan_.has_bias ? p_.bias + place_.channel : nullptr;
-    StoredResult to = result();
+    StoredResult to = result_at(place_);
     ResultPlace place = place_;
     for (int64_t i = 0; i < count; ++i, ++place.axis[2], values += pitch_, to = to + plan_.out.axis[2]) {
       if (bias != nullptr) {
@@ -496,7 +494,7 @@ class Tile {
   // Some lines from the present place on, which follow each other in the output where they are several.
   void write_planar(int64_t lines, int64_t x, int64_t count, int64_t columns) const {
     ResultPlace place = place_;
-    StoredResult to = result();
+    StoredResult to = result_at(place_);
     const int64_t run = lines * count;
     for (int64_t c0 = 0; c0 < columns; c0 += pair_columns) {
       const int64_t height = std::min(pair_columns, columns - c0);
@@ -526,6 +524,86 @@ class Tile {
           apply_endings(plan_.endings, p_.operands, values + k * count, count, place, false);
         }
         store_line(values, to, plan_.out.axis[2], run, plan_.past_caches);
+      }
+    }
+  }
+
+  // Where a line of a group of columns goes, and how many of its results are there; none for lines outside.
+  struct StackedLine {
+    ResultPlace place;
+    int64_t skipped;  // results before the first
+    int64_t count;
+  };
+
+  StackedLine place_of(int64_t line, int64_t columns) const {
+    const PairsStack& stack = plan_.stack;
+    const ConvShape& image = plan_.image;
+    const auto output = [&](int a, int64_t q, int64_t phase) {
+      return (q + stack.first_q[a]) * stack.strides[a] + phase - image.pre[a];
+    };
+    const int64_t phase_d = columns / stack.strides[1] % stack.strides[0];
+    const int64_t channel = columns / (stack.strides[0] * stack.strides[1]);
+    const int64_t z = output(0, place_.axis[0], phase_d);
+    const int64_t y = output(1, line, columns % stack.strides[1]);
+    const int64_t first = output(2, q0_, 0);
+    const int64_t x0 = std::max<int64_t>(0, first);
+    const int64_t x1 = std::min(image.out[2], first + (q1_ - q0_) * stack.strides[2]);
+    const bool is_inside = z >= 0 && z < image.out[0] && y >= 0 && y < image.out[1];
+    return {{place_.batch, group_ * image.out_channels + channel, {z, y, x0}},
+            x0 - first,
+            is_inside ? std::max<int64_t>(0, x1 - x0) : 0};
+  }
+
+  StoredResult result_at(const ResultPlace& place) const {
+    return StoredResult(p_.out, s_.types.out) +
+           (place.batch * plan_.out.batch + place.channel * plan_.out.channel + place.axis[0] * plan_.out.axis[0] +
+            place.axis[1] * plan_.out.axis[1] + place.axis[2] * plan_.out.axis[2]);
+  }
+
+  // The results of a line whose columns are phases.
+  void write_interleaved(int64_t line) const {
+    const PairsStack& stack = plan_.stack;
+    constexpr float no_bias[pair_columns] = {};
+    for (int64_t column = column0_; column < column1_; column += pair_columns) {
+      turn_wide(sums_at(line, 0, q0_, 0) + column - column0_, no_bias, turned_, q1_ - q0_);
+      const int64_t first = column / pair_columns * stack.groups_of_panel();
+      const int64_t last = std::min(first + stack.groups_of_panel(), stack.column_groups());
+      for (int64_t i = first; i < last; ++i) {
+        const StackedLine to = place_of(line, i);
+        if (to.count == 0) continue;
+        interleave(turned_ + (i - first) * stack.strides[2] * plan_.run_pitch, plan_.run_pitch, interleaved_,
+                   stack.strides[2], q1_ - q0_);
+        float* const values = interleaved_ + to.skipped;
+        const float bias = plan_.has_bias ? p_.bias[to.place.channel] : 0;
+        for (int64_t k = 0; k < to.count && plan_.has_bias; ++k) values[k] += bias;
+        apply_endings(plan_.endings, p_.operands, values, to.count, to.place, false);
+        store_line(values, result_at(to.place), plan_.out.axis[2], to.count, plan_.past_caches);
+      }
+    }
+  }
+
+  // The same of an image channels-last: pixel by pixel the channels that the block holds.
+  void write_stacked_pixels(int64_t line) const {
+    const PairsStack& stack = plan_.stack;
+    const int64_t line_phases = stack.strides[0] * stack.strides[1];
+    const int64_t first_columns = column0_ / pair_columns * stack.groups_of_panel();
+    const int64_t last_columns = std::min(column1_ / pair_columns * stack.groups_of_panel(), stack.column_groups());
+    for (int64_t r = 0; r < line_phases; ++r) {
+      StackedLine to = place_of(line, r);
+      const int64_t first = ceil_div(std::max<int64_t>(0, first_columns - r), line_phases);
+      const int64_t last = ceil_div(std::max<int64_t>(0, last_columns - r), line_phases);
+      if (first >= last) continue;
+      to.place.channel += first;
+      for (int64_t i = to.skipped; i < to.skipped + to.count; ++i, ++to.place.axis[2]) {
+        const float* const values = sums_at(line, 0, q0_ + i / stack.strides[2], 0) - column0_ + i % stack.strides[2];
+        for (int64_t c = first; c < last; ++c) {
+          const int64_t columns = c * line_phases + r;
+          const float value = values[columns / stack.groups_of_panel() * pair_columns +
+                                     columns % stack.groups_of_panel() * stack.strides[2]];
+          interleaved_[c - first] = value + (plan_.has_bias ? p_.bias[to.place.channel + c - first] : 0);
+        }
+        apply_endings(plan_.endings, p_.operands, interleaved_, last - first, to.place, true);
+        store_line(interleaved_, result_at(to.place), 1, last - first, false);
       }
     }
   }
@@ -573,8 +651,9 @@ class Tile {
   int64_t* segments_;
   int64_t* segment_taps_;
   int64_t* weights_at_;
-  float* sums_;     // [phase of lines][line][q][phase][column]
-  float* turned_;   // [column][output position] of a run
+  float* sums_;    // [phase of lines][line][q][phase][column]
+  float* turned_;  // [column][output position] of a run
+  float* interleaved_;
   uint16_t* ring_;  // [plane][line][pixel][channel] of a strip
   ResultPlace place_ = {};
   int64_t group_ = 0;

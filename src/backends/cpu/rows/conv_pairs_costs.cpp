@@ -20,7 +20,8 @@ struct PairsWork {
   double result_segments;  // of pixels, that are written at once channels-last
 };
 
-PairsWork count_work(const ConvShape& s, const ConvPairsPlan& plan, bool matrix) {
+PairsWork count_work(const ConvPairsPlan& plan, bool matrix) {
+  const ConvShape& s = plan.shape;
   constexpr int64_t matrix_rows = 16;
   constexpr int64_t matrix_depth = 32;
   const ConvAxis d(s, 0);
@@ -127,7 +128,7 @@ constexpr PairsFactors of_bf16 = {.call = 25.1,
 
 double conv_pairs_seconds(const ConvShape& s, Cluster cluster, bool in_planar, bool out_planar) {
   const bool matrix = cluster == Cluster::amx;
-  const PairsWork work = count_work(s, plan_conv_pairs(s, {}, {}, {}, false, nullptr), matrix);
+  const PairsWork work = count_work(plan_conv_pairs(s, {}, {}, {}, false, nullptr), matrix);
   const PairsFactors& of_in = s.types.in == DType::f32 ? of_wide : of_bf16;
   const PairsFactors& of_out = s.types.out == DType::f32 ? of_wide : of_bf16;
   const double in = in_planar ? of_in.copied_vector * work.copied_vectors : of_in.copied * work.copied;
