@@ -46,7 +46,12 @@ PairsAxis axis_of(const ConvShape& shape, int a) {
   const int64_t step = axis.in_step();
   out.reached_begin = std::clamp(ceil_div(-out.greatest_shift, step), out.begin, out.end);
   out.reached_end = std::clamp(ceil_div(shape.in[a] - out.least_shift, step), out.reached_begin, out.end);
-  if (!any || shape.in[a] == 0) out.reached_end = out.reached_begin;
+  if (!any || shape.in[a] == 0) {
+    out.reached_end = out.reached_begin;
+  } else if (shape.pad_mode != PadMode::zero) {
+    out.reached_begin = out.begin;
+    out.reached_end = out.end;
+  }
   return out;
 }
 
@@ -120,7 +125,6 @@ ConvPairsFormat::ConvPairsFormat(const ConvShape& shape)
       group_size(shape.kernel_points() * channels * columns) {}
 
 const char* conv_pairs_refuses(const ConvShape& shape) {
-  if (shape.pad_mode != PadMode::zero) return "pads by zeros only";
   int64_t border = 1;
   for (int a = 0; a < 3; ++a) {
     const int64_t dilated = shape.dilation[a] > most_border ? most_border : (shape.kernel[a] - 1) * shape.dilation[a];
@@ -220,7 +224,12 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& image, const ImageStrides& in, co
   const int64_t phases = w.phases();
   const int64_t fitting =
       std::max<int64_t>(1, tile_result_floats / (plan.columns_per_tile * phases * plan.line_phases));
-  plan.lines = shape.in[1];
+  if (shape.pad_mode == PadMode::zero) {
+    plan.lines = shape.in[1];
+  } else {
+    plan.first_line = h.in_step() * y.begin + y.least_shift;
+    plan.lines = y.begin == y.end ? 0 : h.in_step() * (y.end - 1) + y.greatest_shift + 1 - plan.first_line;
+  }
   const bool joins = w.in_step() == 1 && h.in_step() == 1 && all_reached(x) && all_reached(y) && height > 1 &&
                      useful(width * height, plan.pixels * height) > useful(width, width);
   const bool has_strips = !joins || (width >= pair_row_block && useful(width, width) >= least_useful);

@@ -32,15 +32,17 @@ class Copier {
   // Where lines go.
   struct Lines {
     uint16_t* first;
-    int64_t step;  // elements
-    int64_t ring;  // after so many the first comes again; 0: never
+    int64_t step;    // elements
+    int64_t ring;    // after so many the first comes again; 0: never
+    int64_t origin;  // the line that goes to the first
 
-    uint16_t* at(int64_t line) const { return first + (ring == 0 ? line : line % ring) * step; }
-    Lines from(int64_t element) const { return {first + element, step, ring}; }
+    uint16_t* at(int64_t line) const { return first + (ring == 0 ? line - origin : (line - origin) % ring) * step; }
+    Lines from(int64_t element) const { return {first + element, step, ring, origin}; }
   };
 
   // The lines [y0, y1) of a plane, `pixels` of each from x0 on; line y goes to to.at(y).
   void copy(const Plane& plane, int64_t y0, int64_t y1, int64_t x0, int64_t pixels, const Lines& to) const {
+    if (s_.pad_mode != PadMode::zero) return copy_padded(plane, y0, y1, x0, pixels, to);
     const int64_t left = std::clamp<int64_t>(-x0, 0, pixels);
     const int64_t right = std::clamp<int64_t>(s_.in[2] - x0, left, pixels);
     const int64_t first = left == right ? y1 : std::clamp<int64_t>(0, y0, y1);
@@ -55,8 +57,7 @@ class Copier {
     }
     const ImageStrides& in = plan_.in;
     const int64_t width = right - left;
-    const StoredImage from = in_ + (plane.batch * in.batch + plane.group * s_.in_channels * in.channel +
-                                    plane.z * in.axis[0] + first * in.axis[1] + (x0 + left) * in.axis[2]);
+    const StoredImage from = start_of(plane) + (first * in.axis[1] + (x0 + left) * in.axis[2]);
     const Lines target = to.from(left * channels_);
     if (in.channel == 1) {
       for (int64_t y = first; y < last; ++y) copy_pixels(from + (y - first) * in.axis[1], target.at(y), width);
@@ -68,6 +69,26 @@ class Copier {
   }
 
  private:
+  StoredImage start_of(const Plane& plane) const {
+    return in_ + (plane.batch * plan_.in.batch + plane.group * s_.in_channels * plan_.in.channel +
+                  plane.z * plan_.in.axis[0]);
+  }
+
+  // Of an image channels-last that is padded by its own elements.
+  void copy_padded(const Plane& plane, int64_t y0, int64_t y1, int64_t x0, int64_t pixels, const Lines& to) const {
+    const int64_t left = std::clamp<int64_t>(-x0, 0, pixels);
+    const int64_t right = std::clamp<int64_t>(s_.in[2] - x0, left, pixels);
+    for (int64_t y = y0; y < y1; ++y) {
+      const StoredImage line = start_of(plane) + padded_index(s_.pad_mode, y, s_.in[1]) * plan_.in.axis[1];
+      const auto copy_one = [&](int64_t x) {
+        copy_pixels(line + padded_index(s_.pad_mode, x0 + x, s_.in[2]) * plan_.in.axis[2], to.at(y) + x * channels_, 1);
+      };
+      for (int64_t x = 0; x < left; ++x) copy_one(x);
+      copy_pixels(line + (x0 + left) * plan_.in.axis[2], to.at(y) + left * channels_, right - left);
+      for (int64_t x = right; x < pixels; ++x) copy_one(x);
+    }
+  }
+
   void copy_pixels(StoredImage from, uint16_t* to, int64_t count) const {
     if (plan_.in.axis[2] == s_.in_channels && channels_ == s_.in_channels)
       return load_bf16_run(from, 1, to, count * channels_);
@@ -236,7 +257,7 @@ void copy_tile(const ConvPairsPlan& plan, const ConvPointers& pointers, int64_t 
     const int64_t image = plane / s.in[0];
     const int64_t before = plane * plan.lines - plan.first_line;  // lines of the copy before the plane's line 0
     copier.copy({image / s.groups, image % s.groups, plane % s.in[0]}, i - before, next - before, plan.first_pixel,
-                plan.pixels, {copy + before * line_elements, line_elements, 0});
+                plan.pixels, {copy + before * line_elements, line_elements, 0, 0});
     i = next;
   }
 }
@@ -323,16 +344,17 @@ class Tile {
                                                         plan_.axes[2].greatest_shift - plan_.axes[2].least_shift + 1;
     strip_pixel_ = axes_[2].in_step() * reached0_ + plan_.axes[2].least_shift;
     const int64_t line_elements = plan_.strip_pixels * channels();
-    int64_t copied = 0;  // lines of the image before this one are there, or no longer needed
+    const int64_t end = plan_.first_line + plan_.lines;
+    int64_t copied = plan_.first_line;  // lines of the image before this one are there, or no longer needed
     for (; line0_ < tile_line1_; line0_ += plan_.step_lines) {
       const int64_t line1 = std::min(line0_ + plan_.step_lines, tile_line1_);
       const int64_t from = std::max(copied, step * line0_ + y.least_shift);
-      const int64_t to = std::min(step * (line1 - 1) + y.greatest_shift + 1, s_.in[1]);
+      const int64_t to = std::min(step * (line1 - 1) + y.greatest_shift + 1, end);
       for (int64_t i = 0; i < taps_[0].count && from < to && pixels > 0; ++i) {
         const int64_t z = tap_plane(i);
-        if (z < 0 || z >= s_.in[0]) continue;
+        if (z < 0) continue;
         copier.copy({place_.batch, group_, z}, from, to, strip_pixel_, pixels,
-                    {ring_ + i * plan_.ring_lines * line_elements, line_elements, plan_.ring_lines});
+                    {ring_ + i * plan_.ring_lines * line_elements, line_elements, plan_.ring_lines, plan_.first_line});
       }
       copied = std::max(copied, to);
       for (int64_t q = first_q; q < last_q; q += plan_.q_per_tile) {
@@ -345,8 +367,11 @@ class Tile {
     }
   }
 
+  // The plane of the image that a tap reads; -1: none.
   int64_t tap_plane(int64_t i) const {
-    return axes_[0].in_step() * q_depth_ + taps_[0].first_shift + i * taps_[0].shift_step;
+    const int64_t z = axes_[0].in_step() * q_depth_ + taps_[0].first_shift + i * taps_[0].shift_step;
+    if (s_.pad_mode != PadMode::zero) return padded_index(s_.pad_mode, z, s_.in[0]);
+    return z < s_.in[0] ? std::max<int64_t>(z, -1) : -1;
   }
 
   int64_t ring_line(int64_t plane, int64_t line) const { return plane * plan_.ring_lines + line % plan_.ring_lines; }
@@ -422,7 +447,7 @@ class Tile {
     int64_t count = 0;
     for (int64_t i = 0; i < taps_[0].count; ++i) {
       const int64_t z = tap_plane(i);
-      if (z < 0 || z >= s_.in[0]) continue;
+      if (z < 0) continue;
       for (int64_t j = 0; j < taps_[1].count; ++j) {
         const int64_t y = axes_[1].in_step() * line + taps_[1].first_shift + j * taps_[1].shift_step - plan_.first_line;
         if (y < 0 || y >= plan_.lines) continue;
