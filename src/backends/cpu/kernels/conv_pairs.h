@@ -122,7 +122,8 @@ struct ConvPairsPlan {
   bool has_bias;
   bool out_planar;
   bool turned_narrow;  // rounded before they are turned
-  bool past_caches;    // channels-first output so large that the caches cannot hold it for its reader
+  bool endings_join;   // they take no operands: results of several pixels are one run
+  bool past_caches;    // output so large that the caches cannot hold it for its reader
   bool taps_joined;    // one segment for all taps of the last axis
   bool lines_joined;   // rows run on from line to line
   bool in_strips;

@@ -267,8 +267,12 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& image, const ImageStrides& in, co
   plan.turned_narrow = is_row && shape.types.out == DType::bf16 && endings.count == 0 && !plan.stack.is_on;
   plan.interleaved =
       plan.stack.is_on ? std::max(plan.q_per_tile * plan.stack.strides[2], plan.stack.channels) + pair_columns : 0;
-  plan.past_caches = is_row && is_past_caches(image) &&
-                     plan.run_lines * line_results * (plan.stack.is_on ? plan.stack.strides[2] : 1) >= least_streamed;
+  // Runs of outputs that go past the caches, or pixels.
+  const int64_t run = plan.out_planar ? plan.run_lines * line_results * (plan.stack.is_on ? plan.stack.strides[2] : 1)
+                                      : std::min(plan.columns_per_tile, shape.out_channels);
+  plan.past_caches = (is_row || !plan.out_planar) && is_past_caches(image) && run >= least_streamed;
+  plan.endings_join = std::none_of(endings.steps, endings.steps + endings.count,
+                                   [](const EndingStep& step) { return takes_operand(step.kind); });
 
   // Matrix units read and write whole blocks of rows: what follows the last row must be there.
   const int64_t depth = plan.format.channels * shape.kernel[2];

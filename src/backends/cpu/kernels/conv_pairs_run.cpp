@@ -91,10 +91,18 @@ class Copier {
 
   void copy_pixels(StoredImage from, uint16_t* to, int64_t count) const {
     if (plan_.in.axis[2] == s_.in_channels && channels_ == s_.in_channels)
-      return load_bf16_run(from, 1, to, count * channels_);
+      return copy_elements(from, to, count * channels_);
     for (int64_t i = 0; i < count; ++i, to += channels_) {
-      load_bf16_run(from + i * plan_.in.axis[2], 1, to, s_.in_channels);
+      copy_elements(from + i * plan_.in.axis[2], to, s_.in_channels);
       if (s_.in_channels < channels_) to[s_.in_channels] = 0;
+    }
+  }
+
+  static void copy_elements(StoredImage from, uint16_t* to, int64_t count) {
+    if (from.type == DType::bf16) {
+      std::copy_n(reinterpret_cast<const uint16_t*>(from.data), count, to);
+    } else {
+      load_bf16_run(from, 1, to, count);
     }
   }
 
@@ -507,12 +515,22 @@ class Tile {
     const float* bias = plan_.has_bias ? p_.bias + place_.channel : nullptr;
     StoredResult to = result_at(place_);
     ResultPlace place = place_;
+    if (plan_.endings_join && columns == pitch_) {
+      for (int64_t i = 0; i < count && bias != nullptr; ++i) {
+        for (int64_t c = 0; c < columns; ++c) values[i * pitch_ + c] += bias[c];
+      }
+      apply_endings(plan_.endings, p_.operands, values, count * columns, place, true);
+      if (plan_.out.axis[2] == columns) return store_line(values, to, 1, count * columns, plan_.past_caches);
+      for (int64_t i = 0; i < count; ++i, values += pitch_, to = to + plan_.out.axis[2])
+        store_line(values, to, 1, columns, plan_.past_caches);
+      return;
+    }
     for (int64_t i = 0; i < count; ++i, ++place.axis[2], values += pitch_, to = to + plan_.out.axis[2]) {
       if (bias != nullptr) {
         for (int64_t c = 0; c < columns; ++c) values[c] += bias[c];
       }
       apply_endings(plan_.endings, p_.operands, values, columns, place, true);
-      store_line(values, to, 1, columns, false);
+      store_line(values, to, 1, columns, plan_.past_caches);
     }
   }
 
