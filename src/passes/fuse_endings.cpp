@@ -96,11 +96,22 @@ class Fuser {
     return best;
   }
 
+  // A narrow image that a convolution widens as it loads it (fuse_beginnings).
+  bool begins_convolution(const Node& node) const {
+    if (!node.is("cast") || !is_narrow(node.input(0)->type.dtype) || node.output()->type.dtype != DType::f32)
+      return false;
+    if (!graph_.has_one_user(node.output())) return false;
+    const Node& user = *node.output()->users.front();
+    return (user.anchors("conv") || user.anchors("conv_transpose")) && user.anchor() == 0 &&
+           user.anchor_input(0) == node.output();
+  }
+
   bool may_join(const Node& producer, const Value& value, const Node& node) const {
     const int weight = weight_of(producer);
     if (weight == 0 || graph_.is_output(&value) || is_constant(&value)) return false;
     if (producer.parts().size() + node.parts().size() > most_parts) return false;
     if (producer.inputs().size() + node.inputs().size() > most_operands) return false;
+    if (begins_convolution(node)) return false;
     if (!std::all_of(value.users.begin(), value.users.end(), [&](const Node* user) { return user == &node; }))
       return false;
     // Later parts see the value only as what runs through the chain.

@@ -29,6 +29,7 @@ bool recognise_normalisations(Graph& graph, const Target& target);
 bool remove_dead_nodes(Graph& graph, const Target& target);
 bool resolve_sizes(Graph& graph, const Target& target);
 bool simplify(Graph& graph, const Target& target);
+bool store_in_bf16(Graph& graph, const Target& target);
 bool take_known_branches(Graph& graph, const Target& target);
 bool turn_conv_transpose_into_conv(Graph& graph, const Target& target);
 bool turn_nearest_resize_into_conv_transpose(Graph& graph, const Target& target);

@@ -51,6 +51,7 @@ constexpr Pass table[] = {
      "so that they can end what computes the pieces"},
     {"turn_products_into_squares", turn_products_into_squares,
      "so that chains run through them; after all that looks for products"},
+    {"store_in_bf16", store_in_bf16, "when convolutions and their readers are final; the casts join both ends"},
     {"fuse_endings", fuse_endings, "after every rewrite that needs to see the single operators"},
     {"fuse_beginnings", fuse_beginnings, "what could not end the node before begins the one behind"},
     {"choose_layouts", choose_layouts, "last: fused nodes are what kernels are asked about"},
