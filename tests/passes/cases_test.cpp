@@ -1,7 +1,8 @@
 // Runs every case of tests/passes/*.ir: the pass turns `before` into `after`, and both, and the result, compute the
 // same; a second run changes nothing.
 //
-//   case NAME [tolerance=1e-6] [SYMBOL=SIZE …] [again]      `again`: one more run may still change something
+//   case NAME [tolerance=1e-6] [target=amx] [SYMBOL=SIZE …] [again]      `again`: one more run may still change
+//                                                                          something; a target: precision automatic
 //   graph "before" (…) { … }
 //   after                                                   or `unchanged`
 //   graph "before" (…) { … }
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "passes/passes.h"
@@ -28,6 +30,7 @@ struct Case {
   std::string name;
   double tolerance = 0;
   bool again = false;
+  std::optional<Cluster> cluster;  // with precision automatic
   DimBindings sizes;
   std::string before;
   std::string after;
@@ -50,6 +53,9 @@ Case parse_head(const std::string& line) {
       out.name += (out.name.empty() ? "" : " ") + word;
     } else if (word.substr(0, equals) == "tolerance") {
       out.tolerance = std::stod(word.substr(equals + 1));
+    } else if (word.substr(0, equals) == "target") {
+      out.cluster = cluster_from_name(word.substr(equals + 1));
+      EXPECT_TRUE(out.cluster.has_value()) << line;
     } else {
       out.sizes[word.substr(0, equals)] = std::stoll(word.substr(equals + 1));
     }
@@ -127,6 +133,10 @@ void run_case(PassFunction pass, Case& each, bool update) {
   const Catalogue& catalogue = plain_catalogue(registry());
   Target target;
   target.catalogue = &catalogue;
+  if (each.cluster.has_value()) {
+    target.cluster = *each.cluster;
+    target.precision = Precision::automatic;
+  }
   const auto result = clone(*before);
   const bool changed = pass(*result, target);
   const auto verified = verify(*result);

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "passes/passes.h"
 #include "passes/pipeline.h"
 #include "passes/plain_rows.h"
 #include "suite_size.h"
@@ -47,6 +48,32 @@ void compare(const Graph& before, const Graph& after, const std::vector<Run>& ru
   }
 }
 
+// The graph with all its bare convolutions in bf16.
+std::unique_ptr<Graph> multiplying_in_bf16(const Graph& graph) {
+  std::string text = print(graph);
+  for (const std::string_view op : {" = conv(", " = conv_transpose("}) {
+    for (std::size_t at = text.find(op); at != std::string::npos; at = text.find(op, at + 1)) {
+      const std::size_t end = text.find('\n', at);
+      const std::size_t stride = text.find(" stride=", at);
+      const std::size_t products = text.find(" products=", at);
+      if (stride < end && products > end) text.insert(stride, " products=bf16");
+    }
+  }
+  return parse_graph(text, registry()).value();
+}
+
+// The passes that precision automatic on a CPU with a matrix unit has more than others.
+void try_in_bf16(const RandomGraph& random, std::uint64_t seed, Target target,
+                 std::map<std::string_view, int>& changes) {
+  target.precision = Precision::automatic;
+  target.cluster = Cluster::amx;
+  const std::unique_ptr<Graph> before = multiplying_in_bf16(*random.graph);
+  const auto after = clone(*before);
+  if (!store_in_bf16(*after, target)) return;
+  ++changes["store_in_bf16"];
+  compare(*before, *after, legal_runs(*before, seed), 5e-2, "store_in_bf16");
+}
+
 // Whether the graph had a legal run.
 bool try_seed(std::uint64_t seed, const Target& target, std::map<std::string_view, int>& changes) {
   const RandomGraph random = random_graph(registry(), seed);
@@ -60,6 +87,7 @@ bool try_seed(std::uint64_t seed, const Target& target, std::map<std::string_vie
     compare(*random.graph, *copy, runs, tolerance, std::string(pass.name));
     if (::testing::Test::HasFatalFailure()) return true;
   }
+  try_in_bf16(random, seed, target, changes);
   const auto copy = clone(*random.graph);
   const auto done = run_passes(*copy, target);
   EXPECT_TRUE(done.ok()) << done.error().text();

@@ -200,7 +200,7 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& image, const ImageStrides& in, co
   plan.out = out;
   plan.endings = endings;
   plan.has_bias = has_bias;
-  plan.out_planar = out.channel != 1;
+  plan.out_planar = out.channel != 1 || image.groups * image.out_channels == 1;
   for (int a = 0; a < 3; ++a) plan.axes[a] = axis_of(shape, a);
   const ConvAxis h(shape, 1);
   const ConvAxis w(shape, 2);

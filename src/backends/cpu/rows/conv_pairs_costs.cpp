@@ -124,19 +124,25 @@ constexpr PairsFactors of_bf16 = {.call = 25.1,
                                   .byte_beyond = 0.0633,
                                   .run = 403};
 
+// Nanoseconds of a result channels-last whose columns are phases.
+constexpr double gathered_result = 5;
+
 }  // namespace
 
 double conv_pairs_seconds(const ConvShape& s, Cluster cluster, bool in_planar, bool out_planar) {
   const bool matrix = cluster == Cluster::amx;
-  const PairsWork work = count_work(plan_conv_pairs(s, {}, {}, {}, false, nullptr), matrix);
+  const ConvPairsPlan plan = plan_conv_pairs(s, {}, {}, {}, false, nullptr);
+  const PairsWork work = count_work(plan, matrix);
   const PairsFactors& of_in = s.types.in == DType::f32 ? of_wide : of_bf16;
   const PairsFactors& of_out = s.types.out == DType::f32 ? of_wide : of_bf16;
   const double in = in_planar ? of_in.copied_vector * work.copied_vectors : of_in.copied * work.copied;
   const double out = out_planar ? of_out.result_vector * work.result_vectors
                                 : of_out.result * work.results + of_out.result_segment * work.result_segments;
+  const bool by_pixels = plan.stack.is_on && !out_planar && s.groups * s.out_channels > 1;
+  const double gathered = by_pixels ? gathered_result * elements_written(s) : 0;
   const double calls = (matrix ? of_in.matrix_call : of_in.call) * work.calls;
-  return (pair_product(cluster) * work.products + calls + in + out + of_in.byte_beyond * bytes_beyond_caches(s) +
-          of_in.run) *
+  return (pair_product(cluster) * work.products + calls + in + out + gathered +
+          of_in.byte_beyond * bytes_beyond_caches(s) + of_in.run) *
              ns +
          weights_seconds(product_of_factors(conv_pairs_packed_bytes(s)), avx512_width);
 }
