@@ -388,7 +388,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
       "minimal filtering F(2, 2) and F(2, 3), whose transformed operands are rounded to bf16";
   rows.push_back(ConvRow<WinogradPairs>::row("conv_transpose_winograd_pairs", "conv_transpose", "conv_winograd_pairs/1",
                                              winograd_pairs, Exactness::bounded));
-  rows.push_back(ConvRow<PointPairs>::row("conv_transpose_point_pairs", "conv_transpose", "conv_point_pairs/1",
+  rows.push_back(ConvRow<PointPairs>::row("conv_transpose_point_pairs", "conv_transpose", "conv_point_pairs/2",
                                           "an image of one pixel: a product in bf16 of its channels with all taps"));
   constexpr const char* pairs = "multiplies in bf16, two channels at a time, and adds up in f32";
   rows.push_back(ConvRow<Pairs>::row("conv_transpose_pairs", "conv_transpose", "conv_pairs/2", pairs));
