@@ -160,8 +160,6 @@ TEST(ConvKernels, DepthsThatSharePlanesAreExact) {
   for (const char* line : {
            "planes conv n2 g1 c8:9 in7x12x8 k3x3x3 s1x1x1 d1x1x1 pre1x1x1 post1x1x1 bias",
            "planes conv n1 g2 c5:20 in9x16x12 k2x3x3 s1x1x1 d1x1x1 pre0x1x2 post2x1x0",
-           "padded conv n1 g1 c48:4 in130x100 k3x5 s1x1 d1x1 pre1x2 post1x2 bias",
-           "padded conv n1 g1 c24:3 in6x70x80 k3x3x3 s1x1x1 d1x1x1 pre1x1x1 post1x1x1",
            "planes conv_transpose n1 g1 c7:17 in5x12x8 k4x4x4 s2x2x2 d1x1x1 pre1x1x1 post1x1x1",
            "planes conv_transpose n1 g1 c6:5 in4x12x8 k5x3x3 s2x1x1 d1x1x1 pre2x1x1 post2x1x1 bias",
        }) {
@@ -309,6 +307,8 @@ TEST(ConvKernels, StripsOfLargeImagesAreExact) {
       "long conv_transpose n1 g1 c64:9 in9000 k5 s1 d1 pre7 post-3 bias",
       "step conv n1 g1 c48:4 in130x90 k3x2 s2x3 d1x1 pre1x0 post1x0 bias",
       "apart conv n1 g1 c96:4 in110x100 k3x3 s1x1 d2x3 pre2x3 post1x3",
+      "padded conv n1 g1 c48:4 in130x100 k3x5 s1x1 d1x1 pre1x2 post1x2 bias",
+      "padded conv n1 g1 c24:3 in6x70x80 k2x3x3 s1x1x1 d1x1x1 pre1x1x1 post0x1x1",
       "planes conv_transpose n1 g1 c20:3 in9x40x80 k2x3x3 s2x1x1 d1x1x1 pre0x1x1 post0x1x1",
       "lines conv_transpose n1 g1 c340:5 in60x48 k5x5 s1x1 d1x1 pre2x2 post2x2",
       "many conv_transpose n1 g1 c128:18 in80x105 k6x4 s6x1 d1x1 pre0x0 post0x0",
