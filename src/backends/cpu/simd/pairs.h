@@ -5,8 +5,8 @@
 //   store_for_pairs(p, a)  store_bf16, of numbers that will be such factors
 //   flush_sum(a)           what such a sum is after FP32 numbers were added to it: without subnormals where it has none
 //   pair_sums(a, b)        those of both as bf16, rounded to nearest even: a's in the lower halves of the lanes
-// but for the cluster with a matrix unit, which has the words of <amxtileintrin.h> and the last of these. The clusters with
-// instructions for it flush subnormal numbers to zero (Intel SDM, VDPBF16PS and TDPBF16PS); the others do not.
+// but for the cluster with a matrix unit, which has the words of <amxtileintrin.h> and the last of these. The clusters
+// with instructions for it flush subnormal numbers to zero (Intel SDM, VDPBF16PS and TDPBF16PS); the others do not.
 #pragma once
 
 #include <cstdint>
