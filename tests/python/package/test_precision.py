@@ -14,7 +14,7 @@ def network():
     torch.manual_seed(3)
     return torch.nn.Sequential(
         torch.nn.Conv2d(16, 64, 3, padding=1), torch.nn.BatchNorm2d(64), torch.nn.ReLU(),
-        torch.nn.ConvTranspose2d(64, 48, 4, 2, 1), torch.nn.ReLU(),
+        torch.nn.ConvTranspose2d(64, 48, 3, 2, 1, output_padding=1), torch.nn.ReLU(),
         torch.nn.ConvTranspose2d(48, 48, 4, 2, 1, groups=48)).eval()
 
 

@@ -41,7 +41,8 @@ class Copier {
   };
 
   // The lines [y0, y1) of a plane, `pixels` of each from x0 on; line y goes to to.at(y).
-  void copy(const Plane& plane, int64_t y0, int64_t y1, int64_t x0, int64_t pixels, const Lines& to) const {
+  __attribute__((noinline)) void copy(const Plane& plane, int64_t y0, int64_t y1, int64_t x0, int64_t pixels,
+                                      const Lines& to) const {
     if (s_.pad_mode != PadMode::zero) return copy_padded(plane, y0, y1, x0, pixels, to);
     const int64_t left = std::clamp<int64_t>(-x0, 0, pixels);
     const int64_t right = std::clamp<int64_t>(s_.in[2] - x0, left, pixels);
@@ -89,7 +90,7 @@ class Copier {
     }
   }
 
-  void copy_pixels(StoredImage from, uint16_t* to, int64_t count) const {
+  __attribute__((noinline)) void copy_pixels(StoredImage from, uint16_t* to, int64_t count) const {
     if (plan_.in.axis[2] == s_.in_channels && channels_ == s_.in_channels)
       return copy_elements(from, to, count * channels_);
     for (int64_t i = 0; i < count; ++i, to += channels_) {
@@ -98,7 +99,7 @@ class Copier {
     }
   }
 
-  static void copy_elements(StoredImage from, uint16_t* to, int64_t count) {
+  __attribute__((noinline)) static void copy_elements(StoredImage from, uint16_t* to, int64_t count) {
     if (from.type == DType::bf16) {
       std::copy_n(reinterpret_cast<const uint16_t*>(from.data), count, to);
     } else {
@@ -107,10 +108,11 @@ class Copier {
   }
 
   // `count` pixels from line y on, which lie in lines of `width` behind each other.
-  void turn(StoredImage from, int64_t y, int64_t count, int64_t width, const Lines& to) const {
+  __attribute__((noinline)) void turn(StoredImage from, int64_t y, int64_t count, int64_t width,
+                                      const Lines& to) const {
     if (plan_.in.axis[2] != 1) return turn_strided(from, y, count, width, to);
     if (from.type == DType::bf16) return turn_typed<DType::bf16>(from, y, count, width, to);
-    from.wide() ? turn_typed<DType::f32>(from, y, count, width, to) : turn_typed<DType::f16>(from, y, count, width, to);
+    turn_typed<DType::f32>(from, y, count, width, to);
   }
 
   // So many pixels of all channels at a time that what is written stays in the first-level cache.
@@ -176,7 +178,7 @@ class Copier {
   // rows are two vectors of pixels of half as many pairs: so each line of the caches is read once and whole. Channels
   // often lie a power of two apart, where the caches cannot hold many of their lines at once.
   template <DType type>
-  void turn_channels(const Pixels& r) const {
+  __attribute__((noinline)) void turn_channels(const Pixels& r) const {
     constexpr int blocks = vec_width > 1 ? 2 : 1;
     constexpr int block_words = vec_width / blocks;
     static_assert(pair_channels_at_once == 2 * block_words);
@@ -474,7 +476,8 @@ class Tile {
     return count;
   }
 
-  void clear(int64_t line, int64_t line_phase, int64_t phase0, int64_t phase1, int64_t q0, int64_t q1) const {
+  __attribute__((noinline)) void clear(int64_t line, int64_t line_phase, int64_t phase0, int64_t phase1, int64_t q0,
+                                       int64_t q1) const {
     for (int64_t q = q0; q < q1; ++q)
       std::fill(sums_at(line, line_phase, q, phase0), sums_at(line, line_phase, q, phase1), 0.0F);
   }
@@ -504,6 +507,15 @@ class Tile {
     }
   }
 
+  // One place for the code of all ways to store, and of all endings.
+  __attribute__((noinline)) void store_results(const float* from, StoredResult to, int64_t stride, int64_t n) const {
+    store_line(from, to, stride, n, plan_.past_caches);
+  }
+  __attribute__((noinline)) void end(float* values, int64_t count, const ResultPlace& place,
+                                     bool along_channels) const {
+    apply_endings(plan_.endings, p_.operands, values, count, place, along_channels);
+  }
+
   // Of an output line of the block, from its pixel `x` on.
   float* values_of(int64_t y, int64_t x) const {
     const int64_t phase = s_.transposed ? floor_mod(y + s_.pre[1], s_.stride[1]) : 0;
@@ -511,31 +523,33 @@ class Tile {
     return sums_at(line, phase, q0_, x);
   }
 
+  __attribute__((noinline)) static void add_row(const float* row, float* to, int64_t count) {
+    int64_t i = 0;
+    for (; i + vec_width <= count; i += vec_width) store(to + i, load(to + i) + load(row + i));
+    for (; i < count; ++i) to[i] += row[i];
+  }
+
   void write_pixels(float* values, int64_t count, int64_t columns) const {
     const float* bias = plan_.has_bias ? p_.bias + place_.channel : nullptr;
     StoredResult to = result_at(place_);
     ResultPlace place = place_;
     if (plan_.endings_join && columns == pitch_) {
-      for (int64_t i = 0; i < count && bias != nullptr; ++i) {
-        for (int64_t c = 0; c < columns; ++c) values[i * pitch_ + c] += bias[c];
-      }
-      apply_endings(plan_.endings, p_.operands, values, count * columns, place, true);
-      if (plan_.out.axis[2] == columns) return store_line(values, to, 1, count * columns, plan_.past_caches);
+      for (int64_t i = 0; i < count && bias != nullptr; ++i) add_row(bias, values + i * pitch_, columns);
+      end(values, count * columns, place, true);
+      if (plan_.out.axis[2] == columns) return store_results(values, to, 1, count * columns);
       for (int64_t i = 0; i < count; ++i, values += pitch_, to = to + plan_.out.axis[2])
-        store_line(values, to, 1, columns, plan_.past_caches);
+        store_results(values, to, 1, columns);
       return;
     }
     for (int64_t i = 0; i < count; ++i, ++place.axis[2], values += pitch_, to = to + plan_.out.axis[2]) {
-      if (bias != nullptr) {
-        for (int64_t c = 0; c < columns; ++c) values[c] += bias[c];
-      }
-      apply_endings(plan_.endings, p_.operands, values, columns, place, true);
-      store_line(values, to, 1, columns, plan_.past_caches);
+      if (bias != nullptr) add_row(bias, values, columns);
+      end(values, columns, place, true);
+      store_results(values, to, 1, columns);
     }
   }
 
   // Some lines from the present place on, which follow each other in the output where they are several.
-  void write_planar(int64_t lines, int64_t x, int64_t count, int64_t columns) const {
+  __attribute__((noinline)) void write_planar(int64_t lines, int64_t x, int64_t count, int64_t columns) const {
     ResultPlace place = place_;
     StoredResult to = result_at(place_);
     const int64_t run = lines * count;
@@ -564,9 +578,9 @@ class Tile {
         float* const values = turned_ + c * plan_.run_pitch;
         for (int64_t k = 0; k < lines && plan_.endings.count > 0; ++k) {
           place.axis[1] = place_.axis[1] + k;
-          apply_endings(plan_.endings, p_.operands, values + k * count, count, place, false);
+          end(values + k * count, count, place, false);
         }
-        store_line(values, to, plan_.out.axis[2], run, plan_.past_caches);
+        store_results(values, to, plan_.out.axis[2], run);
       }
     }
   }
@@ -578,7 +592,7 @@ class Tile {
     int64_t count;
   };
 
-  StackedLine place_of(int64_t line, int64_t columns) const {
+  __attribute__((noinline)) StackedLine place_of(int64_t line, int64_t columns) const {
     const PairsStack& stack = plan_.stack;
     const ConvShape& image = plan_.image;
     const auto output = [&](int a, int64_t q, int64_t phase) {
@@ -606,21 +620,21 @@ class Tile {
   // The results of a line whose columns are phases.
   void write_interleaved(int64_t line) const {
     const PairsStack& stack = plan_.stack;
-    constexpr float no_bias[pair_columns] = {};
     for (int64_t column = column0_; column < column1_; column += pair_columns) {
-      turn_wide(sums_at(line, 0, q0_, 0) + column - column0_, no_bias, turned_, q1_ - q0_);
       const int64_t first = column / pair_columns * stack.groups_of_panel();
       const int64_t last = std::min(first + stack.groups_of_panel(), stack.column_groups());
+      float bias[pair_columns] = {};
+      for (int64_t i = first; i < last && plan_.has_bias; ++i)
+        std::fill_n(bias + (i - first) * stack.strides[2], stack.strides[2], p_.bias[place_of(line, i).place.channel]);
+      turn_wide(sums_at(line, 0, q0_, 0) + column - column0_, bias, turned_, q1_ - q0_);
       for (int64_t i = first; i < last; ++i) {
         const StackedLine to = place_of(line, i);
         if (to.count == 0) continue;
         interleave(turned_ + (i - first) * stack.strides[2] * plan_.run_pitch, plan_.run_pitch, interleaved_,
                    stack.strides[2], q1_ - q0_);
         float* const values = interleaved_ + to.skipped;
-        const float bias = plan_.has_bias ? p_.bias[to.place.channel] : 0;
-        for (int64_t k = 0; k < to.count && plan_.has_bias; ++k) values[k] += bias;
-        apply_endings(plan_.endings, p_.operands, values, to.count, to.place, false);
-        store_line(values, result_at(to.place), plan_.out.axis[2], to.count, plan_.past_caches);
+        end(values, to.count, to.place, false);
+        store_results(values, result_at(to.place), plan_.out.axis[2], to.count);
       }
     }
   }
@@ -645,8 +659,8 @@ class Tile {
                                      columns % stack.groups_of_panel() * stack.strides[2]];
           interleaved_[c - first] = value + (plan_.has_bias ? p_.bias[to.place.channel + c - first] : 0);
         }
-        apply_endings(plan_.endings, p_.operands, interleaved_, last - first, to.place, true);
-        store_line(interleaved_, result_at(to.place), 1, last - first, false);
+        end(interleaved_, last - first, to.place, true);
+        store_results(interleaved_, result_at(to.place), 1, last - first);
       }
     }
   }

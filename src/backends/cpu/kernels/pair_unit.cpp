@@ -177,13 +177,14 @@ template <bool streams>
 void multiply_part(const PairTile& t, const Part& part, int64_t row) {
   const bool two_rows = t.row_count - row > matrix_rows;
   int64_t column = 0;
+  // What streams is worth code of its own where most of the weights pass.
   for (; column + 2 * pair_columns <= t.columns; column += 2 * pair_columns) {
     two_rows ? multiply_block<true, true, streams>(t, part, row, column)
-             : multiply_block<false, true, streams>(t, part, row, column);
+             : multiply_block<false, true, false>(t, part, row, column);
   }
   if (column == t.columns) return;
-  two_rows ? multiply_block<true, false, streams>(t, part, row, column)
-           : multiply_block<false, false, streams>(t, part, row, column);
+  two_rows ? multiply_block<true, false, false>(t, part, row, column)
+           : multiply_block<false, false, false>(t, part, row, column);
 }
 
 void multiply(const PairTile& t) {

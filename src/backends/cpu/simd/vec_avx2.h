@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "backends/cpu/simd/cluster.h"
+#include "backends/cpu/simd/unrolled.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
@@ -190,21 +191,21 @@ POLYPHASE_INLINE void hold(Vec<float>& a) { __asm__("" : "+x"(a.v)); }
 // Transposes width × width lanes held in r[0..width).
 POLYPHASE_INLINE void transpose_lanes(Vec<float>* r) {
   __m256 t[8];
-  for (int i = 0; i < 4; ++i) {
+  unrolled<4>([&](int i) POLYPHASE_INLINE_LAMBDA {
     t[2 * i] = _mm256_unpacklo_ps(r[2 * i].v, r[2 * i + 1].v);
     t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i].v, r[2 * i + 1].v);
-  }
+  });
   __m256 u[8];
-  for (int i = 0; i < 2; ++i) {
-    for (int j = 0; j < 2; ++j) {
-      u[4 * i + 2 * j] = _mm256_shuffle_ps(t[4 * i + j], t[4 * i + 2 + j], 0x44);
-      u[4 * i + 2 * j + 1] = _mm256_shuffle_ps(t[4 * i + j], t[4 * i + 2 + j], 0xee);
-    }
-  }
-  for (int j = 0; j < 4; ++j) {
+  unrolled<4>([&](int k) POLYPHASE_INLINE_LAMBDA {
+    const int i = 4 * (k / 2);
+    const int j = k % 2;
+    u[i + 2 * j] = _mm256_shuffle_ps(t[i + j], t[i + 2 + j], 0x44);
+    u[i + 2 * j + 1] = _mm256_shuffle_ps(t[i + j], t[i + 2 + j], 0xee);
+  });
+  unrolled<4>([&](int j) POLYPHASE_INLINE_LAMBDA {
     r[j].v = _mm256_permute2f128_ps(u[j], u[4 + j], 0x20);
     r[4 + j].v = _mm256_permute2f128_ps(u[j], u[4 + j], 0x31);
-  }
+  });
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

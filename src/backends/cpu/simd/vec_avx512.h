@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "backends/cpu/simd/cluster.h"
+#include "backends/cpu/simd/unrolled.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
@@ -176,20 +177,21 @@ POLYPHASE_INLINE void hold(Vec<float>& a) { __asm__("" : "+v"(a.v)); }
 // Transposes width × width lanes held in r[0..width).
 POLYPHASE_INLINE void transpose_lanes(Vec<float>* r) {
   __m512 t[16];
-  for (int i = 0; i < 8; ++i) {
+  unrolled<8>([&](int i) POLYPHASE_INLINE_LAMBDA {
     t[2 * i] = _mm512_unpacklo_ps(r[2 * i].v, r[2 * i + 1].v);
     t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i].v, r[2 * i + 1].v);
-  }
+  });
   __m512 u[16];
-  for (int i = 0; i < 4; ++i) {
-    for (int j = 0; j < 2; ++j) {
-      const __m512d a = _mm512_castps_pd(t[4 * i + j]);
-      const __m512d b = _mm512_castps_pd(t[4 * i + 2 + j]);
-      u[4 * i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
-      u[4 * i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
-    }
-  }
-  for (int j = 0; j < 4; ++j) {  // u[4 * group + j] holds, per 128-bit quarter q, column 4q + j of rows 4*group..
+  unrolled<8>([&](int k) POLYPHASE_INLINE_LAMBDA {
+    const int i = 4 * (k / 2);
+    const int j = k % 2;
+    const __m512d a = _mm512_castps_pd(t[i + j]);
+    const __m512d b = _mm512_castps_pd(t[i + 2 + j]);
+    u[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+    u[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+  });
+  // u[4 * group + j] holds, per 128-bit quarter q, column 4q + j of rows 4*group..
+  unrolled<4>([&](int j) POLYPHASE_INLINE_LAMBDA {
     const __m512 a = _mm512_shuffle_f32x4(u[j], u[4 + j], 0x88);
     const __m512 b = _mm512_shuffle_f32x4(u[8 + j], u[12 + j], 0x88);
     const __m512 c = _mm512_shuffle_f32x4(u[j], u[4 + j], 0xdd);
@@ -198,7 +200,7 @@ POLYPHASE_INLINE void transpose_lanes(Vec<float>* r) {
     r[8 + j].v = _mm512_shuffle_f32x4(a, b, 0xdd);
     r[4 + j].v = _mm512_shuffle_f32x4(c, d, 0x88);
     r[12 + j].v = _mm512_shuffle_f32x4(c, d, 0xdd);
-  }
+  });
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER
