@@ -32,8 +32,7 @@ namespace polyphase::cpu {
 
 inline constexpr int64_t pair_columns = 16;  // of a register of any cluster, and of a panel of packed weights
 inline constexpr int64_t pairs_gathered_pixels = 64;
-inline constexpr int64_t pairs_gathered_floats =
-    2 * pair_columns * pairs_gathered_pixels;  // that the copy turns at once
+inline constexpr int64_t pairs_gathered_floats = pair_columns * pairs_gathered_pixels;  // that the copy turns at once
 
 // All phases as columns; dilations are 1.
 struct PairsStack {

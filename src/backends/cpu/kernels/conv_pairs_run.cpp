@@ -254,7 +254,7 @@ class Tile {
     const int64_t y0 = axes_[1].output_of(first_line_phase_, line0_);
     const int64_t y1 = axes_[1].output_of(first_line_phase_, line1);
     // Outputs before the first begin at the first of the same phase.
-    for (int64_t y = y0 < 0 ? (all_phases ? 0 : floor_mod(y0, step)) : y0; y < std::min(y1, s_.out[1]);) {
+    for (int64_t y = y0 < 0 ? floor_mod(y0, step) : y0; y < std::min(y1, s_.out[1]);) {
       const int64_t lines = std::min(plan_.run_lines, ceil_div(std::min(y1, s_.out[1]) - y, step));
       place_.axis[1] = y;
       if (plan_.out_planar) {
@@ -344,6 +344,11 @@ class Tile {
     }
   }
 
+  // The channel of the result that a group of columns is.
+  int64_t stacked_channel(int64_t columns) const {
+    return group_ * plan_.stack.channels + columns / (plan_.stack.strides[0] * plan_.stack.strides[1]);
+  }
+
   // Where a line of a group of columns goes, and how many of its results are there; none for lines outside.
   struct StackedLine {
     ResultPlace place;
@@ -358,14 +363,13 @@ class Tile {
       return (q + stack.first_q[a]) * stack.strides[a] + phase - image.pre[a];
     };
     const int64_t phase_d = columns / stack.strides[1] % stack.strides[0];
-    const int64_t channel = columns / (stack.strides[0] * stack.strides[1]);
     const int64_t z = output(0, place_.axis[0], phase_d);
     const int64_t y = output(1, line, columns % stack.strides[1]);
     const int64_t first = output(2, q0_, 0);
     const int64_t x0 = std::max<int64_t>(0, first);
     const int64_t x1 = std::min(image.out[2], first + (q1_ - q0_) * stack.strides[2]);
     const bool is_inside = z >= 0 && z < image.out[0] && y >= 0 && y < image.out[1];
-    return {{place_.batch, group_ * image.out_channels + channel, {z, y, x0}},
+    return {{place_.batch, stacked_channel(columns), {z, y, x0}},
             x0 - first,
             is_inside ? std::max<int64_t>(0, x1 - x0) : 0};
   }
@@ -384,7 +388,7 @@ class Tile {
       const int64_t last = std::min(first + stack.groups_of_panel(), stack.column_groups());
       float bias[pair_columns] = {};
       for (int64_t i = first; i < last && plan_.has_bias; ++i)
-        std::fill_n(bias + (i - first) * stack.strides[2], stack.strides[2], p_.bias[place_of(line, i).place.channel]);
+        std::fill_n(bias + (i - first) * stack.strides[2], stack.strides[2], p_.bias[stacked_channel(i)]);
       turn_wide(sums_at(line, 0, q0_, 0) + column - column0_, bias, turned_, q1_ - q0_);
       for (int64_t i = first; i < last; ++i) {
         const StackedLine to = place_of(line, i);
@@ -449,12 +453,10 @@ class Tile {
     const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) / sizeof(uint16_t)) % line;
     const int64_t lead = std::min(count, (line - past) % line);
     std::copy_n(from, lead, to);
-    int64_t i = lead;
-    for (; i + line <= count; i += line) {
-      for (int64_t v = 0; v < line; v += 2 * vec_width)
-        stream(reinterpret_cast<float*>(to + i + v), load(reinterpret_cast<const float*>(from + i + v)));
-    }
-    std::copy_n(from + i, count - i, to + i);
+    const int64_t whole = (count - lead) / line * line;
+    stream_row(reinterpret_cast<const float*>(from + lead), reinterpret_cast<float*>(to + lead), whole / 2);
+    const int64_t done = lead + whole;
+    std::copy_n(from + done, count - done, to + done);
   }
 
   const ConvPairsPlan& plan_;

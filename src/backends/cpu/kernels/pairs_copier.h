@@ -246,6 +246,7 @@ class PairsCopier {
 
   static constexpr int64_t fetched_blocks = 3;
   static constexpr int64_t pair_channels_at_once = vec_width > 1 ? vec_width : 2;
+  static_assert(pair_channels_at_once * pairs_gathered_pixels <= pairs_gathered_floats);
 
   const ConvPairsPlan& plan_;
   const ConvShape& s_;

@@ -93,39 +93,23 @@ double pair_product(Cluster cluster) {
   return 9.6;
 }
 
-// Fitted to 303 drawn geometries, forward ones among them, on Granite Rapids.
-struct PairsFactors {
-  double call;  // of the unit
-  double matrix_call;
+// Nanoseconds, fitted to 303 drawn geometries, forward ones among them, on Granite Rapids.
+constexpr double unit_call = 25.1;
+constexpr double matrix_call = 98.2;
+constexpr double result_segment = 3.04;
+constexpr double gathered_result = 5;  // channels-last, whose columns are phases
+constexpr double byte_beyond = 0.0633;
+constexpr double run = 403;
+
+// What depends on how an image is stored.
+struct ImageFactors {
   double copied;  // of an image channels-last
   double copied_vector;
-  double result;
-  double result_segment;
+  double result;  // channels-last
   double result_vector;
-  double byte_beyond;
-  double run;
 };
-constexpr PairsFactors of_wide = {.call = 25.1,
-                                  .matrix_call = 98.2,
-                                  .copied = 0.115,
-                                  .copied_vector = 3.31,
-                                  .result = 0.183,
-                                  .result_segment = 3.04,
-                                  .result_vector = 3.67,
-                                  .byte_beyond = 0.0633,
-                                  .run = 403};
-constexpr PairsFactors of_bf16 = {.call = 25.1,
-                                  .matrix_call = 98.2,
-                                  .copied = 0.171,
-                                  .copied_vector = 2.67,
-                                  .result = 0.26,
-                                  .result_segment = 3.04,
-                                  .result_vector = 3.86,
-                                  .byte_beyond = 0.0633,
-                                  .run = 403};
-
-// Nanoseconds of a result channels-last whose columns are phases.
-constexpr double gathered_result = 5;
+constexpr ImageFactors of_wide = {.copied = 0.115, .copied_vector = 3.31, .result = 0.183, .result_vector = 3.67};
+constexpr ImageFactors of_bf16 = {.copied = 0.171, .copied_vector = 2.67, .result = 0.26, .result_vector = 3.86};
 
 }  // namespace
 
@@ -133,16 +117,16 @@ double conv_pairs_seconds(const ConvShape& s, Cluster cluster, bool in_planar, b
   const bool matrix = cluster == Cluster::amx;
   const ConvPairsPlan plan = plan_conv_pairs(s, {}, {}, {}, false, nullptr);
   const PairsWork work = count_work(plan, matrix);
-  const PairsFactors& of_in = s.types.in == DType::f32 ? of_wide : of_bf16;
-  const PairsFactors& of_out = s.types.out == DType::f32 ? of_wide : of_bf16;
+  const ImageFactors& of_in = s.types.in == DType::f32 ? of_wide : of_bf16;
+  const ImageFactors& of_out = s.types.out == DType::f32 ? of_wide : of_bf16;
   const double in = in_planar ? of_in.copied_vector * work.copied_vectors : of_in.copied * work.copied;
   const double out = out_planar ? of_out.result_vector * work.result_vectors
-                                : of_out.result * work.results + of_out.result_segment * work.result_segments;
+                                : of_out.result * work.results + result_segment * work.result_segments;
   const bool by_pixels = plan.stack.is_on && !out_planar && s.groups * s.out_channels > 1;
   const double gathered = by_pixels ? gathered_result * elements_written(s) : 0;
-  const double calls = (matrix ? of_in.matrix_call : of_in.call) * work.calls;
-  return (pair_product(cluster) * work.products + calls + in + out + gathered +
-          of_in.byte_beyond * bytes_beyond_caches(s) + of_in.run) *
+  const double calls = (matrix ? matrix_call : unit_call) * work.calls;
+  return (pair_product(cluster) * work.products + calls + in + out + gathered + byte_beyond * bytes_beyond_caches(s) +
+          run) *
              ns +
          weights_seconds(product_of_factors(conv_pairs_packed_bytes(s)), avx512_width);
 }
