@@ -47,8 +47,6 @@ bool may_widen(const Node& node) {
   return !node.anchors("cast");
 }
 
-bool is_convolution(const Node& node) { return node.anchors("conv") || node.anchors("conv_transpose"); }
-
 // Automatic precision also rounds what kernels compute from the operands, which are the model's numbers no more.
 void multiply_in_bf16(Part& part, const Target& target) {
   part.attributes.set("products", DType::bf16);

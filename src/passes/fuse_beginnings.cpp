@@ -22,7 +22,7 @@ bool may_begin(const Node& before, const Value& data) {
   if (before.fused() || std::find(beginnings.begin(), beginnings.end(), before.op().name) == beginnings.end())
     return false;
   if (!is_float(data.type.dtype)) return false;
-  if (before.is("cast")) return is_narrow(before.input(0)->type.dtype) && data.type.dtype == DType::f32;
+  if (before.is("cast")) return widens(before);
   if (!before.is("pad")) return before.input(0)->type == data.type;
   const auto& pre = before.attributes().get<std::vector<Dim>>("pre");
   const auto& post = before.attributes().get<std::vector<Dim>>("post");
@@ -62,7 +62,7 @@ bool some_kernel_takes(const Node& node, const Target& target) {
 bool fuse(Graph& graph, const Target& target) {
   bool changed = false;
   for (Node* node : graph.node_list()) {
-    if (!(node->anchors("conv") || node->anchors("conv_transpose")) || node->anchor() != 0) continue;
+    if (!is_convolution(*node) || node->anchor() != 0) continue;
     const Value* data = node->anchor_input(0);
     if (data == nullptr || is_constant(data) || data->producer == nullptr || !graph.has_one_user(data)) continue;
     if (!may_begin(*data->producer, *data)) continue;

@@ -98,12 +98,9 @@ class Fuser {
 
   // A narrow image that a convolution widens as it loads it (fuse_beginnings).
   bool begins_convolution(const Node& node) const {
-    if (!node.is("cast") || !is_narrow(node.input(0)->type.dtype) || node.output()->type.dtype != DType::f32)
-      return false;
-    if (!graph_.has_one_user(node.output())) return false;
+    if (!widens(node) || !graph_.has_one_user(node.output())) return false;
     const Node& user = *node.output()->users.front();
-    return (user.anchors("conv") || user.anchors("conv_transpose")) && user.anchor() == 0 &&
-           user.anchor_input(0) == node.output();
+    return is_convolution(user) && user.anchor() == 0 && user.anchor_input(0) == node.output();
   }
 
   bool may_join(const Node& producer, const Value& value, const Node& node) const {

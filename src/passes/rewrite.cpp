@@ -86,6 +86,13 @@ Node* produced_for_one(const Graph& graph, const Value* value, std::string_view 
   return node != nullptr && graph.has_one_user(value) ? node : nullptr;
 }
 
+bool is_convolution(const Node& node) { return node.anchors("conv") || node.anchors("conv_transpose"); }
+
+bool widens(const Node& node) {
+  return !node.fused() && node.is("cast") && is_narrow(node.input(0)->type.dtype) &&
+         node.output()->type.dtype == DType::f32;
+}
+
 double bytes_of(const Value& value, const DimBindings& sizes) {
   const auto count = value.type.shape.element_count().evaluate(sizes);
   return static_cast<double>(count.value_or(1 << 20)) * static_cast<double>(size_bytes(value.type.dtype));

@@ -37,6 +37,11 @@ Node* produced_by(const Value* value, std::string_view op_name);
 // The same, if nobody else uses the value, so that the producer may be changed or vanish.
 Node* produced_for_one(const Graph& graph, const Value* value, std::string_view op_name);
 
+// A convolution of either direction, fused or not.
+bool is_convolution(const Node& node);
+// An unfused cast of an f16 or bf16 value to f32.
+bool widens(const Node& node);
+
 // What the value's elements take at these sizes; of sizes that are not among them, those of 2^20 elements.
 double bytes_of(const Value& value, const DimBindings& sizes);
 

@@ -32,13 +32,13 @@ bool is_only_multiplied(const Graph& graph, const Value& value) {
   });
 }
 
-// Convolutions, and what follows one and will be its ending.
-bool ends_convolution(const Node& node) {
+// Convolutions, and what follows one and will be its ending: as many nodes as a fused one may have parts, `left`.
+bool ends_convolution(const Node& node, int left = 16) {
   if (multiplies_in_bf16(node)) return true;
-  if (node.fused() || !node.op().elementwise || node.outputs().size() != 1) return false;
+  if (left == 0 || node.fused() || !node.op().elementwise || node.outputs().size() != 1) return false;
   return std::any_of(node.inputs().begin(), node.inputs().end(), [&](const Value* input) {
     return input != nullptr && input->producer != nullptr && input->users.size() == 1 &&
-           input->type.shape == node.output()->type.shape && ends_convolution(*input->producer);
+           input->type.shape == node.output()->type.shape && ends_convolution(*input->producer, left - 1);
   });
 }
 
