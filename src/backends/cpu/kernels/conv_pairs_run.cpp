@@ -345,7 +345,7 @@ class Tile {
   }
 
   // The channel of the result that a group of columns is.
-  int64_t stacked_channel(int64_t columns) const {
+  __attribute__((noinline)) int64_t stacked_channel(int64_t columns) const {
     return group_ * plan_.stack.channels + columns / (plan_.stack.strides[0] * plan_.stack.strides[1]);
   }
 
@@ -454,7 +454,8 @@ class Tile {
     const int64_t lead = std::min(count, (line - past) % line);
     std::copy_n(from, lead, to);
     const int64_t whole = (count - lead) / line * line;
-    stream_row(reinterpret_cast<const float*>(from + lead), reinterpret_cast<float*>(to + lead), whole / 2);
+    store_results(reinterpret_cast<const float*>(from + lead),
+                  StoredResult(reinterpret_cast<float*>(to + lead), DType::f32), 1, whole / 2);
     const int64_t done = lead + whole;
     std::copy_n(from + done, count - done, to + done);
   }
