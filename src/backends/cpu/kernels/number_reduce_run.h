@@ -48,14 +48,11 @@ POLYPHASE_INLINE Number number_join(Number a, Number b) {
     return number_step<kind>(a, b);
 }
 
-template <ReduceKind kind, class Number>
-POLYPHASE_INLINE Number number_finish(Number sum, int64_t count) {
-  if constexpr (std::is_same_v<Number, double>)
-    return reduce_finish<kind>(sum, count);
-  else if constexpr (kind == ReduceKind::mean)
-    return count == 0 ? Number{0} : static_cast<Number>(static_cast<int64_t>(sum) / count);
-  else
-    return sum;
+template <class Number>
+POLYPHASE_INLINE Number number_finish(ReduceKind kind, Number sum, int64_t count) {
+  if constexpr (std::is_same_v<Number, double>) return reduce_finish(kind, sum, count);
+  if (kind != ReduceKind::mean) return sum;
+  return count == 0 ? Number{0} : static_cast<Number>(static_cast<int64_t>(sum) / count);
 }
 
 // f(block of at most 512 numbers, how many) for all elements that make one result.
@@ -131,7 +128,7 @@ inline void number_reduce_results(const ReducePlan& p, const std::byte* x, std::
                                           number_join<kind, Number>);
     }
   }
-  for (int64_t i = 0; i < n; ++i) sums[i] = number_finish<kind>(sums[i], p.count);
+  for (int64_t i = 0; i < n; ++i) sums[i] = number_finish(p.kind, sums[i], p.count);
   store_numbers(p.dtype, sums, n, y, to_stride);
 }
 
@@ -192,13 +189,9 @@ inline void number_reduce_tile(const ReducePlan& p, const std::byte* x, std::byt
   const int64_t to = p.to_kept[p.kept_rank - 1];
   const auto run = [&]<ReduceKind kind>() { number_reduce_results<kind, Number>(p, x, y, n, from, to); };
   if constexpr (std::is_same_v<Number, double>) {
-    if (p.kind == ReduceKind::l2) return run.template operator()<ReduceKind::l2>();
-    if (p.kind == ReduceKind::log_sum) return run.template operator()<ReduceKind::log_sum>();
     if (p.kind == ReduceKind::log_sum_exp) return run.template operator()<ReduceKind::log_sum_exp>();
   }
   switch (p.kind) {
-    case ReduceKind::mean:
-      return run.template operator()<ReduceKind::mean>();
     case ReduceKind::max:
       return run.template operator()<ReduceKind::max>();
     case ReduceKind::min:
@@ -207,6 +200,7 @@ inline void number_reduce_tile(const ReducePlan& p, const std::byte* x, std::byt
       return run.template operator()<ReduceKind::prod>();
     case ReduceKind::l1:
       return run.template operator()<ReduceKind::l1>();
+    case ReduceKind::l2:
     case ReduceKind::sum_square:
       return run.template operator()<ReduceKind::sum_square>();
     case ReduceKind::arg_max:
@@ -215,7 +209,7 @@ inline void number_reduce_tile(const ReducePlan& p, const std::byte* x, std::byt
     case ReduceKind::arg_min:
       return p.last != 0 ? arg_results<false, true, Number>(p, x, y, n, from, to)
                          : arg_results<false, false, Number>(p, x, y, n, from, to);
-    default:
+    default:  // sum, mean and log_sum
       return run.template operator()<ReduceKind::sum>();
   }
 }

@@ -28,22 +28,21 @@ POLYPHASE_INLINE double reduce_step(double sum, double x) {
   if constexpr (kind == ReduceKind::min) return x >= sum ? sum : x;
   if constexpr (kind == ReduceKind::prod) return sum * x;
   if constexpr (kind == ReduceKind::l1) return sum + std::fabs(x);
-  if constexpr (kind == ReduceKind::l2 || kind == ReduceKind::sum_square) return sum + x * x;
+  if constexpr (kind == ReduceKind::sum_square) return sum + x * x;
   return sum + x;
 }
 
 template <ReduceKind kind>
 POLYPHASE_INLINE double reduce_join(double a, double b) {
-  if constexpr (kind == ReduceKind::l1 || kind == ReduceKind::l2 || kind == ReduceKind::sum_square) return a + b;
+  if constexpr (kind == ReduceKind::l1 || kind == ReduceKind::sum_square) return a + b;
   return std::isnan(a) ? a : reduce_step<kind>(a, b);
 }
 
-template <ReduceKind kind>
-POLYPHASE_INLINE double reduce_finish(double sum, int64_t count) {
-  if constexpr (kind == ReduceKind::mean) return sum / static_cast<double>(count);
-  if constexpr (kind == ReduceKind::l2) return std::sqrt(sum);
-  if constexpr (kind == ReduceKind::log_sum) return std::log(sum);
-  return sum;
+// The kinds that walk alike share the code of one, and differ by what becomes of the sum.
+POLYPHASE_INLINE double reduce_finish(ReduceKind kind, double sum, int64_t count) {
+  if (kind == ReduceKind::mean) return sum / static_cast<double>(count);
+  if (kind == ReduceKind::l2) return std::sqrt(sum);
+  return kind == ReduceKind::log_sum ? std::log(sum) : sum;
 }
 
 // Calls f(row) for every combination of the reduced axes but the last; `row` is the element offset of its first
@@ -103,7 +102,7 @@ inline void reduce_results(const ReducePlan& p, const float* x, float* y, int64_
         }
       }
     });
-    for (int64_t i = 0; i < n; ++i) y[i * to_stride] = static_cast<float>(reduce_finish<kind>(sums[i], p.count));
+    for (int64_t i = 0; i < n; ++i) y[i * to_stride] = static_cast<float>(reduce_finish(p.kind, sums[i], p.count));
     return;
   }
   for (int64_t i = 0; i < n; ++i) {
@@ -118,7 +117,7 @@ inline void reduce_results(const ReducePlan& p, const float* x, float* y, int64_
           [](double a, double b) { return a + b; });
       sum = std::isinf(sum) && sum > 0 ? sum : largest + std::log(total);
     }
-    y[i * to_stride] = static_cast<float>(reduce_finish<kind>(sum, p.count));
+    y[i * to_stride] = static_cast<float>(reduce_finish(p.kind, sum, p.count));
   }
 }
 
@@ -153,9 +152,9 @@ inline void run_reduce(const ReducePlan& p, const float* x, float* y, int64_t ti
   };
   switch (p.kind) {
     case ReduceKind::sum:
-      return run.template operator()<ReduceKind::sum>();
     case ReduceKind::mean:
-      return run.template operator()<ReduceKind::mean>();
+    case ReduceKind::log_sum:
+      return run.template operator()<ReduceKind::sum>();
     case ReduceKind::max:
       return run.template operator()<ReduceKind::max>();
     case ReduceKind::min:
@@ -164,12 +163,9 @@ inline void run_reduce(const ReducePlan& p, const float* x, float* y, int64_t ti
       return run.template operator()<ReduceKind::prod>();
     case ReduceKind::l1:
       return run.template operator()<ReduceKind::l1>();
-    case ReduceKind::l2:
-      return run.template operator()<ReduceKind::l2>();
-    case ReduceKind::log_sum:
-      return run.template operator()<ReduceKind::log_sum>();
     case ReduceKind::log_sum_exp:
       return run.template operator()<ReduceKind::log_sum_exp>();
+    case ReduceKind::l2:
     case ReduceKind::sum_square:
       return run.template operator()<ReduceKind::sum_square>();
     default:
