@@ -1,16 +1,21 @@
 // store_in_bf16: what is only multiplied in bf16 is stored in bf16: the same bits, half the memory.
 //
 //   %y = conv(%x, %w)                   %y = conv(%x, %w)
-//   %z = conv(%y, %v)           →       %n = cast(%y) to=bf16
-//                                       %f = cast(%n) to=f32
+//   %p = max_pool(%y)                   %n = cast(%y) to=bf16
+//   %z = conv(%p, %v)           →       %p = max_pool(%n)
+//                                       %f = cast(%p) to=f32
 //                                       %z = conv(%f, %v)
 //
-// The casts join their neighbours: the first ends what computes %y, the second begins what reads it. Condition:
-// precision automatic; all that reads the value are convolutions, as the image that they multiply in bf16; what
-// computes it can end with a cast. Only for CPUs with a matrix unit, whose kernel reads and writes images in bf16 in
-// any layout and multiplies so fast that memory decides. Runs when convolutions and their readers are final.
+// The casts join their neighbours: the first ends what computes %y, the second begins what reads it. Between them may
+// stand what gives the same whether its operands are rounded before or its result afterwards: joins, and the largest of
+// some elements, since rounding keeps their order. Condition: precision automatic; all that reads a value are
+// convolutions, as the image that they multiply in bf16, or such steps whose results are stored in bf16 too; what
+// computes it can end with a cast, or is such a step. Only for CPUs with a matrix unit, whose kernel reads and writes
+// images in bf16 in any layout and multiplies so fast that memory decides. Runs when convolutions and their readers are
+// final.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -23,14 +28,8 @@ bool multiplies_in_bf16(const Node& node) {
          node.attributes().get<DType>("products") == DType::bf16;
 }
 
-// As the image of convolutions, each of which reads it once.
-bool is_only_multiplied(const Graph& graph, const Value& value) {
-  if (value.users.empty() || graph.is_output(&value)) return false;
-  return std::all_of(value.users.begin(), value.users.end(), [&](const Node* user) {
-    const auto reads = std::count(user->inputs().begin(), user->inputs().end(), &value);
-    return multiplies_in_bf16(*user) && user->input(0) == &value && reads == 1;
-  });
-}
+// Rounding its operands is rounding its result.
+bool passes_rounding_on(const Node& node) { return node.is("concat") || node.is("max_pool"); }
 
 // Convolutions, and what follows one and will be its ending: as many nodes as a fused one may have parts, `left`.
 bool ends_convolution(const Node& node, int left = 16) {
@@ -42,30 +41,95 @@ bool ends_convolution(const Node& node, int left = 16) {
   });
 }
 
+class Storer {
+ public:
+  explicit Storer(Graph& graph) : graph_(graph) {}
+
+  bool run() {
+    find();
+    bool changed = false;
+    for (Node* node : graph_.node_list()) changed = rewrite(node) || changed;
+    return changed;
+  }
+
+ private:
+  // The most values that can be stored in bf16 together: all that might, less those that one of the others rules out.
+  void find() {
+    for (const auto& node : graph_.nodes()) {
+      if (node->outputs().size() != 1 || node->output()->type.dtype != DType::f32 || node->is("cast")) continue;
+      if (passes_rounding_on(*node) || ends_convolution(*node)) stored_.insert(node->output());
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const auto& node : graph_.nodes()) {
+        if (node->outputs().size() != 1 || stored_.count(node->output()) == 0 || may_store(*node->output())) continue;
+        stored_.erase(node->output());
+        changed = true;
+      }
+    }
+  }
+
+  bool may_store(const Value& value) const {
+    if (value.users.empty() || graph_.is_output(&value)) return false;
+    const auto reads_bf16 = [&](const Node* user) {
+      if (passes_rounding_on(*user)) return stored_.count(user->output()) != 0;
+      // The image is read once, and nothing else of the convolution.
+      const auto reads = std::count(user->inputs().begin(), user->inputs().end(), &value);
+      return multiplies_in_bf16(*user) && user->input(0) == &value && reads == 1;
+    };
+    if (!std::all_of(value.users.begin(), value.users.end(), reads_bf16)) return false;
+    const Node& producer = *value.producer;
+    return !passes_rounding_on(producer) || std::all_of(producer.inputs().begin(), producer.inputs().end(),
+                                                        [&](const Value* input) { return stored_.count(input) != 0; });
+  }
+
+  bool rewrite(Node* node) {
+    const bool passes_on = passes_rounding_on(*node) && stored_.count(node->output()) != 0;
+    if (!passes_on && (!multiplies_in_bf16(*node) || stored_.count(node->input(0)) == 0)) return false;
+    Rewrite rewrite(graph_, node);
+    std::vector<Value*> inputs = node->inputs();
+    for (Value*& input : inputs) {
+      if (stored_.count(input) != 0) input = narrow(rewrite, input);
+    }
+    if (!passes_on) inputs.front() = rewrite.cast(inputs.front(), DType::f32);
+    Value* const made = rewrite.add_parts(node->parts(), node->anchor(), std::move(inputs));
+    Value* const result = rewrite.ok() ? rewrite.cast(made, DType::f32) : nullptr;
+    if (!rewrite.ok()) return false;
+    const bool was_stored = stored_.count(node->output()) != 0;
+    forget_what_goes_with(*node);
+    if (!rewrite.commit(node->output(), result)) return false;
+    if (was_stored) stored_.insert(result);
+    if (passes_on) narrow_[result] = made;
+    return true;
+  }
+
+  // Its result, and what nothing else reads: values that come later may lie where those did.
+  void forget_what_goes_with(const Node& node) {
+    stored_.erase(node.output());
+    for (const Value* input : node.inputs()) {
+      const auto is_it = [&](const Node* user) { return user == &node; };
+      if (input == nullptr || !std::all_of(input->users.begin(), input->users.end(), is_it)) continue;
+      stored_.erase(input);
+      narrow_.erase(input);
+    }
+  }
+
+  Value* narrow(Rewrite& rewrite, Value* value) {
+    const auto known = narrow_.find(value);
+    if (known != narrow_.end()) return known->second;
+    return narrow_[value] = rewrite.cast(value, DType::bf16);
+  }
+
+  Graph& graph_;
+  std::unordered_set<const Value*> stored_;
+  std::unordered_map<const Value*, Value*> narrow_;  // of what is stored in bf16, once it was rewritten
+};
+
 }  // namespace
 
 bool store_in_bf16(Graph& graph, const Target& target) {
   if (target.precision != Precision::automatic || target.cluster != Cluster::amx) return false;
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    std::unordered_map<const Value*, Value*> narrow;
-    for (Node* node : each.node_list()) {
-      if (!multiplies_in_bf16(*node)) continue;
-      Value* const image = node->input(0);
-      if (image->type.dtype != DType::f32 || image->producer == nullptr || image->producer->is("cast")) continue;
-      const bool known = narrow.count(image) != 0;
-      if (!known && (!is_only_multiplied(each, *image) || !ends_convolution(*image->producer))) continue;
-      Rewrite rewrite(each, node);
-      Value* const stored = known ? narrow.at(image) : rewrite.cast(image, DType::bf16);
-      std::vector<Value*> inputs = node->inputs();
-      inputs.front() = rewrite.cast(stored, DType::f32);
-      if (!rewrite.commit(node->output(), rewrite.add_parts(node->parts(), node->anchor(), std::move(inputs))))
-        continue;
-      narrow.emplace(image, stored);
-      changed = true;
-    }
-    return changed;
-  });
+  return in_every_graph(graph, [](Graph& each) { return Storer(each).run(); });
 }
 
 }  // namespace polyphase

@@ -48,7 +48,9 @@ Fault elementwise(const Plan& plan, const Pointers& pointers, int, int64_t tile,
 }
 
 Fault pool(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_pool(plan.head<PoolPlan>(), input(pointers, 0), output(pointers), tile);
+  const auto& p = plan.head<PoolPlan>();
+  p.dtype == DType::bf16 ? run_pool<DType::bf16>(p, pointers.inputs[0], pointers.outputs[0], tile)
+                         : run_pool<DType::f32>(p, pointers.inputs[0], pointers.outputs[0], tile);
   return nullptr;
 }
 

@@ -1,13 +1,16 @@
-// Runs one tile of a pooling: one row of outputs. With channels inside, lanes are channels; otherwise one channel at a
-// time.
+// Runs one tile of a pooling: one row of outputs, in FP32 or in bf16, computed in FP32. With channels inside, lanes are
+// channels; otherwise one channel at a time.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
 #include "backends/cpu/kernels/pool.h"
+#include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -38,8 +41,9 @@ POLYPHASE_INLINE float pool_count(const PoolPlan& p, const PoolTaps* taps) {
   return static_cast<float>(count);
 }
 
-template <bool average>
-POLYPHASE_INLINE void pool_channels(const PoolPlan& p, const float* image, const PoolTaps* taps, float* to) {
+// A pixel of the result; lanes are channels. `image` is the operand's batch.
+template <DType type, bool average>
+POLYPHASE_INLINE void pool_channels(const PoolPlan& p, const std::byte* image, const PoolTaps* taps, std::byte* to) {
   const VecF identity = broadcast(average ? 0.0F : -std::numeric_limits<float>::infinity());
   const VecF count = broadcast(average ? pool_count(p, taps) : 1.0F);
   for (int64_t c = 0; c < p.channels; c += vec_width) {
@@ -47,33 +51,35 @@ POLYPHASE_INLINE void pool_channels(const PoolPlan& p, const float* image, const
     VecF sum = identity;
     for (int64_t z = taps[0].first; z < taps[0].last; ++z) {
       for (int64_t y = taps[1].first; y < taps[1].last; ++y) {
-        const float* row = image + (taps[0].start + z * p.dilation[0]) * p.from_strides[2] +
-                           (taps[1].start + y * p.dilation[1]) * p.from_strides[3] + c;
+        const int64_t row = (taps[0].start + z * p.dilation[0]) * p.from_strides[2] +
+                            (taps[1].start + y * p.dilation[1]) * p.from_strides[3] + c;
         for (int64_t x = taps[2].first; x < taps[2].last; ++x) {
-          const float* at = row + (taps[2].start + x * p.dilation[2]) * p.from_strides[4];
-          const VecF value = n == vec_width ? load(at) : load_first(at, n);
+          const int64_t at = row + (taps[2].start + x * p.dilation[2]) * p.from_strides[4];
+          const VecF value = n == vec_width ? load_stored<type>(image, at) : load_stored_first<type>(image, at, n);
           // A NaN of the input stays: max returns its second operand where either is a NaN.
           sum = average ? sum + value : select(equal(sum, sum), max(sum, value), sum);
         }
       }
     }
-    if (average) sum = sum / count;
-    if (n == vec_width) {
-      store(to + c, sum);
-    } else {
-      store_first(to + c, sum, n);
-    }
+    store_stored_first<type>(to, c, average ? sum / count : sum, n);
   }
 }
 
-inline float pool_one(const PoolPlan& p, const float* image, const PoolTaps* taps) {
+template <DType type>
+POLYPHASE_INLINE float stored_element(const std::byte* from, int64_t i) {
+  if constexpr (type == DType::f32) return reinterpret_cast<const float*>(from)[i];
+  return std::bit_cast<float>(static_cast<uint32_t>(reinterpret_cast<const uint16_t*>(from)[i]) << 16);
+}
+
+template <DType type>
+inline float pool_one(const PoolPlan& p, const std::byte* image, const PoolTaps* taps) {
   float sum = p.average != 0 ? 0.0F : -std::numeric_limits<float>::infinity();
   for (int64_t z = taps[0].first; z < taps[0].last; ++z) {
     for (int64_t y = taps[1].first; y < taps[1].last; ++y) {
-      const float* row = image + (taps[0].start + z * p.dilation[0]) * p.from_strides[2] +
-                         (taps[1].start + y * p.dilation[1]) * p.from_strides[3];
+      const int64_t row = (taps[0].start + z * p.dilation[0]) * p.from_strides[2] +
+                          (taps[1].start + y * p.dilation[1]) * p.from_strides[3];
       for (int64_t x = taps[2].first; x < taps[2].last; ++x) {
-        const float value = row[(taps[2].start + x * p.dilation[2]) * p.from_strides[4]];
+        const float value = stored_element<type>(image, row + (taps[2].start + x * p.dilation[2]) * p.from_strides[4]);
         if (p.average != 0) {
           sum += value;
         } else if (!(value <= sum) && !std::isnan(sum)) {
@@ -85,20 +91,24 @@ inline float pool_one(const PoolPlan& p, const float* image, const PoolTaps* tap
   return p.average != 0 ? sum / pool_count(p, taps) : sum;
 }
 
-inline void run_pool(const PoolPlan& p, const float* from, float* to, int64_t tile) {
+template <DType type>
+inline void run_pool(const PoolPlan& p, const std::byte* from, std::byte* to, int64_t tile) {
+  constexpr auto element = static_cast<int64_t>(type == DType::f32 ? sizeof(float) : sizeof(uint16_t));
   PoolTaps taps[3];
   if (p.channels_inside != 0) {
     taps[1] = pool_taps(p, 1, tile % p.out[1]);
     taps[0] = pool_taps(p, 0, tile / p.out[1] % p.out[0]);
     const int64_t n = tile / p.out[1] / p.out[0];
-    float* row =
-        to + n * p.to_strides[0] + (tile / p.out[1] % p.out[0]) * p.to_strides[2] + (tile % p.out[1]) * p.to_strides[3];
+    const int64_t row =
+        n * p.to_strides[0] + (tile / p.out[1] % p.out[0]) * p.to_strides[2] + (tile % p.out[1]) * p.to_strides[3];
     for (int64_t x = 0; x < p.out[2]; ++x) {
       taps[2] = pool_taps(p, 2, x);
+      const std::byte* const image = from + n * p.from_strides[0] * element;
+      std::byte* const pixel = to + (row + x * p.to_strides[4]) * element;
       if (p.average != 0) {
-        pool_channels<true>(p, from + n * p.from_strides[0], taps, row + x * p.to_strides[4]);
+        pool_channels<type, true>(p, image, taps, pixel);
       } else {
-        pool_channels<false>(p, from + n * p.from_strides[0], taps, row + x * p.to_strides[4]);
+        pool_channels<type, false>(p, image, taps, pixel);
       }
     }
     return;
@@ -106,14 +116,14 @@ inline void run_pool(const PoolPlan& p, const float* from, float* to, int64_t ti
   const int64_t z = tile % p.out[0];
   const int64_t c = tile / p.out[0] % p.channels;
   const int64_t n = tile / p.out[0] / p.channels;
-  const float* image = from + n * p.from_strides[0] + c * p.from_strides[1];
+  const std::byte* const image = from + (n * p.from_strides[0] + c * p.from_strides[1]) * element;
   taps[0] = pool_taps(p, 0, z);
   for (int64_t y = 0; y < p.out[1]; ++y) {
     taps[1] = pool_taps(p, 1, y);
-    float* row = to + n * p.to_strides[0] + c * p.to_strides[1] + z * p.to_strides[2] + y * p.to_strides[3];
+    const int64_t row = n * p.to_strides[0] + c * p.to_strides[1] + z * p.to_strides[2] + y * p.to_strides[3];
     for (int64_t x = 0; x < p.out[2]; ++x) {
       taps[2] = pool_taps(p, 2, x);
-      row[x * p.to_strides[4]] = pool_one(p, image, taps);
+      store_stored_first<type>(to, row + x * p.to_strides[4], broadcast(pool_one<type>(p, image, taps)), 1);
     }
   }
 }

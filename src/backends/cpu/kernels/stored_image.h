@@ -65,6 +65,13 @@ POLYPHASE_INLINE VecF load_stored_first(const std::byte* from, int64_t i, int n)
   if constexpr (type == DType::bf16) return load_bf16_first(reinterpret_cast<const uint16_t*>(from) + i, n);
 }
 
+template <DType type>
+POLYPHASE_INLINE void store_stored_first(std::byte* to, int64_t i, VecF values, int n) {
+  if constexpr (type == DType::f32) store_first(reinterpret_cast<float*>(to) + i, values, n);
+  if constexpr (type == DType::f16) store_f16_first(reinterpret_cast<uint16_t*>(to) + i, values, n);
+  if constexpr (type == DType::bf16) store_bf16_first(reinterpret_cast<uint16_t*>(to) + i, values, n);
+}
+
 // Elements as they were loaded, two channels' in each lane: bf16 is the upper half of what it was widened to.
 template <DType type>
 POLYPHASE_INLINE VecI pair_elements(VecF even, VecF odd) {

@@ -1,4 +1,4 @@
-// Rows of max_pool and avg_pool: in FP32 on vectors of its own, in any dtype by runs of numbers.
+// Rows of max_pool and avg_pool: in FP32 and bf16 on vectors of its own, in any wide dtype by runs of numbers.
 #include <algorithm>
 
 #include "backends/cpu/kernels/pool.h"
@@ -8,7 +8,8 @@ namespace polyphase::cpu {
 namespace {
 
 std::string accepts_pool(const StepDesc& desc, const Target&) {
-  if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
+  const bool in_bf16 = desc.data().type.dtype == DType::bf16;
+  if (std::string refusal = in_bf16 ? "" : needs_f32(desc); !refusal.empty()) return refusal;
   return needs_unfused(desc);
 }
 
