@@ -331,6 +331,12 @@ struct LstmResults {
   Result<NetworkTensor> c;  // [directions, batch, hidden]: c after the last step
 };
 
+struct Matmul {
+  // the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never
+  // narrower than f32
+  DType products = DType::f32;
+};
+
 struct MaxPool {
   // taps per spatial axis, at least 1
   Required<std::vector<std::int64_t>> kernel;
@@ -1203,8 +1209,8 @@ class NetworkLayers : public NetworkBase {
   // Source: numpy.matmul; ONNX operator MatMul.
   // a: (..., I, K) or (K)
   // b: (..., K, J) or (K), the dtype of a
-  Result<NetworkTensor> matmul(const Operand& a, const Operand& b, std::string_view name = {}) {
-    return result(add_layer("matmul", {a, b}, {}, name), 0);
+  Result<NetworkTensor> matmul(const Operand& a, const Operand& b, const layers::Matmul& with = {}, std::string_view name = {}) {
+    return result(add_layer("matmul", {a, b}, {{"products", with.products}}, name), 0);
   }
 
   // The greater of x and y; NaN if either is.

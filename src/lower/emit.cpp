@@ -240,12 +240,15 @@ class Emitter {
 void note_narrow_products(const Target& target, Engine& engine) {
   std::int64_t narrow = 0;
   std::int64_t all = 0;
+  bool has_products = false;
   for (const Block& block : engine.blocks) {
     for (const Step& step : block.steps) {
       if (step.kind != StepKind::kernel || step.rows.empty()) continue;
       const std::string& op = step.parts[step.anchor].op->name;
-      if (op != "conv" && op != "conv_transpose") continue;
+      const bool is_product = op == "matmul";
+      if (op != "conv" && op != "conv_transpose" && !is_product) continue;
       const Row* row = target.catalogue->find(op, step.rows.front());
+      has_products = has_products || is_product;
       ++all;
       if (row != nullptr && row->narrow_products) ++narrow;
     }
@@ -254,7 +257,8 @@ void note_narrow_products(const Target& target, Engine& engine) {
     if (!target.portable) engine.cluster = name_of(fp32_cluster(target.cluster));
     return;
   }
-  engine.remarks.push_back(std::to_string(narrow) + " of " + std::to_string(all) + " convolutions multiply in bf16" +
+  engine.remarks.push_back(std::to_string(narrow) + " of " + std::to_string(all) + " convolutions" +
+                           (has_products ? " and matrix products" : "") + " multiply in bf16" +
                            (target.precision == Precision::automatic ? "; precision fp32 keeps them from it."
                                                                      : ", as the model stores its tensors."));
 }

@@ -4,6 +4,7 @@
 #include "ops/cut.h"
 #include "ops/dense.h"
 #include "ops/families.h"
+#include "ops/window.h"
 
 namespace polyphase {
 namespace {
@@ -18,6 +19,7 @@ Result<std::vector<Type>> infer_matmul(const InferContext& context) {
   if (a.shape.rank() == 0 || b.shape.rank() == 0) {
     return Error{ErrorCode::invalid_model, "matmul: the operands must have at least one axis, " + found};
   }
+  TRY_VOID(check_products(context, "matmul"));
   const int a_batch = std::max(a.shape.rank() - 2, 0);
   const int b_batch = std::max(b.shape.rank() - 2, 0);
   TRY_VOID(context.require(
@@ -120,7 +122,7 @@ std::vector<OpDef> matmul_operators() {
                        "Source: numpy.matmul; ONNX operator MatMul.",
                 .inputs = {{"a", "(..., I, K) or (K)"}, {"b", "(..., K, J) or (K), the dtype of a"}},
                 .outputs = {{"y", "(..., I, J)"}},
-                .attributes = {},
+                .attributes = {products_attribute()},
                 .infer = infer_matmul,
                 .reference = reference_matmul,
                 .cut = cut_matmul,

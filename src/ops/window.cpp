@@ -56,16 +56,19 @@ Result<WindowAttributes> check_convolution(const InferContext& context, const st
     return Error{ErrorCode::invalid_model,
                  op + ": attribute 'groups' must be at least 1, found " + std::to_string(groups) + "."};
   }
-  const auto products = context.attributes().get<DType>("products");
-  if (products != DType::f32 && products != DType::bf16) {
-    return Error{ErrorCode::invalid_model,
-                 op + ": attribute 'products' must be f32 or bf16, found " + std::string(name_of(products)) + "."};
-  }
+  TRY_VOID(check_products(context, op));
   for (int axis = 2; axis < w.shape.rank(); ++axis) {
     TRY_VOID(context.require(1, DimCheck::Relation::less_equal, w.shape[axis],
                              op + ": every kernel size must be at least 1, found weight " + w.text() + "."));
   }
   return window_attributes(context, op, x.shape.rank() - 2);
+}
+
+Result<void> check_products(const InferContext& context, const std::string& op) {
+  const auto products = context.attributes().get<DType>("products");
+  if (products == DType::f32 || products == DType::bf16) return {};
+  return Error{ErrorCode::invalid_model,
+               op + ": attribute 'products' must be f32 or bf16, found " + std::string(name_of(products)) + "."};
 }
 
 AttributeSpec products_attribute() {

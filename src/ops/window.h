@@ -30,8 +30,9 @@ Result<WindowAttributes> window_attributes(const InferContext& context, const st
 
 // What conv and conv_transpose demand alike: ranks 3 to 5 and equal, one numeric dtype, groups >= 1, kernel sizes >= 1.
 Result<WindowAttributes> check_convolution(const InferContext& context, const std::string& op);
-// `products`: how conv and conv_transpose may multiply.
+// `products`: how convolutions and matrix products may multiply.
 AttributeSpec products_attribute();
+Result<void> check_products(const InferContext& context, const std::string& op);
 AttributeSpec transformed_attribute();
 // The bias, if there is one, is 1-D with one entry per output channel.
 Result<void> check_bias(const InferContext& context, const std::string& op, const Dim& channels);

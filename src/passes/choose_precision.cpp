@@ -1,5 +1,6 @@
 // choose_precision: what no kernel computes in f16 or bf16 is computed in f32 between casts, and stored as before.
-// Which convolutions may multiply in bf16 is noted in their attributes `products` and `rounds_transformed`.
+// Which convolutions and matrix products may multiply in bf16 is noted in their attributes `products` and
+// `rounds_transformed`.
 //
 //   %y = conv(%x, %w) -> f16            %a = cast(%x) to=f32      %b = cast(%w) to=f32
 //   %z = conv(%y, %w) -> f16     →      %c = conv(%a, %b) -> f32
@@ -9,7 +10,7 @@
 // Condition: some kernel takes the step in f32 and none in its own type. A value that is at hand in f32 is read there,
 // so that it is rounded only where it is stored narrow, as fusion rounds a chain only at its end; the casts that a
 // model writes itself stay. Whatever else has all its operands at hand in f32 follows. Casts of weights fold. Runs
-// before what folds into weights, so that those are not rounded again. A convolution may multiply in bf16 if its
+// before what folds into weights, so that those are not rounded again. Such a node may multiply in bf16 if its
 // operands are bf16 in the model (precision model), or in any case (automatic), and a kernel that does so is estimated
 // to be the fastest.
 #include <algorithm>
@@ -50,7 +51,8 @@ bool may_widen(const Node& node) {
 // Automatic precision also rounds what kernels compute from the operands, which are the model's numbers no more.
 void multiply_in_bf16(Part& part, const Target& target) {
   part.attributes.set("products", DType::bf16);
-  part.attributes.set("rounds_transformed", target.precision == Precision::automatic);
+  if (part.attributes.has("rounds_transformed"))
+    part.attributes.set("rounds_transformed", target.precision == Precision::automatic);
 }
 
 // Of the cheapest kernel that takes the convolution's images in the usual layout or channels-first: which one it will
@@ -65,7 +67,9 @@ std::optional<double> cost_in_any_layout(StepDesc conv, const Target& target, co
   return best;
 }
 
-// Whether it pays that the convolution, which computes in f32, multiplies in bf16.
+bool multiplies(const Node& node) { return is_convolution(node) || node.anchors("matmul"); }
+
+// Whether it pays that the node, which computes in f32, multiplies in bf16.
 bool gains_by_narrow_products(const StepDesc& desc, const Target& target) {
   if (desc.attributes().get<DType>("products") != DType::f32) return false;
   StepDesc bare = desc;
@@ -124,7 +128,7 @@ class Widener {
   }
 
   bool narrows_products(const Node& node) const {
-    return is_convolution(node) && node.anchor_input(0)->type.dtype == DType::f32 &&
+    return multiplies(node) && node.anchor_input(0)->type.dtype == DType::f32 &&
            gains_by_narrow_products(describe(node), target_);
   }
 
@@ -139,7 +143,7 @@ class Widener {
     Rewrite rewrite(graph_, node);
     std::vector<Part> parts = node->parts();
     const bool in_bf16 = target_.precision == Precision::model && node->output()->type.dtype == DType::bf16;
-    const bool may_narrow = is_convolution(*node) && (in_bf16 || target_.precision == Precision::automatic);
+    const bool may_narrow = multiplies(*node) && (in_bf16 || target_.precision == Precision::automatic);
     if (may_narrow && gains_by_narrow_products(widened_step(describe(*node)), target_))
       multiply_in_bf16(parts[node->anchor()], target_);
     std::vector<Value*> inputs = node->inputs();

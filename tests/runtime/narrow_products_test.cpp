@@ -1,5 +1,6 @@
 // Convolutions that may multiply in bf16 between images in bf16: what the cast, the convolution, its endings and the
-// cast back give one after the other, and as one step. The data are small integers, which bf16 holds.
+// cast back give one after the other, and as one step; matrix products by the convolutions' kernels; pools of images in
+// bf16. The data are small integers, which bf16 holds.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/catalogue.h"
@@ -117,6 +118,108 @@ TEST(NarrowProducts, OfImagesInBf16) {
       for (const bool planar : {false, true}) check(geometry, geometry.op + "_pairs", planar, cluster);
       const bool in_vectors = cluster == Cluster::avx512_bf16 || cluster == Cluster::amx;
       if (in_vectors && !geometry.vector_row.empty()) check(geometry, geometry.vector_row, true, cluster);
+    }
+  }
+}
+
+// One step of the text's graph, by this row of its operator.
+void check_step(const std::string& text, const std::string& op, const std::string& name, Cluster cluster,
+                bool turned = false) {
+  SCOPED_TRACE(name + " " + std::string(name_of(cluster)) + "\n" + text);
+  Random random(11);
+  auto graph = parse_graph(text, registry());
+  ASSERT_TRUE(graph.ok()) << graph.error().text();
+  Value* result = (*graph)->outputs().front();
+  if (turned) result->layout = Layout::channels_last(result->type.shape.rank());
+  std::vector<const Row*> rows = cpu::rows_of(cluster);
+  std::erase_if(rows, [&](const Row* row) { return row->op == op && row->name != name; });
+  const Catalogue catalogue(rows, registry());
+  const Target target = cpu::target_of(cluster, false, catalogue);
+  auto engine = lower(**graph, target);
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  int kernels = 0;
+  for (const Step& step : engine->blocks.front().steps) {
+    if (step.kind != StepKind::kernel) continue;
+    ++kernels;
+    EXPECT_EQ(step.rows, std::vector<std::string>{name});
+  }
+  EXPECT_EQ(kernels, 1);
+  expect_as_interpreted(**graph, std::move(engine).value(), target, random);
+}
+
+TEST(ProductRows, MultiplyAsConvolutionsDo) {
+  struct Product {
+    std::string rows;  // sizes of a but the last, and of the result
+    std::int64_t inner;
+    std::int64_t columns;
+    std::string operand;  // sizes of what is added
+  };
+  const Product products[] = {
+      {"1", 5, 3, "3"},
+      {"7", 33, 40, "7, 40"},
+      {"2, 3, 50", 64, 16, "2, 3, 50, 1"},
+      {"1, 130", 20, 257, "130, 257"},
+      {"3, 17", 48, 96, "1, 1, 1"},
+      {"2, 2, 2, 9", 31, 70, "1, 70"},
+      {"600", 96, 24, "600, 24"},
+  };
+  for (const Cluster cluster : all_clusters) {
+    if (!cpu::runs_here(cluster)) continue;
+    for (const Product& product : products) {
+      Random random(5);
+      const Tensor b = random_tensor(DType::f32, {product.inner, product.columns}, random);
+      const std::string rows = product.rows;
+      const auto text = [&](const std::string& products_in) {
+        return "graph \"g\" (%a: f32[" + rows + ", " + std::to_string(product.inner) + "], %r: f32[" + product.operand +
+               "]) {\n %b = constant() " + print_attributes(Attributes({{"value", b}})) +
+               "\n %y = matmul(%a, %b) products=" + products_in + " then sub(%r, _) then relu(_)\n return %y\n}\n";
+      };
+      check_step(text("f32"), "matmul", "matmul_gemm", cluster);
+      check_step(text("bf16"), "matmul", "matmul_pairs", cluster);
+    }
+  }
+}
+
+TEST(ProductRows, LeaveComputedOperandsAndRowsThatShareValues) {
+  Random random(3);
+  const std::string weights = print_attributes(Attributes({{"value", random_tensor(DType::f32, {5, 3}, random)}}));
+  // A computed operand; one of a batch for each of its matrices' rows; one that an ending repeats.
+  const std::string heads[] = {"(%a: f32[4, 5], %b: f32[5, 3]) {\n", "(%a: f32[2, 4, 5], %r: f32[2, 1, 3]) {\n",
+                               "(%a: f32[5], %r: f32[2, 3]) {\n"};
+  const std::string bodies[] = {" %y = matmul(%a, %b)\n",
+                                " %b = constant() " + weights + "\n %y = matmul(%a, %b) then add(_, %r)\n",
+                                " %b = constant() " + weights + "\n %z = matmul(%a, %b)\n %y = add(%z, %r)\n"};
+  for (std::size_t i = 0; i < std::size(heads); ++i) {
+    const std::string text = "graph \"g\" " + heads[i] + bodies[i] + " return %y\n}\n";
+    SCOPED_TRACE(text);
+    auto graph = parse_graph(text, registry());
+    ASSERT_TRUE(graph.ok()) << graph.error().text();
+    const Catalogue catalogue(cpu::rows_of(Cluster::scalar), registry());
+    const Target target = cpu::target_of(Cluster::scalar, false, catalogue);
+    auto engine = lower(**graph, target);
+    ASSERT_TRUE(engine.ok()) << engine.error().text();
+    for (const Step& step : engine->blocks.front().steps) {
+      if (step.kind != StepKind::kernel || step.parts[step.anchor].op->name != "matmul") continue;
+      EXPECT_EQ(step.rows.front(), i == 1 ? "matmul_gemm" : "matmul_columns");
+      EXPECT_EQ(step.parts.size(), 1U);
+    }
+    expect_as_interpreted(**graph, std::move(engine).value(), target, random);
+  }
+}
+
+TEST(NarrowPools, AreThoseOfFloats) {
+  for (const Cluster cluster : all_clusters) {
+    if (!cpu::runs_here(cluster)) continue;
+    for (const std::string op : {"max_pool", "avg_pool"}) {
+      for (const std::string dtype : {"bf16", "f32"}) {
+        for (const bool turned : {false, true}) {
+          const std::string layout = turned ? " layout 0,2,3,1" : "";
+          const std::string text = "graph \"g\" (%x: " + dtype + "[2, 37, 9, 8]" + layout + ") {\n %y = " + op +
+                                   "(%x) kernel=[2, 4] stride=[2, 1] dilation=[1, 2] pre=[0, 1] post=[1, 1]\n return "
+                                   "%y\n}\n";
+          check_step(text, op, "window_pool", cluster, turned);
+        }
+      }
     }
   }
 }

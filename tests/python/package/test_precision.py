@@ -1,4 +1,4 @@
-"""precision=: which convolutions may multiply in bf16, for which targets, and what the engine says of it.
+"""precision=: which convolutions and matrix products may multiply in bf16, for which targets, and what the engine says of it.
 
 Compiling for a CPU needs none; what the kernels compute is tested by tests/backends and tests/conformance."""
 import numpy as np
@@ -68,6 +68,39 @@ def test_auto_keeps_the_result(network):
     engine = polyphase.compile(module, (x,), precision="auto")
     found = engine(x.numpy()).astype(np.float64)
     assert np.linalg.norm(found - want) <= 8e-3 * np.linalg.norm(want)
+
+
+class Block(torch.nn.Module):
+    """Tokens through linear layers, with everything behind a product that can end it."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(4)
+        self.wide, self.narrow = torch.nn.Linear(96, 384), torch.nn.Linear(384, 96, bias=False)
+        self.places = torch.nn.Parameter(torch.randn(1, 500, 96))
+
+    def forward(self, x):
+        return self.narrow(torch.nn.functional.gelu(self.wide(x + self.places))) + x
+
+
+def test_linear_layers_are_one_step_each_in_bf16_where_they_may():
+    for target, precision, row in (("amx", "auto", "matmul_pairs"), ("amx", "fp32", "matmul_gemm"), ("avx2", "auto", "matmul_gemm")):
+        engine = polyphase.compile(Block().eval(), (torch.randn(1, 500, 96),), target=target, precision=precision)
+        products = [step for step in engine.info()["steps"] if step["rows"] and step["rows"][0].startswith("matmul")]
+        assert [step["operation"] for step in products] == ["matmul + add + gelu", "matmul + add"]
+        assert all(step["rows"][0] == row for step in products)
+        said = ["2 of 2 convolutions and matrix products multiply in bf16; precision fp32 keeps them from it."] if row == "matmul_pairs" else []
+        assert remark_of(engine) == said
+
+
+@pytest.mark.parametrize(("precision", "most"), [("auto", 8e-3), ("fp32", 1e-6)])
+def test_linear_layers_keep_their_result(precision, most):
+    block, x = Block().eval(), torch.randn(3, 500, 96)
+    with torch.no_grad():
+        want = block.double()(x.double()).numpy()
+    found = polyphase.compile(block.float(), (x,), precision=precision)(x.numpy()).astype(np.float64)
+    assert np.linalg.norm(found - want) <= most * np.linalg.norm(want)
+
 
 
 def test_bad_precisions(network):

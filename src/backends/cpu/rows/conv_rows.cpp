@@ -13,6 +13,7 @@
 #include "backends/cpu/rows/conv_costs.h"
 #include "backends/cpu/rows/conv_desc.h"
 #include "backends/cpu/rows/ending_program.h"
+#include "backends/cpu/rows/product_desc.h"
 #include "backends/cpu/rows/row_list.h"
 
 namespace polyphase::cpu {
@@ -355,6 +356,40 @@ struct ConvRow {
   }
 };
 
+// Matrix products with constant weights by a convolution's kernel.
+template <class K>
+struct ProductRow {
+  using Conv = ConvRow<K>;
+
+  static std::string accepts(const StepDesc& desc, const Target& target) {
+    const std::string reason = refuse_product(desc);
+    return reason.empty() ? Conv::accepts(product_as_conv(desc), target) : reason;
+  }
+  static double cost(const StepDesc& desc, const Target& target) { return Conv::cost(product_as_conv(desc), target); }
+  static std::vector<int> packed_inputs(const StepDesc& desc) { return {desc.anchor_operand(1)}; }
+  static std::size_t packed_bytes(const StepDesc& desc, const Target& target) {
+    return Conv::packed_bytes(product_as_conv(desc), target);
+  }
+  static void pack(const StepDesc& desc, const Target& target, std::span<const TensorView> views, PackShare share,
+                   std::byte* out) {
+    const TensorView weights = product_weights(views[0]);
+    Conv::pack(product_as_conv(desc), target, {&weights, 1}, share, out);
+  }
+  static Plan plan(const PlanRequest& request, const Target& target) {
+    return Conv::plan(ProductRequest(request).request(), target);
+  }
+
+  static Row row(std::string_view name, std::string_view format, std::string_view doc) {
+    Row out = Conv::row(name, "matmul", format, doc);
+    out.takes = Density::dense;
+    out.accepts = accepts;
+    out.cost = cost;
+    out.packing = {format, packed_inputs, packed_bytes, pack};
+    out.plan = plan;
+    return out;
+  }
+};
+
 }  // namespace
 
 void add_conv_rows(const ClusterKernels&, RowList& rows) {
@@ -408,6 +443,11 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<WinogradPairs>::row("conv_winograd_pairs", "conv", "conv_winograd_pairs/1", winograd_pairs,
                                              Exactness::bounded));
   rows.push_back(ConvRow<Pairs>::row("conv_pairs", "conv", "conv_pairs/2", pairs));
+  rows.push_back(ProductRow<Gemm>::row(
+      "matmul_gemm", "conv_gemm/1", "a constant second operand, packed ahead; what follows is done before the store"));
+  rows.push_back(ProductRow<Pairs>::row("matmul_pairs", "conv_pairs/2",
+                                        "a constant second operand, packed ahead; multiplies in bf16, two elements of "
+                                        "a row at a time, and adds up in f32"));
 }
 
 }  // namespace polyphase::cpu
