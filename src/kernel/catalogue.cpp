@@ -15,7 +15,7 @@ std::string_view name_of(Density density) {
 }
 
 bool StepDesc::begins_with_cast() const {
-  return anchor == 1 && parts.front().op->name == "cast" && parts.front().attributes.get<DType>("to") == DType::f32 &&
+  return anchor >= 1 && parts.front().op->name == "cast" && parts.front().attributes.get<DType>("to") == DType::f32 &&
          is_narrow(data().type.dtype);
 }
 

@@ -47,8 +47,8 @@ struct StepDesc {
   const Attributes& attributes() const { return parts[anchor].attributes; }
   std::span<const Part> beginnings() const { return {parts.data(), anchor}; }
   std::span<const Part> endings() const { return {parts.data() + anchor + 1, parts.size() - anchor - 1}; }
-  // Whether a cast of a narrow image to f32 is all that stands before the anchor; whether one to a narrow image is
-  // last.
+  // Whether a cast of a narrow image to f32 is the first of what stands before the anchor; whether one to a narrow
+  // image is last.
   bool begins_with_cast() const;
   bool ends_with_cast() const;
   // Index into `inputs` of the anchor's operand i; -1 if absent or the running value of a beginning (then the first

@@ -4,8 +4,8 @@
 //   %y = conv_transpose(%a, %w) →
 //
 // So do pads of spatial axes of any mode, read in place, and casts from f16 and bf16, which kernels that copy the image
-// widen on the way. Condition: one user, the data operand of a convolution that has no beginning yet, and a kernel that
-// takes both in one. Runs after fuse_endings, where an activation costs less.
+// widen on the way; and a cast before such a pad. Condition: one user, the data operand of a convolution that has no
+// beginning yet, and a kernel that takes both in one. Runs after fuse_endings, where an activation costs less.
 #include <algorithm>
 #include <array>
 
@@ -45,7 +45,7 @@ Value* joined(Rewrite& rewrite, const Node& before, const Node& node, const Valu
     }
     parts.push_back(std::move(part));
   }
-  return rewrite.add_parts(std::move(parts), before.parts().size(), std::move(inputs));
+  return rewrite.add_parts(std::move(parts), before.parts().size() + node.anchor(), std::move(inputs));
 }
 
 // In the layouts that the node will most likely get, or channels-first, in which a narrow image is copied in any case.
@@ -59,17 +59,25 @@ bool some_kernel_takes(const Node& node, const Target& target) {
   return has_kernel(describe(node, inputs, {Layout::row_major(node.output()->type.shape.rank())}), target);
 }
 
+// The convolution with one more beginning; null where there is none.
+Node* with_beginning(Graph& graph, Node* node, const Target& target) {
+  const int operand = node->parts().front().operands.front();
+  const Value* data = operand < 0 ? nullptr : node->input(static_cast<std::size_t>(operand));
+  if (data == nullptr || is_constant(data) || data->producer == nullptr || !graph.has_one_user(data)) return nullptr;
+  if (!may_begin(*data->producer, *data)) return nullptr;
+  const bool pads = node->anchor() == 1 && node->parts().front().op->name == "pad";
+  if (node->anchor() != 0 && !(pads && widens(*data->producer))) return nullptr;
+  Rewrite rewrite(graph, node);
+  Value* result = joined(rewrite, *data->producer, *node, data);
+  if (!rewrite.ok() || !some_kernel_takes(*result->producer, target)) return nullptr;
+  return rewrite.commit(node->output(), result) ? result->producer : nullptr;
+}
+
 bool fuse(Graph& graph, const Target& target) {
   bool changed = false;
   for (Node* node : graph.node_list()) {
-    if (!is_convolution(*node) || node->anchor() != 0) continue;
-    const Value* data = node->anchor_input(0);
-    if (data == nullptr || is_constant(data) || data->producer == nullptr || !graph.has_one_user(data)) continue;
-    if (!may_begin(*data->producer, *data)) continue;
-    Rewrite rewrite(graph, node);
-    Value* result = joined(rewrite, *data->producer, *node, data);
-    if (!rewrite.ok() || !some_kernel_takes(*result->producer, target)) continue;
-    changed = rewrite.commit(node->output(), result) || changed;
+    if (!is_convolution(*node)) continue;
+    while ((node = with_beginning(graph, node, target)) != nullptr) changed = true;
   }
   return changed;
 }

@@ -96,11 +96,15 @@ class Fuser {
     return best;
   }
 
-  // A narrow image that a convolution widens as it loads it (fuse_beginnings).
+  // A narrow image that a convolution widens as it loads it, and pads (fuse_beginnings).
   bool begins_convolution(const Node& node) const {
-    if (!widens(node) || !graph_.has_one_user(node.output())) return false;
-    const Node& user = *node.output()->users.front();
-    return is_convolution(user) && user.anchor() == 0 && user.anchor_input(0) == node.output();
+    if (!widens(node)) return false;
+    const Value* image = node.output();
+    if (!graph_.has_one_user(image)) return false;
+    if (image->users.front()->is("pad")) image = image->users.front()->output();
+    if (!graph_.has_one_user(image)) return false;
+    const Node& user = *image->users.front();
+    return is_convolution(user) && user.anchor() == 0 && user.anchor_input(0) == image;
   }
 
   bool may_join(const Node& producer, const Value& value, const Node& node) const {

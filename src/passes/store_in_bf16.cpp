@@ -6,13 +6,13 @@
 //                                       %f = cast(%p) to=f32
 //                                       %z = conv(%f, %v)
 //
-// The casts join their neighbours: the first ends what computes %y, the second begins what reads it. Between them may
-// stand what gives the same whether its operands are rounded before or its result afterwards: joins, and the largest of
-// some elements, since rounding keeps their order. Condition: precision automatic; all that reads a value are
-// convolutions, as the image that they multiply in bf16, or such steps whose results are stored in bf16 too; what
-// computes it can end with a cast, or is such a step. Only for CPUs with a matrix unit, whose kernel reads and writes
-// images in bf16 in any layout and multiplies so fast that memory decides. Runs when convolutions and their readers are
-// final.
+// The casts join their neighbours: the first ends what computes %y, a convolution or a normalisation, the second begins
+// what reads it, also through a pad by elements. Between them may stand what gives the same whether its operands are
+// rounded before or its result afterwards: joins, and the largest of some elements, since rounding keeps their order.
+// Condition: precision automatic; all that reads a value are convolutions, as the image that they multiply in bf16, or
+// such steps whose results are stored in bf16 too; what computes it can end with a cast, or is such a step. Only for
+// CPUs with a matrix unit, whose kernel reads and writes images in bf16 in any layout and multiplies so fast that
+// memory decides. Runs when convolutions and their readers are final.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -31,14 +31,26 @@ bool multiplies_in_bf16(const Node& node) {
 // Rounding its operands is rounding its result.
 bool passes_rounding_on(const Node& node) { return node.is("concat") || node.is("max_pool"); }
 
-// Convolutions, and what follows one and will be its ending: as many nodes as a fused one may have parts, `left`.
-bool ends_convolution(const Node& node, int left = 16) {
-  if (multiplies_in_bf16(node)) return true;
+// Whose kernels store in bf16 what they compute.
+bool may_narrow(const Node& node) {
+  return multiplies_in_bf16(node) || (!node.fused() && (node.is("instance_norm") || node.is("group_norm")));
+}
+
+// Such a node, or what follows one and will be its ending: as many nodes as a fused one may have parts, `left`.
+bool ends_in_bf16(const Node& node, int left = 16) {
+  if (may_narrow(node)) return true;
   if (left == 0 || node.fused() || !node.op().elementwise || node.outputs().size() != 1) return false;
   return std::any_of(node.inputs().begin(), node.inputs().end(), [&](const Value* input) {
     return input != nullptr && input->producer != nullptr && input->users.size() == 1 &&
-           input->type.shape == node.output()->type.shape && ends_convolution(*input->producer, left - 1);
+           input->type.shape == node.output()->type.shape && ends_in_bf16(*input->producer, left - 1);
   });
+}
+
+// A pad that a convolution reads its image through, and nobody else: it becomes a beginning.
+const Node* reader_behind_pad(const Graph& graph, const Node& pad) {
+  if (pad.fused() || !pad.is("pad") || pad.attributes().get<std::string>("mode") == "constant") return nullptr;
+  if (pad.outputs().size() != 1 || !graph.has_one_user(pad.output())) return nullptr;
+  return pad.output()->users.front();
 }
 
 class Storer {
@@ -57,7 +69,7 @@ class Storer {
   void find() {
     for (const auto& node : graph_.nodes()) {
       if (node->outputs().size() != 1 || node->output()->type.dtype != DType::f32 || node->is("cast")) continue;
-      if (passes_rounding_on(*node) || ends_convolution(*node)) stored_.insert(node->output());
+      if (passes_rounding_on(*node) || ends_in_bf16(*node)) stored_.insert(node->output());
     }
     for (bool changed = true; changed;) {
       changed = false;
@@ -73,9 +85,15 @@ class Storer {
     if (value.users.empty() || graph_.is_output(&value)) return false;
     const auto reads_bf16 = [&](const Node* user) {
       if (passes_rounding_on(*user)) return stored_.count(user->output()) != 0;
+      const Value* image = &value;
+      if (const Node* reader = reader_behind_pad(graph_, *user); reader != nullptr) {
+        if (user->input(0) != &value) return false;
+        image = user->output();
+        user = reader;
+      }
       // The image is read once, and nothing else of the convolution.
-      const auto reads = std::count(user->inputs().begin(), user->inputs().end(), &value);
-      return multiplies_in_bf16(*user) && user->input(0) == &value && reads == 1;
+      const auto reads = std::count(user->inputs().begin(), user->inputs().end(), image);
+      return multiplies_in_bf16(*user) && user->input(0) == image && reads == 1;
     };
     if (!std::all_of(value.users.begin(), value.users.end(), reads_bf16)) return false;
     const Node& producer = *value.producer;
@@ -85,7 +103,8 @@ class Storer {
 
   bool rewrite(Node* node) {
     const bool passes_on = passes_rounding_on(*node) && stored_.count(node->output()) != 0;
-    if (!passes_on && (!multiplies_in_bf16(*node) || stored_.count(node->input(0)) == 0)) return false;
+    const bool multiplies = multiplies_in_bf16(*node) || reader_behind_pad(graph_, *node) != nullptr;
+    if (!passes_on && (!multiplies || stored_.count(node->input(0)) == 0)) return false;
     Rewrite rewrite(graph_, node);
     std::vector<Value*> inputs = node->inputs();
     for (Value*& input : inputs) {

@@ -207,6 +207,22 @@ TEST(ProductRows, LeaveComputedOperandsAndRowsThatShareValues) {
   }
 }
 
+TEST(NarrowProducts, OfPaddedImages) {
+  Random random(9);
+  const Tensor weights = random_tensor(DType::f32, {20, 12, 3, 3}, random);
+  for (const Cluster cluster : all_clusters) {
+    if (!cpu::runs_here(cluster)) continue;
+    for (const std::string mode : {"reflect", "edge", "wrap"}) {
+      const std::string text = "graph \"g\" (%x: bf16[2, 12, 7, 9] layout 0,2,3,1) {\n %w = constant() " +
+                               print_attributes(Attributes({{"value", weights}})) +
+                               "\n %y = cast(%x) to=f32 then pad(_) mode=\"" + mode +
+                               "\" pre=[0, 0, 1, 2] post=[0, 0, 2, 1] then conv!(_, %w) stride=[1, 2] dilation=[1, 1] "
+                               "groups=1 pre=[0, 0] post=[0, 0] products=bf16 then cast(_) to=bf16\n return %y\n}\n";
+      check_step(text, "conv", "conv_pairs", cluster, true);
+    }
+  }
+}
+
 TEST(NarrowPools, AreThoseOfFloats) {
   for (const Cluster cluster : all_clusters) {
     if (!cpu::runs_here(cluster)) continue;

@@ -64,15 +64,19 @@ Fault normalize_rows(const Plan& plan, const Pointers& pointers, int, int64_t ti
   return nullptr;
 }
 
-Fault normalize_columns(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte*) {
-  const auto& p = plan.head<NormalizePlan>();
+Fault normalize_columns(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte* scratch) {
+  const auto& head = plan.head<NormalizeColumnsPlan>();
+  const NormalizePlan& p = head.columns;
   if (phase == 0) {
     run_normalize_chunk(p, input(pointers, 0), shared(pointers), tile);
   } else if (phase == 1) {
     run_normalize_merge(p, p.scale_mode != 0 ? input(pointers, 1) : nullptr,
                         p.has_bias != 0 ? input(pointers, 2) : nullptr, shared(pointers), tile);
   } else {
-    run_normalize_apply(p, input(pointers, 0), output(pointers), shared(pointers), tile);
+    const float* operands[EndingProgram::max_steps];
+    head.operands.find(pointers, operands);
+    run_normalize_apply(head, input(pointers, 0), pointers.outputs[0], shared(pointers), operands, tile,
+                        reinterpret_cast<float*>(scratch));
   }
   return nullptr;
 }

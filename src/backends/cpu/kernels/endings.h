@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/conv_shape.h"
+#include "kernel/row.h"
 
 namespace polyphase::cpu {
 
@@ -82,6 +83,20 @@ struct EndingProgram {
   int32_t count;
   EndingStep steps[max_steps];
   ImageStrides operands[max_steps];  // by EndingStep::operand
+};
+
+// Where a run finds the operands of a program, by EndingStep::operand: an input of the step, or one of what is kept.
+struct EndingOperands {
+  int32_t count;
+  int32_t from[EndingProgram::max_steps];
+
+  static constexpr int kept(std::size_t i) { return -1 - static_cast<int>(i); }
+  void find(const Pointers& pointers, const float** out) const {
+    for (int i = 0; i < count; ++i) {
+      const std::byte* const at = from[i] >= 0 ? pointers.inputs[from[i]] : pointers.kept[kept(0) - from[i]];
+      out[i] = reinterpret_cast<const float*>(at);
+    }
+  }
 };
 
 // Whether a kernel can apply the program to its sums while they are in registers: at most one (leaky) ReLU.

@@ -13,10 +13,14 @@
 
 #include <cstdint>
 
+#include "backends/cpu/kernels/endings.h"
+#include "base/dtype.h"
+
 namespace polyphase::cpu {
 
 struct NormalizePlan {
-  int32_t columns;     // 1: columns, 0: rows
+  static constexpr int64_t merged_channels = 64;  // at once
+  int32_t columns;                                // 1: columns, 0: rows
   int32_t scale_mode;  // 0: none, 1: one per channel, 2: one per element of a row (layer_norm)
   int32_t has_bias;
   int32_t keeps_mean;  // layer_norm without centre: by the mean of squares
@@ -28,6 +32,17 @@ struct NormalizePlan {
   int64_t elements_per_channel;  // rows, scale_mode 1: consecutive elements that share a scale
   int64_t chunk;                 // columns: pixels of one chunk; rows: runs of one tile
   int64_t chunks;                // columns: chunks of one image; rows: tiles
+  int64_t channels_per_merge;    // columns: whole groups of channels, whose chunks one tile merges
+  int64_t merges;                // columns: such tiles of one image
+};
+
+// Columns, and what is done to their results before they are stored.
+struct NormalizeColumnsPlan {
+  NormalizePlan columns;
+  EndingProgram endings;
+  EndingOperands operands;
+  int64_t out[3];  // spatial sizes, missing axes are 1
+  DType type;      // the results', f32 or bf16
 };
 
 }  // namespace polyphase::cpu

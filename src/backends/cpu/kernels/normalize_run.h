@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/normalize.h"
+#include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -123,9 +125,9 @@ inline void run_normalize_row(const NormalizePlan& p, const float* x, const floa
   }
 }
 
-// Σ value(pixel) over pixels for each lane, in several short sums of floats that are joined in double: long chains of
-// roundings would show in the variance, and with it in every result of the channel. `value` gives K vectors, of which
-// each has sums of its own, one behind the other in `lanes`.
+// Σ value(pixel) over pixels for each lane, in several short sums that are joined two by two: long chains of roundings
+// would show in the variance, and with it in every result of the channel. `value` gives K vectors, of which each has
+// sums of its own, one behind the other in `lanes`.
 template <int K, class F>
 POLYPHASE_INLINE void sum_pixels(int64_t pixels, double* lanes, F&& value) {
   constexpr int sums = 8 / K;
@@ -143,18 +145,36 @@ POLYPHASE_INLINE void sum_pixels(int64_t pixels, double* lanes, F&& value) {
     for (int j = 0; j < sums; ++j) add(j, i + j);
   }
   for (int j = 0; i < pixels; ++i, ++j) add(j, i);
-  for (int lane = 0; lane < K * vec_width; ++lane) lanes[lane] = 0;
-  for (const auto& sum : partial) {
-    for (int k = 0; k < K; ++k) {
-      float floats[vec_width];
-      store(floats, sum[k]);
-      for (int lane = 0; lane < vec_width; ++lane) lanes[k * vec_width + lane] += static_cast<double>(floats[lane]);
+  for (int half = sums / 2; half > 0; half /= 2) {
+    for (int j = 0; j < half; ++j) {
+      for (int k = 0; k < K; ++k) partial[j][k] = partial[j][k] + partial[j + half][k];
     }
   }
+  float floats[K * vec_width];
+  for (int k = 0; k < K; ++k) store(floats + k * vec_width, partial[0][k]);
+  for (int lane = 0; lane < K * vec_width; ++lane) lanes[lane] = static_cast<double>(floats[lane]);
+}
+
+// The means of one chunk's pixels for some neighbouring channels, rounded to floats. Several vectors side by side:
+// lines of memory that follow each other are read one after the other.
+template <int K>
+POLYPHASE_INLINE void chunk_means(const float* from, int64_t pitch, int64_t pixels, int n, float* means) {
+  double sums[K * vec_width];
+  sum_pixels<K>(pixels, sums, [&](int64_t i, VecF* terms) {
+    const float* at = from + i * pitch;
+    if constexpr (K == 1) {
+      terms[0] = load_first(at, n);
+    } else {
+      for (int k = 0; k < K; ++k) terms[k] = load(at + k * vec_width);
+    }
+  });
+  for (int lane = 0; lane < K * vec_width; ++lane)
+    means[lane] = static_cast<float>(sums[lane] / static_cast<double>(pixels));
 }
 
 // Columns, phase 0: the moments of one chunk of pixels, lane by lane: mean and squares, two doubles for each channel.
 inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* shared, int64_t tile) {
+  constexpr int side_by_side = 4;
   const int64_t image = tile / p.chunks;
   const int64_t first = tile % p.chunks * p.chunk;
   const int64_t pixels = std::min(p.chunk, p.length - first);
@@ -162,13 +182,17 @@ inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* 
   double* means = shared + tile * p.channels * 2;
   double* squares = means + p.channels;
   const auto count = static_cast<double>(pixels);
+  float rounded[side_by_side * vec_width];
+  int known = 0;  // vectors of means that are ready
   for (int64_t c = 0; c < p.channels; c += vec_width) {
     const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
-    double sums[vec_width];
-    sum_pixels<1>(pixels, sums, [&](int64_t i, VecF* x_at) { *x_at = load_first(from + i * p.channels + c, n); });
-    float rounded[vec_width];
-    for (int lane = 0; lane < vec_width; ++lane) rounded[lane] = static_cast<float>(sums[lane] / count);
-    const VecF mean = load(rounded);
+    if (known == 0) {
+      known = p.channels - c >= side_by_side * vec_width ? side_by_side : 1;
+      known > 1 ? chunk_means<side_by_side>(from + c, p.channels, pixels, n, rounded)
+                : chunk_means<1>(from + c, p.channels, pixels, n, rounded + (side_by_side - 1) * vec_width);
+    }
+    const float* const mean_of = rounded + (side_by_side - known--) * vec_width;
+    const VecF mean = load(mean_of);
     double around[2 * vec_width];  // squares of deviations, then deviations
     sum_pixels<2>(pixels, around, [&](int64_t i, VecF* terms) {
       terms[1] = load_first(from + i * p.channels + c, n) - mean;
@@ -177,57 +201,96 @@ inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* 
     for (int lane = 0; lane < n; ++lane) {
       // As in row_moments.
       const double deviation = around[vec_width + lane];
-      means[c + lane] = static_cast<double>(rounded[lane]) + deviation / count;
+      means[c + lane] = static_cast<double>(mean_of[lane]) + deviation / count;
       squares[c + lane] = std::max(0.0, around[lane] - deviation * deviation / count);
     }
   }
 }
 
-// Columns, phase 1: merges one image's chunks, and the channels of each group; leaves the mean, the gain and what is
+// The moments of neighbouring channels over all chunks of an image, which hold the same number of pixels in each.
+struct ChannelMoments {
+  double mean[NormalizePlan::merged_channels];
+  double squares[NormalizePlan::merged_channels];
+};
+
+POLYPHASE_INLINE void merge_chunks(const NormalizePlan& p, const double* chunks, int64_t count, ChannelMoments& to) {
+  std::fill_n(to.mean, count, 0.0);
+  std::fill_n(to.squares, count, 0.0);
+  double before = 0;
+  for (int64_t chunk = 0; chunk < p.chunks; ++chunk, chunks += 2 * p.channels) {
+    const auto pixels = static_cast<double>(std::min(p.chunk, p.length - chunk * p.chunk));
+    const double weight = pixels / (before + pixels);
+    const double product = before * weight;
+    for (int64_t c = 0; c < count; ++c) {
+      const double distance = chunks[c] - to.mean[c];
+      to.mean[c] += distance * weight;
+      to.squares[c] += chunks[p.channels + c] + distance * distance * product;
+    }
+    before += pixels;
+  }
+}
+
+// Columns, phase 1: merges the chunks of some groups of channels of an image; leaves the mean, the gain and what is
 // added, three floats for each channel, behind the chunks. Added is the bias, less what rounding took from the mean.
 inline void run_normalize_merge(const NormalizePlan& p, const float* scale, const float* bias, double* shared,
-                                int64_t image) {
+                                int64_t tile) {
+  const int64_t image = tile / p.merges;
   float* const mean = reinterpret_cast<float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 3;
   float* const gain = mean + p.channels;
   float* const added = gain + p.channels;
-  for (int64_t group = 0; group < p.channels; group += p.channels_per_group) {
-    Moments moments;
-    for (int64_t c = group; c < group + p.channels_per_group; ++c) {
-      for (int64_t chunk = 0; chunk < p.chunks; ++chunk) {
-        const double* means = shared + (image * p.chunks + chunk) * p.channels * 2;
-        const int64_t pixels = std::min(p.chunk, p.length - chunk * p.chunk);
-        moments.merge(static_cast<double>(pixels), means[c], means[p.channels + c]);
+  const double* const chunks = shared + image * p.chunks * p.channels * 2;
+  const int64_t first = tile % p.merges * p.channels_per_merge;
+  const int64_t end = std::min(p.channels, first + p.channels_per_merge);
+  Moments group;
+  for (int64_t from = first; from < end; from += NormalizePlan::merged_channels) {
+    const int64_t count = std::min(NormalizePlan::merged_channels, end - from);
+    ChannelMoments channels;
+    merge_chunks(p, chunks + from, count, channels);
+    for (int64_t c = from; c < from + count; ++c) {
+      group.merge(static_cast<double>(p.length), channels.mean[c - from], channels.squares[c - from]);
+      if ((c + 1) % p.channels_per_group != 0) continue;
+      const RowScale s = row_scale(group, p.epsilon);
+      for (int64_t k = c + 1 - p.channels_per_group; k <= c; ++k) {
+        mean[k] = s.upper_mean();
+        gain[k] = static_cast<float>(s.inverse * (scale != nullptr ? static_cast<double>(scale[k]) : 1.0));
+        added[k] = (bias != nullptr ? bias[k] : 0.0F) - s.lower_mean() * gain[k];
       }
-    }
-    const RowScale s = row_scale(moments, p.epsilon);
-    for (int64_t c = group; c < group + p.channels_per_group; ++c) {
-      mean[c] = s.upper_mean();
-      gain[c] = static_cast<float>(s.inverse * (scale != nullptr ? static_cast<double>(scale[c]) : 1.0));
-      added[c] = (bias != nullptr ? bias[c] : 0.0F) - s.lower_mean() * gain[c];
+      group = {};
     }
   }
 }
 
-// Columns, phase 2: applies them to one chunk of pixels.
-inline void run_normalize_apply(const NormalizePlan& p, const float* x, float* y, const double* shared, int64_t tile) {
+// Columns, phase 2: applies them to one chunk of pixels, then the endings while a pixel is at hand; in `staged`, room
+// for a pixel, where it is stored in bf16.
+inline void run_normalize_apply(const NormalizeColumnsPlan& plan, const float* x, std::byte* y, const double* shared,
+                                const float* const* operands, int64_t tile, float* staged) {
+  const NormalizePlan& p = plan.columns;
   const int64_t image = tile / p.chunks;
   const int64_t first = tile % p.chunks * p.chunk;
-  const int64_t pixels = std::min(p.chunk, p.length - first);
+  const int64_t end = std::min(first + p.chunk, p.length);
   const float* mean =
       reinterpret_cast<const float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 3;
   const float* gain = mean + p.channels;
   const float* added = gain + p.channels;
-  const int64_t offset = (image * p.length + first) * p.channels;
-  x += offset;
-  y += offset;
-  for (int64_t i = 0; i < pixels; ++i, x += p.channels, y += p.channels) {
+  const bool is_wide = plan.type == DType::f32;
+  x += (image * p.length + first) * p.channels;
+  StoredResult to = StoredResult(y, plan.type) + (image * p.length + first) * p.channels;
+  for (int64_t pixel = first; pixel < end; ++pixel, x += p.channels, to = to + p.channels) {
+    float* const values = is_wide ? to.floats() : staged;
     int64_t c = 0;
     for (; c + vec_width <= p.channels; c += vec_width)
-      store(y + c, fma(load(x + c) - load(mean + c), load(gain + c), load(added + c)));
+      store(values + c, fma(load(x + c) - load(mean + c), load(gain + c), load(added + c)));
     const int rest = static_cast<int>(p.channels - c);
-    if (rest == 0) continue;
-    const VecF centred = load_first(x + c, rest) - load_first(mean + c, rest);
-    store_first(y + c, fma(centred, load_first(gain + c, rest), load_first(added + c, rest)), rest);
+    if (rest > 0) {
+      const VecF centred = load_first(x + c, rest) - load_first(mean + c, rest);
+      store_first(values + c, fma(centred, load_first(gain + c, rest), load_first(added + c, rest)), rest);
+    }
+    if (plan.endings.count > 0) {
+      const int64_t line = pixel / plan.out[2];
+      const ResultPlace place = {image, 0, {line / plan.out[1], line % plan.out[1], pixel % plan.out[2]}};
+      apply_endings(plan.endings, operands, values, p.channels, place, true);
+    }
+    if (!is_wide) store_run(values, to, 1, p.channels);
   }
 }
 

@@ -33,12 +33,19 @@ std::string refuse_narrow(const OperandDesc& image, NarrowImages takes) {
   return lies_planar(image) ? "" : "takes narrow images channels-first only: others it reads and writes in place";
 }
 
-// A beginning can be a pad of spatial axes by elements of the image, before a convolution without padding of its own.
-std::string refuse_beginning(const StepDesc& desc) {
-  if (desc.beginnings().empty()) return {};
-  const Part& pad = desc.parts.front();
-  if (desc.beginnings().size() > 1 || pad.op->name != "pad" || desc.anchor_part().op->name != "conv")
+// A beginning can be a pad of spatial axes by elements of the image, before a convolution without padding of its own;
+// or a cast, and such a pad behind it.
+std::string refuse_beginnings(const StepDesc& desc, NarrowImages narrow) {
+  const bool widened = desc.begins_with_cast();
+  if (widened) {
+    if (std::string reason = refuse_narrow(desc.data(), narrow); !reason.empty()) return reason;
+  }
+  const std::size_t first = widened ? 1 : 0;
+  if (desc.anchor == first) return {};
+  const Part& pad = desc.parts[first];
+  if (desc.anchor > first + 1 || pad.op->name != "pad" || desc.anchor_part().op->name != "conv")
     return "begins with a pad before conv at most";
+  if (widened && narrow != NarrowImages::bf16) return "pads images of f32 only";
   if (!pad_mode_of(pad).has_value()) return "a pad by a constant is no beginning";
   const auto& before = pad.attributes.get<std::vector<Dim>>("pre");
   const auto& after = pad.attributes.get<std::vector<Dim>>("post");
@@ -64,13 +71,11 @@ ConvOperands conv_operands_of(const StepDesc& desc) {
 }
 
 std::string refuse_conv(const StepDesc& desc, NarrowImages narrow) {
-  const bool widened = desc.begins_with_cast();
-  if (std::string reason = widened ? refuse_narrow(desc.data(), narrow) : refuse_beginning(desc); !reason.empty())
-    return reason;
+  if (std::string reason = refuse_beginnings(desc, narrow); !reason.empty()) return reason;
   const ConvOperands at = conv_operands_of(desc);
   if (at.data < 0 || at.weight < 0) return "an operand is computed by the step itself";
   for (const int i : {at.data, at.weight, at.bias}) {
-    const bool is_widened = widened && i == at.data;
+    const bool is_widened = desc.begins_with_cast() && i == at.data;
     if (i >= 0 && !is_widened && desc.inputs[static_cast<std::size_t>(i)].type.dtype != DType::f32)
       return "takes f32 operands only";
   }
@@ -117,8 +122,8 @@ ConvShape conv_shape_of(const StepDesc& desc) {
     s.pre[a] = constant_or(pre[i], 0);
     s.out[a] = constant_or(y[axis], 1);
   }
-  if (!desc.beginnings().empty() && desc.parts.front().op->name == "pad") {
-    const Part& pad = desc.parts.front();
+  if (desc.anchor > 0 && desc.parts[desc.anchor - 1].op->name == "pad") {
+    const Part& pad = desc.parts[desc.anchor - 1];
     s.pad_mode = pad_mode_of(pad).value_or(PadMode::zero);
     const auto& before = pad.attributes.get<std::vector<Dim>>("pre");
     for (int a = lead; a < 3; ++a) s.pre[a] = constant_or(before[static_cast<std::size_t>(a - lead) + 2], 0);

@@ -211,8 +211,7 @@ struct ConvPlanHead {
   std::decay_t<decltype(std::declval<ClusterKernels>().*K::entry)> entry;
   int data;
   int bias;
-  int operand_count;
-  int operands[EndingProgram::max_steps];
+  EndingOperands operands;
 };
 
 // The shape that costs are estimated for. An engine file may expect sizes that no memory holds: then the first 2^40
@@ -305,8 +304,7 @@ struct ConvRow {
     head.entry = kernels_of(target.cluster).*K::entry;
     head.data = at.data;
     head.bias = at.bias;
-    head.operand_count = static_cast<int>(endings.operands.size());
-    std::copy(endings.operands.begin(), endings.operands.end(), head.operands);
+    head.operands = endings.operands;
     return Plan::of(head);
   }
 
@@ -322,10 +320,7 @@ struct ConvRow {
     const ConvPlanHead<K>& head = plan.head<ConvPlanHead<K>>();
     const auto floats = [&](int input) { return reinterpret_cast<const float*>(pointers.inputs[input]); };
     const float* operands[EndingProgram::max_steps];
-    for (int i = 0; i < head.operand_count; ++i) {
-      const int from = head.operands[i];
-      operands[i] = from >= 0 ? floats(from) : reinterpret_cast<const float*>(pointers.kept[kept_operand(0) - from]);
-    }
+    head.operands.find(pointers, operands);
     const ConvPointers p = {floats(head.data),
                             reinterpret_cast<const float*>(pointers.packed),
                             head.bias < 0 ? nullptr : floats(head.bias),

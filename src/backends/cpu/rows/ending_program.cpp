@@ -136,14 +136,15 @@ TranslatedEndings translate_endings(const PlanRequest& request) {
   const StepDesc& desc = request.desc;
   TranslatedEndings out;
   const auto add_operand = [&](const ImageStrides& strides, int input) {
-    out.program.operands[out.operands.size()] = strides;
-    out.operands.push_back(input);
-    return static_cast<std::int8_t>(out.operands.size() - 1);
+    const int32_t operand = out.operands.count++;
+    out.program.operands[operand] = strides;
+    out.operands.from[operand] = input;
+    return static_cast<std::int8_t>(operand);
   };
   std::size_t kept = 0;
   const auto keep = [&](std::size_t part) {
     if (kept == request.kept.size() || request.kept[kept].part != part) return;
-    const std::int8_t operand = add_operand(image_strides_of(request.kept[kept].desc), kept_operand(kept));
+    const std::int8_t operand = add_operand(image_strides_of(request.kept[kept].desc), EndingOperands::kept(kept));
     out.program.steps[out.program.count++] = {EndingKind::keep, operand, 0, 0};
     ++kept;
   };

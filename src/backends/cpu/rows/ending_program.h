@@ -2,9 +2,7 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "backends/cpu/kernels/endings.h"
 #include "kernel/step_desc.h"
@@ -25,11 +23,8 @@ std::string refuse_endings(const StepDesc& desc, bool narrows = false);
 
 struct TranslatedEndings {
   EndingProgram program = {};
-  // By EndingStep::operand: an index into desc.inputs, or kept_operand(i) for what is written to kept[i].
-  std::vector<int> operands;
+  EndingOperands operands = {};
 };
-
-constexpr int kept_operand(std::size_t i) { return -1 - static_cast<int>(i); }
 
 // For endings that refuse_endings lets pass; the result has at least 3 axes.
 TranslatedEndings translate_endings(const PlanRequest& request);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/normalize.h"
+#include "backends/cpu/rows/ending_program.h"
 #include "backends/cpu/rows/row_list.h"
 
 namespace polyphase::cpu {
@@ -35,10 +36,18 @@ std::string accepts_rows(const StepDesc& desc, const Target&) {
 }
 
 std::string accepts_columns(const StepDesc& desc, const Target&) {
-  if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
+  for (const OperandDesc& operand : desc.inputs) {
+    if (operand.present && operand.type.dtype != DType::f32)
+      return "computes in f32 only, found " + std::string(name_of(operand.type.dtype));
+  }
+  const DType stored = desc.outputs[0].type.dtype;
+  const bool narrowed = desc.ends_with_cast();
+  if (stored != DType::f32 && !(narrowed && stored == DType::bf16))
+    return "gives f32 and bf16 only, found " + std::string(name_of(stored));
+  if (desc.anchor != 0) return "takes no beginnings";
   if (!desc.inputs[0].layout.is_channels_last() || !desc.outputs[0].layout.is_channels_last())
     return "needs channels-last tensors";
-  return needs_unfused(desc);
+  return refuse_endings(desc, narrowed);
 }
 
 double cost_normalize(const StepDesc& desc, const Target& target) {
@@ -85,7 +94,9 @@ Plan plan_rows(const PlanRequest& request, const Target&) {
 
 Plan plan_columns(const PlanRequest& request, const Target&) {
   const TensorDesc& x = request.inputs[0];
-  NormalizePlan plan = common_plan(request);
+  NormalizeColumnsPlan head{};
+  NormalizePlan& plan = head.columns;
+  plan = common_plan(request);
   plan.columns = 1;
   plan.groups = x.sizes[0];
   plan.length = 1;
@@ -94,19 +105,30 @@ Plan plan_columns(const PlanRequest& request, const Target&) {
   // A chunk stays in the innermost cache while it is walked twice.
   plan.chunk = std::clamp<int64_t>(8 * 1024 / std::max<int64_t>(1, plan.channels), 16, 512);
   plan.chunks = plan.length == 0 ? 0 : ceil_div(plan.length, plan.chunk);
-  return Plan::of(plan);
+  plan.channels_per_merge = ceil_div(NormalizePlan::merged_channels, plan.channels_per_group) * plan.channels_per_group;
+  plan.merges = ceil_div(plan.channels, plan.channels_per_merge);
+  const TranslatedEndings endings = translate_endings(request);
+  head.endings = endings.program;
+  head.operands = endings.operands;
+  std::fill_n(head.out, 3, 1);
+  for (int axis = 2; axis < x.rank; ++axis)
+    head.out[axis + 3 - x.rank] = std::max<int64_t>(1, x.sizes[static_cast<std::size_t>(axis)]);
+  head.type = request.outputs[0].dtype;
+  return Plan::of(head);
 }
 
 Workspace columns_workspace(const Plan& plan) {
-  const NormalizePlan& p = plan.head<NormalizePlan>();
+  const NormalizeColumnsPlan& head = plan.head<NormalizeColumnsPlan>();
+  const NormalizePlan& p = head.columns;
   const auto moments = static_cast<std::size_t>(p.groups * p.chunks * p.channels) * 2 * sizeof(double);
   const auto results = static_cast<std::size_t>(p.groups * p.channels) * 3 * sizeof(float);
-  return {moments + results, 0};
+  const auto pixel = static_cast<std::size_t>(p.channels) * sizeof(float);
+  return {moments + results, head.type == DType::f32 ? 0 : pixel};
 }
 
 int64_t columns_tiles(const Plan& plan, int phase) {
-  const NormalizePlan& p = plan.head<NormalizePlan>();
-  return phase == 1 ? p.groups : p.groups * p.chunks;
+  const NormalizePlan& p = plan.head<NormalizeColumnsPlan>().columns;
+  return p.groups * (phase == 1 ? p.merges : p.chunks);
 }
 
 }  // namespace
@@ -131,6 +153,7 @@ void add_normalize_rows(const ClusterKernels& kernels, RowList& rows) {
     row.op = op;
     row.doc = "channels inside: moments by chunks of pixels, merged in order, then one pass that applies them";
     row.takes = Density::dense;
+    row.keeps_parts = true;
     row.accepts = accepts_columns;
     row.cost = cost_normalize;
     row.plan = plan_columns;

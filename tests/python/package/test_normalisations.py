@@ -1,0 +1,61 @@
+"""Normalisations with what follows them in one step, in FP32 and, where images are stored so, in bf16."""
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import polyphase
+
+
+class Residual(nn.Module):
+    """Convolutions between normalisations: a ReLU, a gate, a sum with what came before; padded by zeros or by pixels."""
+
+    def __init__(self, norm, channels, pads):
+        super().__init__()
+        dims = 2
+        mode = "reflect" if pads else "zeros"
+        convs = [nn.Conv2d(channels, channels, 3, padding=1, padding_mode=mode, bias=False) for _ in range(3)]
+        self.convs, self.norms = nn.ModuleList(convs), nn.ModuleList([norm(channels, dims) for _ in range(3)])
+
+    def forward(self, x):
+        x = torch.relu(self.norms[0](self.convs[0](x)))
+        x = x + self.norms[1](self.convs[1](x))
+        return nn.functional.silu(self.norms[2](self.convs[2](x)))
+
+
+NORMS = {
+    "instance": lambda channels, dims: nn.InstanceNorm2d(channels, affine=True),
+    "groups of some": lambda channels, dims: nn.GroupNorm(4, channels),
+    "one group": lambda channels, dims: nn.GroupNorm(1, channels),
+}
+
+
+def network(norm, channels, pads):
+    torch.manual_seed(channels)
+    net = Residual(NORMS[norm], channels, pads).eval()
+    for each in net.norms:
+        nn.init.normal_(each.weight), nn.init.normal_(each.bias)
+    return net
+
+
+def relative_error(net, x, **options):
+    with torch.no_grad():
+        want = net.double()(x.double()).numpy()
+    found = polyphase.compile(net.float(), (x,), **options)(x.numpy()).astype(np.float64)
+    return np.linalg.norm(found - want) / np.linalg.norm(want)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize(("channels", "size"), [(20, 9), (72, 24), (136, 40)])
+def test_results(norm, channels, size):
+    for pads in (False, True):
+        x = torch.randn(2, channels, size, size + 3) + 30  # the mean is large beside the deviations
+        assert relative_error(network(norm, channels, pads), x, precision="fp32") <= 1e-5
+        assert relative_error(network(norm, channels, pads), x - 30, precision="auto") <= 2e-2
+
+
+def test_what_follows_is_no_step_of_its_own():
+    for pads, first in ((False, "cast + conv"), (True, "cast + pad + conv")):
+        engine = polyphase.compile(network("instance", 64, pads), (torch.randn(1, 64, 48, 48),), precision="auto", target="amx")
+        steps = [step["operation"] for step in engine.info()["steps"] if "norm" in step["operation"] or "conv" in step["operation"]]
+        assert steps[1:5] == ["instance_norm + relu", steps[0], "instance_norm + add + cast", first]
