@@ -164,15 +164,15 @@ void cut_into_strips(ConvPairsPlan& plan, int64_t results) {
   const auto whole_rows = [](int64_t q) { return ceil_div(q, pair_row_block / 2) * (pair_row_block / 2); };
   const int64_t strip_q = whole_rows(even_pieces(width, fitting));
   const int64_t strips = ceil_div(width, strip_q);
-  const int64_t images = std::max<int64_t>(1, s.batch * s.groups * s.out[0] * (h.phases() / plan.line_phases) * strips);
+  const int64_t line_walks = h.phases() / plan.line_phases;
+  const int64_t images = std::max<int64_t>(1, s.batch * s.groups * s.out[0] * line_walks * strips);
   const int64_t lines = even_pieces(height, ceil_div(height, ceil_div(pairs_tiles_aimed, images)));
   const auto copies = [](int64_t own, int64_t span) {
     return 1 + static_cast<double>(span) / static_cast<double>(own);
   };
   const double copied = copies(lines * h.in_step(), span_of(plan.axes[1])) *
-                        copies(strip_q * w.in_step(), span_of(plan.axes[2])) *
-                        static_cast<double>(h.phases() / plan.line_phases) * static_cast<double>(s.kernel[0]) /
-                        static_cast<double>(d.in_step());
+                        copies(strip_q * w.in_step(), span_of(plan.axes[2])) * static_cast<double>(line_walks) *
+                        static_cast<double>(s.kernel[0]) / static_cast<double>(d.in_step());
   if (copied > most_strip_copies) return;
   plan.in_strips = true;
   plan.ring_lines = ring;

@@ -50,9 +50,12 @@ POLYPHASE_INLINE Number number_join(Number a, Number b) {
 
 template <class Number>
 POLYPHASE_INLINE Number number_finish(ReduceKind kind, Number sum, int64_t count) {
-  if constexpr (std::is_same_v<Number, double>) return reduce_finish(kind, sum, count);
-  if (kind != ReduceKind::mean) return sum;
-  return count == 0 ? Number{0} : static_cast<Number>(static_cast<int64_t>(sum) / count);
+  if constexpr (std::is_same_v<Number, double>) {
+    return reduce_finish(kind, sum, count);
+  } else {
+    if (kind != ReduceKind::mean) return sum;
+    return count == 0 ? Number{0} : static_cast<Number>(static_cast<int64_t>(sum) / count);
+  }
 }
 
 // f(block of at most 512 numbers, how many) for all elements that make one result.
