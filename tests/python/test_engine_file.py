@@ -148,7 +148,9 @@ def touched():
     return sum(int(re.search(r"^Referenced:\\s+(\\d+)", one, re.M)[1]) for one in maps if sys.argv[1] in one)
 
 def forget():
-    open("/proc/self/clear_refs", "w").write("1")
+    "The second word flushes the TLB as well: through what it still holds a page is touched without a mark."
+    for word in "14":
+        open("/proc/self/clear_refs", "w").write(word)
 
 x = np.zeros((1, 256, 32, 32), np.float32)
 own = held("RssAnon")
