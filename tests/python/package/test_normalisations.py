@@ -12,10 +12,9 @@ class Residual(nn.Module):
 
     def __init__(self, norm, channels, pads):
         super().__init__()
-        dims = 2
         mode = "reflect" if pads else "zeros"
         convs = [nn.Conv2d(channels, channels, 3, padding=1, padding_mode=mode, bias=False) for _ in range(3)]
-        self.convs, self.norms = nn.ModuleList(convs), nn.ModuleList([norm(channels, dims) for _ in range(3)])
+        self.convs, self.norms = nn.ModuleList(convs), nn.ModuleList([norm(channels) for _ in range(3)])
 
     def forward(self, x):
         x = torch.relu(self.norms[0](self.convs[0](x)))
@@ -24,9 +23,9 @@ class Residual(nn.Module):
 
 
 NORMS = {
-    "instance": lambda channels, dims: nn.InstanceNorm2d(channels, affine=True),
-    "groups of some": lambda channels, dims: nn.GroupNorm(4, channels),
-    "one group": lambda channels, dims: nn.GroupNorm(1, channels),
+    "instance": lambda channels: nn.InstanceNorm2d(channels, affine=True),
+    "groups of some": lambda channels: nn.GroupNorm(4, channels),
+    "one group": lambda channels: nn.GroupNorm(1, channels),
 }
 
 
@@ -59,3 +58,11 @@ def test_what_follows_is_no_step_of_its_own():
         engine = polyphase.compile(network("instance", 64, pads), (torch.randn(1, 64, 48, 48),), precision="auto", target="amx")
         steps = [step["operation"] for step in engine.info()["steps"] if "norm" in step["operation"] or "conv" in step["operation"]]
         assert steps[1:5] == ["instance_norm + relu", steps[0], "instance_norm + add + cast", first]
+
+
+@pytest.mark.parametrize("rank", [2, 3, 5, 6, 7])
+def test_any_number_of_axes(rank):
+    torch.manual_seed(rank)
+    net = nn.Sequential(nn.GroupNorm(2, 6), nn.SiLU())
+    x = torch.randn(3, 6, 5, 4, 2, 3, 2)[(..., *[0] * (7 - rank))]
+    assert relative_error(net, x) <= 1e-6

@@ -1,4 +1,4 @@
-// The row of matmul in FP32.
+// The row of matmul in FP32 for any operands; conv_rows.cpp has those for constant weights.
 #include <algorithm>
 
 #include "backends/cpu/rows/matmul_walk.h"

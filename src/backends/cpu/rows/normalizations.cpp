@@ -45,6 +45,8 @@ std::string accepts_columns(const StepDesc& desc, const Target&) {
   if (stored != DType::f32 && !(narrowed && stored == DType::bf16))
     return "gives f32 and bf16 only, found " + std::string(name_of(stored));
   if (desc.anchor != 0) return "takes no beginnings";
+  if (const int rank = desc.outputs[0].type.shape.rank(); rank < 3 || rank > 5)
+    return "has no one to three spatial axes";
   if (!desc.inputs[0].layout.is_channels_last() || !desc.outputs[0].layout.is_channels_last())
     return "needs channels-last tensors";
   return refuse_endings(desc, narrowed);
