@@ -101,10 +101,12 @@ class Fuser {
     if (!widens(node)) return false;
     const Value* image = node.output();
     if (!graph_.has_one_user(image)) return false;
-    if (image->users.front()->is("pad")) image = image->users.front()->output();
-    if (!graph_.has_one_user(image)) return false;
-    const Node& user = *image->users.front();
-    return is_convolution(user) && user.anchor() == 0 && user.anchor_input(0) == image;
+    const Node* user = image->users.front();
+    if (const Node* reader = reader_behind_pad(graph_, *user); reader != nullptr) {
+      image = user->output();
+      user = reader;
+    }
+    return is_convolution(*user) && user->anchor() == 0 && user->anchor_input(0) == image;
   }
 
   bool may_join(const Node& producer, const Value& value, const Node& node) const {

@@ -93,6 +93,11 @@ bool widens(const Node& node) {
          node.output()->type.dtype == DType::f32;
 }
 
+Node* reader_behind_pad(const Graph& graph, const Node& node) {
+  if (node.fused() || !node.is("pad") || node.attributes().get<std::string>("mode") == "constant") return nullptr;
+  return graph.has_one_user(node.output()) ? node.output()->users.front() : nullptr;
+}
+
 double bytes_of(const Value& value, const DimBindings& sizes) {
   const auto count = value.type.shape.element_count().evaluate(sizes);
   return static_cast<double>(count.value_or(1 << 20)) * static_cast<double>(size_bytes(value.type.dtype));

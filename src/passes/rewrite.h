@@ -41,6 +41,8 @@ Node* produced_for_one(const Graph& graph, const Value* value, std::string_view 
 bool is_convolution(const Node& node);
 // An unfused cast of an f16 or bf16 value to f32.
 bool widens(const Node& node);
+// What alone reads the result of an unfused pad by elements of its operand; null if `node` is no such pad.
+Node* reader_behind_pad(const Graph& graph, const Node& node);
 
 // What the value's elements take at these sizes; of sizes that are not among them, those of 2^20 elements.
 double bytes_of(const Value& value, const DimBindings& sizes);

@@ -14,7 +14,6 @@
 // CPUs with a matrix unit, whose kernel reads and writes images in bf16 in any layout and multiplies so fast that
 // memory decides. Runs when convolutions and their readers are final.
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "passes/passes.h"
@@ -44,13 +43,6 @@ bool ends_in_bf16(const Node& node, int left = 16) {
     return input != nullptr && input->producer != nullptr && input->users.size() == 1 &&
            input->type.shape == node.output()->type.shape && ends_in_bf16(*input->producer, left - 1);
   });
-}
-
-// A pad that a convolution reads its image through, and nobody else: it becomes a beginning.
-const Node* reader_behind_pad(const Graph& graph, const Node& pad) {
-  if (pad.fused() || !pad.is("pad") || pad.attributes().get<std::string>("mode") == "constant") return nullptr;
-  if (pad.outputs().size() != 1 || !graph.has_one_user(pad.output())) return nullptr;
-  return pad.output()->users.front();
 }
 
 class Storer {
@@ -108,7 +100,7 @@ class Storer {
     Rewrite rewrite(graph_, node);
     std::vector<Value*> inputs = node->inputs();
     for (Value*& input : inputs) {
-      if (stored_.count(input) != 0) input = narrow(rewrite, input);
+      if (stored_.count(input) != 0) input = narrowed(rewrite, input);
     }
     if (!passes_on) inputs.front() = rewrite.cast(inputs.front(), DType::f32);
     Value* const made = rewrite.add_parts(node->parts(), node->anchor(), std::move(inputs));
@@ -118,7 +110,6 @@ class Storer {
     forget_what_goes_with(*node);
     if (!rewrite.commit(node->output(), result)) return false;
     if (was_stored) stored_.insert(result);
-    if (passes_on) narrow_[result] = made;
     return true;
   }
 
@@ -127,21 +118,20 @@ class Storer {
     stored_.erase(node.output());
     for (const Value* input : node.inputs()) {
       const auto is_it = [&](const Node* user) { return user == &node; };
-      if (input == nullptr || !std::all_of(input->users.begin(), input->users.end(), is_it)) continue;
-      stored_.erase(input);
-      narrow_.erase(input);
+      if (input != nullptr && std::all_of(input->users.begin(), input->users.end(), is_it)) stored_.erase(input);
     }
   }
 
-  Value* narrow(Rewrite& rewrite, Value* value) {
-    const auto known = narrow_.find(value);
-    if (known != narrow_.end()) return known->second;
-    return narrow_[value] = rewrite.cast(value, DType::bf16);
+  // What is stored in place of `value`: what a rewritten step was widened from, or the cast that all readers share.
+  static Value* narrowed(Rewrite& rewrite, Value* value) {
+    if (widens(*value->producer)) return value->producer->input(0);
+    const auto casts = [](const Node* user) { return user->is("cast") && user->output()->type.dtype == DType::bf16; };
+    const auto known = std::find_if(value->users.begin(), value->users.end(), casts);
+    return known != value->users.end() ? (*known)->output() : rewrite.cast(value, DType::bf16);
   }
 
   Graph& graph_;
   std::unordered_set<const Value*> stored_;
-  std::unordered_map<const Value*, Value*> narrow_;  // of what is stored in bf16, once it was rewritten
 };
 
 }  // namespace

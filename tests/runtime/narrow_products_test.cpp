@@ -3,6 +3,8 @@
 // bf16. The data are small integers, which bf16 holds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backends/cpu/catalogue.h"
 #include "graph/graph.h"
 #include "lower/lower.h"
@@ -35,30 +37,39 @@ std::string text_of(const Geometry& g, const Layout& layout, const Tensor& weigh
          " products=bf16 rounds_transformed=true then add(_, %r) then relu(_) then cast(_) to=bf16\n return %y\n}\n";
 }
 
-void check(const Geometry& g, const std::string& name, bool planar, Cluster cluster) {
-  SCOPED_TRACE(name + " " + g.image + " " + std::string(name_of(cluster)) + (planar ? " planar" : ""));
-  Random random(7);
-  const auto rank = static_cast<int>(g.weights.size());
-  const Layout layout = planar ? Layout::row_major(rank) : Layout::channels_last(rank);
-  auto graph = parse_graph(text_of(g, layout, random_tensor(DType::f32, g.weights, random)), registry());
+// The text's graph is one step by this row of the operator, also where others take less time; its result lies so.
+void check_step(const std::string& text, const std::string& op, const std::string& name, Cluster cluster,
+                const Layout& layout, Random& random, const std::vector<std::string>* remarks = nullptr) {
+  SCOPED_TRACE(name + " " + std::string(name_of(cluster)) + "\n" + text);
+  auto graph = parse_graph(text, registry());
   ASSERT_TRUE(graph.ok()) << graph.error().text();
   (*graph)->outputs().front()->layout = layout;
-  // Of the convolutions' rows this one that multiplies in bf16, also where others take less time.
   std::vector<const Row*> rows = cpu::rows_of(cluster);
-  std::erase_if(rows, [&](const Row* row) { return row->op == g.op && row->name != name; });
+  std::erase_if(rows, [&](const Row* row) { return row->op == op && row->name != name; });
   const Catalogue catalogue(rows, registry());
   const Target target = cpu::target_of(cluster, false, catalogue);
   auto engine = lower(**graph, target);
   ASSERT_TRUE(engine.ok()) << engine.error().text();
-  const std::vector<std::string> row = {name};
+  int kernels = 0;
   for (const Step& step : engine->blocks.front().steps) {
-    if (step.kind == StepKind::kernel) {
-      EXPECT_EQ(step.rows, row);
-    }
+    if (step.kind != StepKind::kernel) continue;
+    ++kernels;
+    EXPECT_EQ(step.rows, std::vector<std::string>{name});
   }
-  EXPECT_EQ(engine->remarks,
-            std::vector<std::string>{"1 of 1 convolutions multiply in bf16, as the model stores its tensors."});
+  EXPECT_EQ(kernels, 1);
+  if (remarks != nullptr) {
+    EXPECT_EQ(engine->remarks, *remarks);
+  }
   expect_as_interpreted(**graph, std::move(engine).value(), target, random);
+}
+
+void check(const Geometry& g, const std::string& name, bool planar, Cluster cluster) {
+  Random random(7);
+  const auto rank = static_cast<int>(g.weights.size());
+  const Layout layout = planar ? Layout::row_major(rank) : Layout::channels_last(rank);
+  const std::vector<std::string> remarks = {"1 of 1 convolutions multiply in bf16, as the model stores its tensors."};
+  check_step(text_of(g, layout, random_tensor(DType::f32, g.weights, random)), g.op, name, cluster, layout, random,
+             &remarks);
 }
 
 TEST(NarrowProducts, OfImagesInBf16) {
@@ -122,31 +133,6 @@ TEST(NarrowProducts, OfImagesInBf16) {
   }
 }
 
-// One step of the text's graph, by this row of its operator.
-void check_step(const std::string& text, const std::string& op, const std::string& name, Cluster cluster,
-                bool turned = false) {
-  SCOPED_TRACE(name + " " + std::string(name_of(cluster)) + "\n" + text);
-  Random random(11);
-  auto graph = parse_graph(text, registry());
-  ASSERT_TRUE(graph.ok()) << graph.error().text();
-  Value* result = (*graph)->outputs().front();
-  if (turned) result->layout = Layout::channels_last(result->type.shape.rank());
-  std::vector<const Row*> rows = cpu::rows_of(cluster);
-  std::erase_if(rows, [&](const Row* row) { return row->op == op && row->name != name; });
-  const Catalogue catalogue(rows, registry());
-  const Target target = cpu::target_of(cluster, false, catalogue);
-  auto engine = lower(**graph, target);
-  ASSERT_TRUE(engine.ok()) << engine.error().text();
-  int kernels = 0;
-  for (const Step& step : engine->blocks.front().steps) {
-    if (step.kind != StepKind::kernel) continue;
-    ++kernels;
-    EXPECT_EQ(step.rows, std::vector<std::string>{name});
-  }
-  EXPECT_EQ(kernels, 1);
-  expect_as_interpreted(**graph, std::move(engine).value(), target, random);
-}
-
 TEST(ProductRows, MultiplyAsConvolutionsDo) {
   struct Product {
     std::string rows;  // sizes of a but the last, and of the result
@@ -174,8 +160,10 @@ TEST(ProductRows, MultiplyAsConvolutionsDo) {
                "]) {\n %b = constant() " + print_attributes(Attributes({{"value", b}})) +
                "\n %y = matmul(%a, %b) products=" + products_in + " then sub(%r, _) then relu(_)\n return %y\n}\n";
       };
-      check_step(text("f32"), "matmul", "matmul_gemm", cluster);
-      check_step(text("bf16"), "matmul", "matmul_pairs", cluster);
+      const auto commas = static_cast<int>(std::count(rows.begin(), rows.end(), ','));
+      const Layout layout = Layout::row_major(commas + 2);
+      check_step(text("f32"), "matmul", "matmul_gemm", cluster, layout, random);
+      check_step(text("bf16"), "matmul", "matmul_pairs", cluster, layout, random);
     }
   }
 }
@@ -218,7 +206,7 @@ TEST(NarrowProducts, OfPaddedImages) {
                                "\n %y = cast(%x) to=f32 then pad(_) mode=\"" + mode +
                                "\" pre=[0, 0, 1, 2] post=[0, 0, 2, 1] then conv!(_, %w) stride=[1, 2] dilation=[1, 1] "
                                "groups=1 pre=[0, 0] post=[0, 0] products=bf16 then cast(_) to=bf16\n return %y\n}\n";
-      check_step(text, "conv", "conv_pairs", cluster, true);
+      check_step(text, "conv", "conv_pairs", cluster, Layout::channels_last(4), random);
     }
   }
 }
@@ -233,7 +221,9 @@ TEST(NarrowPools, AreThoseOfFloats) {
           const std::string text = "graph \"g\" (%x: " + dtype + "[2, 37, 9, 8]" + layout + ") {\n %y = " + op +
                                    "(%x) kernel=[2, 4] stride=[2, 1] dilation=[1, 2] pre=[0, 1] post=[1, 1]\n return "
                                    "%y\n}\n";
-          check_step(text, op, "window_pool", cluster, turned);
+          Random random(11);
+          const Layout lies = turned ? Layout::channels_last(4) : Layout::row_major(4);
+          check_step(text, op, "window_pool", cluster, lies, random);
         }
       }
     }

@@ -66,3 +66,15 @@ def test_any_number_of_axes(rank):
     net = nn.Sequential(nn.GroupNorm(2, 6), nn.SiLU())
     x = torch.randn(3, 6, 5, 4, 2, 3, 2)[(..., *[0] * (7 - rank))]
     assert relative_error(net, x) <= 1e-6
+
+
+@pytest.mark.parametrize("sizes", [(0, 6, 5, 5), (2, 0, 5, 5), (2, 6, 0, 5)])
+def test_nothing_to_normalise(sizes):
+    net = polyphase.Network()
+    x = net.add_input("x", "float32", sizes)
+    net.mark_output(net.relu(net.group_norm(x, groups=2)), "y")
+    assert net.compile()(np.zeros(sizes, np.float32)).shape == sizes
+    batch, channels, *rest = sizes
+    inside = net.compile(input_layouts={"x": "NHWC"}, output_layouts={"y": "NHWC"})
+    assert "normalize_columns" in [row for step in inside.info()["steps"] for row in step["rows"]]
+    assert inside(np.zeros((batch, *rest, channels), np.float32)).shape == (batch, *rest, channels)

@@ -102,7 +102,6 @@ def test_linear_layers_keep_their_result(precision, most):
     assert np.linalg.norm(found - want) <= most * np.linalg.norm(want)
 
 
-
 def test_bad_precisions(network):
     with pytest.raises(ArgumentError, match="there is no precision 'fp16'. Precisions are model, fp32 and auto."):
         compiled(network, torch.float32, precision="fp16")

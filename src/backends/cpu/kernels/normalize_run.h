@@ -129,7 +129,7 @@ inline void run_normalize_row(const NormalizePlan& p, const float* x, const floa
 // would show in the variance, and with it in every result of the channel. `value` gives K vectors, of which each has
 // sums of its own, one behind the other in `lanes`.
 template <int K, class F>
-POLYPHASE_INLINE void sum_pixels(int64_t pixels, double* lanes, F&& value) {
+POLYPHASE_INLINE void sum_pixels(int64_t pixels, float* lanes, F&& value) {
   constexpr int sums = 8 / K;
   VecF partial[sums][K];
   for (auto& sum : partial) {
@@ -150,17 +150,14 @@ POLYPHASE_INLINE void sum_pixels(int64_t pixels, double* lanes, F&& value) {
       for (int k = 0; k < K; ++k) partial[j][k] = partial[j][k] + partial[j + half][k];
     }
   }
-  float floats[K * vec_width];
-  for (int k = 0; k < K; ++k) store(floats + k * vec_width, partial[0][k]);
-  for (int lane = 0; lane < K * vec_width; ++lane) lanes[lane] = static_cast<double>(floats[lane]);
+  for (int k = 0; k < K; ++k) store(lanes + k * vec_width, partial[0][k]);
 }
 
 // The means of one chunk's pixels for some neighbouring channels, rounded to floats. Several vectors side by side:
 // lines of memory that follow each other are read one after the other.
 template <int K>
 POLYPHASE_INLINE void chunk_means(const float* from, int64_t pitch, int64_t pixels, int n, float* means) {
-  double sums[K * vec_width];
-  sum_pixels<K>(pixels, sums, [&](int64_t i, VecF* terms) {
+  sum_pixels<K>(pixels, means, [&](int64_t i, VecF* terms) {
     const float* at = from + i * pitch;
     if constexpr (K == 1) {
       terms[0] = load_first(at, n);
@@ -169,7 +166,7 @@ POLYPHASE_INLINE void chunk_means(const float* from, int64_t pitch, int64_t pixe
     }
   });
   for (int lane = 0; lane < K * vec_width; ++lane)
-    means[lane] = static_cast<float>(sums[lane] / static_cast<double>(pixels));
+    means[lane] = static_cast<float>(static_cast<double>(means[lane]) / static_cast<double>(pixels));
 }
 
 // Columns, phase 0: the moments of one chunk of pixels, lane by lane: mean and squares, two doubles for each channel.
@@ -182,32 +179,35 @@ inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* 
   double* means = shared + tile * p.channels * 2;
   double* squares = means + p.channels;
   const auto count = static_cast<double>(pixels);
-  float rounded[side_by_side * vec_width];
-  int known = 0;  // vectors of means that are ready
+  float rounded[side_by_side * vec_width];  // means of the channels from `known` to `ready`
+  int64_t known = 0;
+  int64_t ready = 0;
   for (int64_t c = 0; c < p.channels; c += vec_width) {
     const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
-    if (known == 0) {
-      known = p.channels - c >= side_by_side * vec_width ? side_by_side : 1;
-      known > 1 ? chunk_means<side_by_side>(from + c, p.channels, pixels, n, rounded)
-                : chunk_means<1>(from + c, p.channels, pixels, n, rounded + (side_by_side - 1) * vec_width);
+    if (c == ready) {
+      known = c;
+      const bool is_wide = p.channels - c >= side_by_side * vec_width;
+      is_wide ? chunk_means<side_by_side>(from + c, p.channels, pixels, n, rounded)
+              : chunk_means<1>(from + c, p.channels, pixels, n, rounded);
+      ready = c + (is_wide ? side_by_side : 1) * vec_width;
     }
-    const float* const mean_of = rounded + (side_by_side - known--) * vec_width;
+    const float* const mean_of = rounded + (c - known);
     const VecF mean = load(mean_of);
-    double around[2 * vec_width];  // squares of deviations, then deviations
+    float around[2 * vec_width];  // squares of deviations, then deviations
     sum_pixels<2>(pixels, around, [&](int64_t i, VecF* terms) {
       terms[1] = load_first(from + i * p.channels + c, n) - mean;
       terms[0] = terms[1] * terms[1];
     });
     for (int lane = 0; lane < n; ++lane) {
       // As in row_moments.
-      const double deviation = around[vec_width + lane];
+      const auto deviation = static_cast<double>(around[vec_width + lane]);
       means[c + lane] = static_cast<double>(mean_of[lane]) + deviation / count;
-      squares[c + lane] = std::max(0.0, around[lane] - deviation * deviation / count);
+      squares[c + lane] = std::max(0.0, static_cast<double>(around[lane]) - deviation * deviation / count);
     }
   }
 }
 
-// The moments of neighbouring channels over all chunks of an image, which hold the same number of pixels in each.
+// The moments of neighbouring channels over all chunks of an image: as many pixels of each, so that weights are shared.
 struct ChannelMoments {
   double mean[NormalizePlan::merged_channels];
   double squares[NormalizePlan::merged_channels];

@@ -3,15 +3,16 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "backends/cpu/kernels/pool.h"
 #include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/simd/vec.h"
+#include "base/float16.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
@@ -66,20 +67,16 @@ POLYPHASE_INLINE void pool_channels(const PoolPlan& p, const std::byte* image, c
 }
 
 template <DType type>
-POLYPHASE_INLINE float stored_element(const std::byte* from, int64_t i) {
-  if constexpr (type == DType::f32) return reinterpret_cast<const float*>(from)[i];
-  return std::bit_cast<float>(static_cast<uint32_t>(reinterpret_cast<const uint16_t*>(from)[i]) << 16);
-}
-
-template <DType type>
 inline float pool_one(const PoolPlan& p, const std::byte* image, const PoolTaps* taps) {
+  using Stored = std::conditional_t<type == DType::f32, float, BFloat16>;
   float sum = p.average != 0 ? 0.0F : -std::numeric_limits<float>::infinity();
   for (int64_t z = taps[0].first; z < taps[0].last; ++z) {
     for (int64_t y = taps[1].first; y < taps[1].last; ++y) {
       const int64_t row = (taps[0].start + z * p.dilation[0]) * p.from_strides[2] +
                           (taps[1].start + y * p.dilation[1]) * p.from_strides[3];
       for (int64_t x = taps[2].first; x < taps[2].last; ++x) {
-        const float value = stored_element<type>(image, row + (taps[2].start + x * p.dilation[2]) * p.from_strides[4]);
+        const int64_t at = row + (taps[2].start + x * p.dilation[2]) * p.from_strides[4];
+        const auto value = static_cast<float>(reinterpret_cast<const Stored*>(image)[at]);
         if (p.average != 0) {
           sum += value;
         } else if (!(value <= sum) && !std::isnan(sum)) {

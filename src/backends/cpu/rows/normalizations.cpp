@@ -36,10 +36,7 @@ std::string accepts_rows(const StepDesc& desc, const Target&) {
 }
 
 std::string accepts_columns(const StepDesc& desc, const Target&) {
-  for (const OperandDesc& operand : desc.inputs) {
-    if (operand.present && operand.type.dtype != DType::f32)
-      return "computes in f32 only, found " + std::string(name_of(operand.type.dtype));
-  }
+  if (std::string refusal = needs_f32_operands(desc); !refusal.empty()) return refusal;
   const DType stored = desc.outputs[0].type.dtype;
   const bool narrowed = desc.ends_with_cast();
   if (stored != DType::f32 && !(narrowed && stored == DType::bf16))
@@ -107,7 +104,8 @@ Plan plan_columns(const PlanRequest& request, const Target&) {
   // A chunk stays in the innermost cache while it is walked twice.
   plan.chunk = std::clamp<int64_t>(8 * 1024 / std::max<int64_t>(1, plan.channels), 16, 512);
   plan.chunks = plan.length == 0 ? 0 : ceil_div(plan.length, plan.chunk);
-  plan.channels_per_merge = ceil_div(NormalizePlan::merged_channels, plan.channels_per_group) * plan.channels_per_group;
+  const int64_t group = std::max<int64_t>(1, plan.channels_per_group);
+  plan.channels_per_merge = ceil_div(NormalizePlan::merged_channels, group) * group;
   plan.merges = ceil_div(plan.channels, plan.channels_per_merge);
   const TranslatedEndings endings = translate_endings(request);
   head.endings = endings.program;

@@ -3,14 +3,23 @@
 
 namespace polyphase::cpu {
 
-std::string needs_f32(const StepDesc& desc) {
-  for (const auto* side : {&desc.inputs, &desc.outputs}) {
-    for (const OperandDesc& operand : *side) {
-      if (operand.present && operand.type.dtype != DType::f32)
-        return "computes in f32 only, found " + std::string(name_of(operand.type.dtype));
-    }
+namespace {
+
+std::string all_f32(const std::vector<OperandDesc>& operands) {
+  for (const OperandDesc& operand : operands) {
+    if (operand.present && operand.type.dtype != DType::f32)
+      return "computes in f32 only, found " + std::string(name_of(operand.type.dtype));
   }
   return {};
+}
+
+}  // namespace
+
+std::string needs_f32_operands(const StepDesc& desc) { return all_f32(desc.inputs); }
+
+std::string needs_f32(const StepDesc& desc) {
+  const std::string refusal = needs_f32_operands(desc);
+  return refusal.empty() ? all_f32(desc.outputs) : refusal;
 }
 
 std::string needs_wide(const StepDesc& desc) {
