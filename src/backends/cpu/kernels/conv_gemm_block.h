@@ -425,6 +425,7 @@ class GemmBlock {
   int64_t channels_ = 0;
   int64_t column_ = 0;
   int vectors_ = 0;
+  bool rows_are_new_ = false;
 };
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

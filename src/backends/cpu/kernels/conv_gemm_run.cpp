@@ -66,7 +66,10 @@ class Tile : private GemmBlock {
     const int64_t depth = segments_ * channels_;
     if (row_count_ <= tile_rows(2) || depth <= chunk_above) {
       const Chunk all = {0, segments_, 0, channels_, true, true};
-      for (int64_t p = first; p < last; ++p) multiply_panel(p, p, all, p + 1 < last ? p + 1 : first, all);
+      for (int64_t p = first; p < last; ++p) {
+        rows_are_new_ = p == first;
+        multiply_panel(p, p, all, p + 1 < last ? p + 1 : first, all);
+      }
     } else {
       for (int64_t p = first; p < last; p += plan_.panels_summed) {
         multiply_chunks(p, std::min(p + plan_.panels_summed, last));
@@ -96,6 +99,7 @@ class Tile : private GemmBlock {
         if (end == segments_) behind.channel = c + part < channels_ ? c + part : 0;
         for (int64_t p = panel0; p < panel1; ++p) {
           const bool is_last = p + 1 == panel1;
+          rows_are_new_ = p == panel0;
           multiply_panel(p, panel0, chunk, is_last ? panel0 : p + 1, is_last ? behind : chunk);
         }
       }
@@ -138,11 +142,12 @@ class Tile : private GemmBlock {
     const int64_t longer = row_count_ % tiles;
     const int64_t share = t.segments * t.channels * vw;  // of what comes next, fetched by each register tile
     const float* const following = panel_at(next_panel, segments_ > 0 ? taps_[next.segment0] : 0, next);
+    const bool fetch_rows = rows_are_new_ && rows_follow(t);
     int64_t row = 0;
     for (int64_t i = 0; i < tiles; ++i) {
-      t.next_panel = following + (i < vectors_ ? i : 0) * share;
       const int count = static_cast<int>(short_rows + (i < longer ? 1 : 0));
       t.rows = rows_ + chunk.segment0 * row_count_ + row;
+      t.next_panel = fetch_rows && i + 1 < tiles ? t.rows[count] : following + (i < vectors_ ? i : 0) * share;
       t.init = chunk.first ? bias_ + (column_ - n0_) : sums[row];
       if (chunk.last) {
         finish(t, row, count);
@@ -153,6 +158,9 @@ class Tile : private GemmBlock {
       row += count;
     }
   }
+
+  // Whether the rows of a register tile are one run of the image, which the next tile's continues.
+  bool rows_follow(const GemmTile& t) const { return t.segments == 1 && t.channels == channels_ && row_count_ > 1; }
 
   // The present panel's columns [lo, hi) of a row that belong to the tile; `directly` if they are all, and follow each
   // other where they go.

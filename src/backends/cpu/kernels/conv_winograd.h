@@ -69,10 +69,27 @@ class FilterAxis {
     const int64_t apart = spread(count);
     return tile % apart + tile / apart * 2 * output_step_;
   }
-  // Where the first input of a tile whose first output is q lies, for one filter of a family.
-  int64_t first_input(int64_t q, int taps, int64_t filter) const {
-    const Start start = start_of(taps, filter);
-    return step_ * q + all_.first_shift + start.residue + start.tap * point_step_;
+  // Tiles from this one on whose first outputs lie equally far apart, and how far.
+  struct Run {
+    int64_t tiles;
+    int64_t step;
+  };
+  Run run_of(int64_t tile, int64_t count) const {
+    if (!transformed_) return {count - tile, 1};
+    const int64_t apart = spread(count);
+    if (apart == 1) return {tiles(count) - tile, 2 * output_step_};
+    return {apart - tile % apart, 1};
+  }
+  int64_t first_input(int64_t q) const { return step_ * q + all_.first_shift; }  // of the first filter
+  // f(at) for each filter of a family: where the first input of the tile whose first output is q lies.
+  template <class F>
+  void each_filter(int taps, int64_t q, F f) const {
+    for (int64_t residue = 0; residue < residues_; ++residue) {
+      const Split& part = residue < many_ ? more_ : less_;
+      int64_t at = first_input(q) + residue;
+      for (int longer = most_taps; longer > taps; --longer) at += longer * part.of[longer] * point_step_;
+      for (int64_t i = 0; i < part.of[taps]; ++i) f(at + i * taps * point_step_);
+    }
   }
   // Kernel index of a filter's tap.
   int64_t kernel_index(int taps, int64_t filter, int tap) const {
@@ -128,12 +145,14 @@ struct WinogradLength {
 inline constexpr WinogradLength winograd_lengths[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}};
 inline constexpr int winograd_most_points = 4;  // along an axis
 
-// One tile's inputs of one filter, of all channels.
+// The inputs of tiles beside each other, of one filter and all channels.
 struct WinogradInputs {
-  const float* const* from;  // [point h][point w]; the channels lie beside each other
-  int64_t ahead;             // floats to the next tile along the line, whose last points are fetched
+  const float* const* from;  // of the first tile: [point h][point w]; the channels lie beside each other
+  int64_t step;              // floats from tile to tile; the last points of the next one are fetched
+  int64_t tiles;
   int64_t channels;
-  float* to;      // the first point's words; whole vectors are written
+  float* to;      // the first tile's words of the first point; whole vectors are written
+  int64_t pitch;  // words from tile to tile
   int64_t apart;  // words from point to point
 };
 // One point's transformed inputs times a panel of columns. Whole register tiles of rows are read and written.
@@ -182,7 +201,7 @@ struct ConvWinogradPlan {
 inline constexpr int64_t winograd_most_depths = 4;
 inline constexpr int64_t winograd_channels = 32;     // input channels from which the error stays in its bound
 inline constexpr int64_t winograd_phases = 4096;     // the most: all are looked at one by one
-inline constexpr int64_t winograd_place_bytes = 64;  // of what a run knows of a tile
+inline constexpr int64_t winograd_place_bytes = 32;  // of what a run knows of a tile
 
 // A block is whole register tiles of every width: those of three vectors have fewer rows.
 constexpr int64_t winograd_block_rows(int width) { return width == 16 ? 24 : 12; }

@@ -15,6 +15,8 @@ namespace {
 constexpr int vw = vec_width;
 constexpr int64_t panel_columns = 2 * vw;
 constexpr WinogradUnit float_unit = winograd_unit<Products::floats>();
+constexpr int64_t tiles_ahead = 6;  // whose places are fetched
+constexpr int64_t cache_line_floats = 16;
 constexpr std::size_t lengths = std::size(winograd_lengths);
 
 // Filters of the same lengths: their products are one matrix product.
@@ -26,19 +28,29 @@ struct FilterFamily {
   int64_t pitch;  // from row to row
 };
 
-// The first output of a tile: its image, its place in the phase's grid of outputs; and where each output goes, null
-// where the image ends before it.
+// Where the outputs of a tile go, of the first depth; null where the image ends before.
 struct TilePlace {
-  int64_t batch;
-  int64_t q[3];
   float* out[2][2];
 };
 static_assert(sizeof(TilePlace) == winograd_place_bytes);
 
+// Tiles `first` and those behind it, whose first outputs lie `step` apart in one line of a phase's grid of outputs.
+struct TileRun {
+  int64_t first;
+  int64_t count;
+  int64_t batch;
+  int64_t q[3];  // the first output of the first tile
+  int64_t step;
+};
+
 class Block {
  public:
   Block(const ConvWinogradPlan& plan, const ConvPointers& pointers, std::byte* scratch)
-      : plan_(plan), s_(plan.shape), p_(pointers), unit_(plan.pairs != nullptr ? *plan.pairs : float_unit) {
+      : plan_(plan),
+        s_(plan.shape),
+        p_(pointers),
+        unit_(plan.pairs != nullptr ? *plan.pairs : float_unit),
+        out_axes_{{s_, 0}, {s_, 1}, {s_, 2}} {
     const auto take = [&](int64_t bytes) {
       std::byte* const taken = scratch;
       scratch += ceil_div(bytes, 64) * 64;
@@ -69,7 +81,7 @@ class Block {
     const int64_t block = number % plan_.blocks;
     group_ = number / plan_.blocks;
     for (int a = 2; a >= 0; --a) {
-      const int64_t phases = ConvAxis(s_, a).phases();
+      const int64_t phases = out_axes_[a].phases();
       phase_[a] = phase % phases;
       phase /= phases;
     }
@@ -92,58 +104,79 @@ class Block {
     }
     if (plan_.fast_endings || plan_.out_planar) return;
     for (int64_t depth = 0; depth < depth_count_; ++depth) {
-      for (int64_t i = 0; i < count_; ++i) end_tile(places_[i], depth);
+      each_run([&](const TileRun& run) {
+        for (int64_t i = 0; i < run.count; ++i) end_tile(run, i, depth);
+      });
     }
   }
 
  private:
   // Which tiles the block has; false if none.
   bool place(int64_t block) {
-    int64_t tiles[3];
     for (int a = 0; a < 3; ++a) {
-      const ConvAxis axis(s_, a);
+      const ConvAxis& axis = out_axes_[a];
       first_q_[a] = axis.first_q(phase_[a], 0);
       end_q_[a] = axis.first_q(phase_[a], axis.out);
-      tiles[a] = axes_[a].tiles(std::max<int64_t>(0, end_q_[a] - first_q_[a]));
+      tiles_[a] = axes_[a].tiles(outputs_along(a));
     }
-    const int64_t plane = tiles[1] * tiles[2];
-    int64_t first = block * plan_.block;
-    int64_t end = s_.batch * tiles[0] * plane;
+    const int64_t plane = tiles_[1] * tiles_[2];
+    first_tile_ = block * plan_.block;
+    int64_t end = s_.batch * tiles_[0] * plane;
     if (plan_.depths > 1) {  // tiles of the first depth
       const int64_t groups = plan_.blocks / plan_.plane_blocks / s_.batch;
       const int64_t layer = block / plan_.plane_blocks;
       const int64_t depth = layer % groups * plan_.depths;
-      depth_count_ = std::min(plan_.depths, tiles[0] - depth);
+      depth_count_ = std::min(plan_.depths, tiles_[0] - depth);
       if (depth_count_ <= 0) return false;
-      const int64_t before = (layer / groups * tiles[0] + depth) * plane;
-      first = before + block % plan_.plane_blocks * plan_.block;
+      const int64_t before = (layer / groups * tiles_[0] + depth) * plane;
+      first_tile_ = before + block % plan_.plane_blocks * plan_.block;
       end = before + plane;
     }
-    count_ = std::min(plan_.block, end - first);
-    for (int64_t i = 0; i < count_; ++i) {
-      int64_t at = first + i;
-      TilePlace& tile = places_[i];
-      for (int a = 2; a >= 0; --a) {
-        tile.q[a] = first_q_[a] + axes_[a].first_output(at % tiles[a], end_q_[a] - first_q_[a]);
-        at /= tiles[a];
-      }
-      tile.batch = at;
-      place_outputs(tile);
-    }
-    depth_step_ = ConvAxis(s_, 0).phases() * out_strides_.axis[0];
-    return count_ > 0;
+    count_ = std::min(plan_.block, end - first_tile_);
+    depth_step_ = out_axes_[0].phases() * out_strides_.axis[0];
+    if (count_ <= 0) return false;
+    each_run([&](const TileRun& run) { place_outputs(run); });
+    return true;
   }
 
-  void place_outputs(TilePlace& tile) const {
-    const auto offset = [&](int a, int64_t q) {
-      return ConvAxis(s_, a).output_of(phase_[a], q) * out_strides_.axis[a];
-    };
-    float* const base = out_ + tile.batch * out_strides_.batch + offset(0, tile.q[0]) + group_ * s_.out_channels;
+  int64_t outputs_along(int a) const { return std::max<int64_t>(0, end_q_[a] - first_q_[a]); }
+
+  // f(run) for the tiles of the block.
+  template <class F>
+  void each_run(F f) const {
+    TileRun run = {};
+    for (run.first = 0; run.first < count_; run.first += run.count) {
+      int64_t at = first_tile_ + run.first;
+      int64_t last = 0;  // along the line
+      for (int a = 2; a >= 0; --a) {
+        const int64_t tile = at % tiles_[a];
+        run.q[a] = first_q_[a] + axes_[a].first_output(tile, outputs_along(a));
+        at /= tiles_[a];
+        if (a == 2) last = tile;
+      }
+      run.batch = at;
+      const FilterAxis::Run along = axes_[2].run_of(last, outputs_along(2));
+      run.step = along.step;
+      run.count = std::min({along.tiles, tiles_[2] - last, count_ - run.first});
+      f(run);
+    }
+  }
+
+  void place_outputs(const TileRun& run) const {
+    const auto offset = [&](int a, int64_t q) { return out_axes_[a].output_of(phase_[a], q) * out_strides_.axis[a]; };
+    float* const base = out_ + run.batch * out_strides_.batch + offset(0, run.q[0]) + group_ * s_.out_channels;
+    float* lines[2];
     for (int i = 0; i < 2; ++i) {
-      const int64_t h = tile.q[1] + i * axes_[1].output_step();
+      const int64_t h = run.q[1] + i * axes_[1].output_step();
+      lines[i] = h < end_q_[1] ? base + offset(1, h) : nullptr;
+    }
+    TilePlace* place = places_ + run.first;
+    for (int64_t t = 0; t < run.count; ++t, ++place) {
       for (int j = 0; j < 2; ++j) {
-        const int64_t w = tile.q[2] + j * axes_[2].output_step();
-        tile.out[i][j] = h < end_q_[1] && w < end_q_[2] ? base + offset(1, h) + offset(2, w) : nullptr;
+        const int64_t w = run.q[2] + t * run.step + j * axes_[2].output_step();
+        const bool inside = w < end_q_[2];
+        const int64_t at = inside ? offset(2, w) : 0;
+        for (int i = 0; i < 2; ++i) place->out[i][j] = inside && lines[i] != nullptr ? lines[i] + at : nullptr;
       }
     }
   }
@@ -177,8 +210,7 @@ class Block {
     float* inputs = inputs_;
     for (int f = 0; f < family_count_; ++f) {
       const FilterFamily& family = families_[f];
-      for (int64_t i = 0; i < count_; ++i)
-        transform_tile(family, places_[i], inputs + i * family.pitch, plan_.block * family.pitch);
+      each_run([&](const TileRun& run) { transform_run(family, run, inputs + run.first * family.pitch); });
       inputs += family.points_h * family.points_w * plan_.block * family.pitch;
     }
   }
@@ -199,11 +231,11 @@ class Block {
 
   // A phase that no tap reaches holds the bias.
   void run_without_taps(int64_t depth) {
+    const WayOut way(*this, depth * depth_step_);
     for (int64_t i = 0; i < count_; ++i) {
       for (int j = 0; j < vectors_; ++j) {
         for (int h = 0; h < axes_[1].outputs(); ++h) {
-          for (int w = 0; w < axes_[2].outputs(); ++w)
-            put(places_[i].out[h][w], depth * depth_step_, column_ + j * vw, broadcast(0.0F));
+          for (int w = 0; w < axes_[2].outputs(); ++w) way.put(places_[i].out[h][w], j * vw, broadcast(0.0F));
         }
       }
     }
@@ -215,37 +247,70 @@ class Block {
     return at < 0 || at >= s_.in[a] ? -1 : at * in_strides_.axis[a];
   }
 
-  // Row `to` of every point's matrix, `apart` from point to point: the filters' transformed inputs one after the other.
-  void transform_tile(const FilterFamily& family, const TilePlace& tile, float* to, int64_t apart) const {
-    const float* const image = in_ + tile.batch * in_strides_.batch + group_ * s_.in_channels * in_strides_.channel;
-    const auto transform = unit_.transform[family.h][family.w];
-    const int64_t ahead = axes_[2].outputs() * ConvAxis(s_, 2).in_step() * in_strides_.axis[2];
-    const int taps_h = winograd_lengths[family.h].taps;
-    const int taps_w = winograd_lengths[family.w].taps;
+  // Rows `to` and those behind it of every point's matrix: the filters' transformed inputs one after the other.
+  void transform_run(const FilterFamily& family, const TileRun& run, float* to) const {
     const int64_t planes = axes_[0].filters(1);
+    const int64_t first_plane = axes_[0].first_input(run.q[0]);
+    RunInputs inputs = {};
+    inputs.image = in_ + run.batch * in_strides_.batch + group_ * s_.in_channels * in_strides_.channel;
     for (int64_t p = 0; p < planes + depth_count_ - 1; ++p) {
-      const int64_t later = std::max<int64_t>(0, p - planes + 1);  // depths
-      const int64_t plane = input_offset(0, axes_[0].first_input(tile.q[0] + later, 1, p - later));
-      for (int64_t fh = 0; fh < axes_[1].filters(taps_h); ++fh) {
-        const int64_t h = axes_[1].first_input(tile.q[1], taps_h, fh);
-        int64_t lines[winograd_most_points];
+      const int64_t plane = input_offset(0, first_plane + p * axes_[0].point_step());
+      axes_[1].each_filter(winograd_lengths[family.h].taps, run.q[1], [&](int64_t h) {
+        inputs.has_zeros = false;
         for (int i = 0; i < family.points_h; ++i) {
           const int64_t line = plane < 0 ? -1 : input_offset(1, h + i * axes_[1].point_step());
-          lines[i] = line < 0 ? -1 : plane + line;
+          inputs.lines[i] = line < 0 ? -1 : plane + line;
+          inputs.has_zeros = inputs.has_zeros || line < 0;
         }
-        for (int64_t fw = 0; fw < axes_[2].filters(taps_w); ++fw) {
-          const int64_t w = axes_[2].first_input(tile.q[2], taps_w, fw);
-          const float* from[winograd_most_points * winograd_most_points];
-          for (int j = 0; j < family.points_w; ++j) {
-            const int64_t pixel = input_offset(2, w + j * axes_[2].point_step());
-            for (int i = 0; i < family.points_h; ++i)
-              from[i * family.points_w + j] = (lines[i] | pixel) < 0 ? zeros_ : image + lines[i] + pixel;
-          }
-          transform({.from = from, .ahead = ahead, .channels = s_.in_channels, .to = to, .apart = apart});
+        axes_[2].each_filter(winograd_lengths[family.w].taps, run.q[2], [&](int64_t w) {
+          transform_line(family, run, inputs, w, to);
           to += s_.in_words();
-        }
+        });
+      });
+    }
+  }
+
+  // Where the points of a filter lie along the height; -1: zeros.
+  struct RunInputs {
+    const float* image;
+    int64_t lines[winograd_most_points];
+    bool has_zeros;
+  };
+
+  // One filter of a run, whose first tile begins at input `w`: tiles inside of the image together, others one by one.
+  void transform_line(const FilterFamily& family, const TileRun& run, const RunInputs& inputs, int64_t w,
+                      float* to) const {
+    const int64_t tile_step = run.step * out_axes_[2].in_step();
+    const int64_t reach = (family.points_w - 1) * axes_[2].point_step();
+    int64_t begin = 0;
+    int64_t end = run.count;
+    if (inputs.has_zeros) end = 0;
+    while (begin < end && w + begin * tile_step < 0) ++begin;
+    while (end > begin && w + (end - 1) * tile_step + reach >= s_.in[2]) --end;
+    for (int64_t t = 0; t < run.count; ++t) {
+      const int64_t count = t == begin && begin < end ? end - begin : 1;
+      transform_tiles(family, inputs, w + t * tile_step, count, tile_step, to + t * family.pitch);
+      t += count - 1;
+    }
+  }
+
+  void transform_tiles(const FilterFamily& family, const RunInputs& inputs, int64_t w, int64_t count, int64_t tile_step,
+                       float* to) const {
+    const float* from[winograd_most_points * winograd_most_points];
+    for (int j = 0; j < family.points_w; ++j) {
+      const int64_t pixel = input_offset(2, w + j * axes_[2].point_step());
+      for (int i = 0; i < family.points_h; ++i) {
+        const int64_t line = inputs.lines[i];
+        from[i * family.points_w + j] = (line | pixel) < 0 ? zeros_ : inputs.image + line + pixel;
       }
     }
+    unit_.transform[family.h][family.w]({.from = from,
+                                         .step = tile_step * in_strides_.axis[2],
+                                         .tiles = count,
+                                         .channels = s_.in_channels,
+                                         .to = to,
+                                         .pitch = family.pitch,
+                                         .apart = plan_.block * family.pitch});
   }
 
   // products_[point][tile][vectors * vw] of the present panel.
@@ -277,69 +342,111 @@ class Block {
   // The outputs of one family, added to those of the families before it, `offset` from the first depth's.
   template <class H, class W>
   void finish(int64_t offset, bool first, bool last) const {
+    const WayOut way(*this, offset);
+    const int64_t row = vectors_ * vw;
+    const int64_t apart = plan_.block * row;  // from one output's sums, or one point's products, to the next
+    const float* products = products_;
+    float* sums = sums_;
     for (int64_t i = 0; i < count_; ++i) {
-      for (int j = 0; j < vectors_; ++j) finish_tile(H(), W(), i, j, offset, first, last);
+      const TilePlace& tile = places_[i];
+      if (last) fetch_outputs<H, W>(i + tiles_ahead, offset);
+      for (int64_t lane = 0; lane < row; lane += vw) {
+        VecF y[H::outputs][W::outputs];
+        sum_products<H, W>(products + lane, apart, y);
+        for (int h = 0; h < H::outputs; ++h) {
+          for (int w = 0; w < W::outputs; ++w) {
+            float* const sum = sums + lane + (h * W::outputs + w) * apart;
+            const VecF value = first ? y[h][w] : y[h][w] + load(sum);
+            if (last) {
+              way.put(tile.out[h][w], lane, value);
+            } else {
+              store(sum, value);
+            }
+          }
+        }
+      }
+      products += row;
+      sums += row;
     }
   }
 
-  // One vector of columns of a tile.
+  // Stores that wait for memory would hold up those behind them.
   template <class H, class W>
-  POLYPHASE_INLINE void finish_tile(H, W, int64_t tile, int vector, int64_t offset, bool first, bool last) const {
-    const int64_t apart = plan_.block * vectors_ * vw;  // from one output's sums, or one point's products, to the next
-    const int64_t at = (tile * vectors_ + vector) * vw;
-    VecF rows[H::points][W::outputs];
-    for (int i = 0; i < H::points; ++i) {
-      VecF m[W::points];
-      for (int j = 0; j < W::points; ++j) m[j] = load(products_ + at + (i * W::points + j) * apart);
-      transform_products<W>(m, rows[i]);
-    }
-    for (int j = 0; j < W::outputs; ++j) {
-      VecF m[H::points];
-      VecF y[H::outputs];
-      for (int i = 0; i < H::points; ++i) m[i] = rows[i][j];
-      transform_products<H>(m, y);
-      for (int i = 0; i < H::outputs; ++i) {
-        float* const sums = sums_ + at + (i * W::outputs + j) * apart;
-        const VecF sum = first ? y[i] : y[i] + load(sums);
-        if (last) {
-          put(places_[tile].out[i][j], offset, column_ + vector * vw, sum);
-        } else {
-          store(sums, sum);
-        }
+  POLYPHASE_INLINE void fetch_outputs(int64_t tile, int64_t offset) const {
+    if (tile >= count_) return;
+    for (int h = 0; h < H::outputs; ++h) {
+      for (int w = 0; w < W::outputs; ++w) {
+        const float* const out = places_[tile].out[h][w];
+        if (out == nullptr) continue;
+        for (int64_t lane = 0; lane < vectors_ * vw; lane += cache_line_floats)
+          prefetch_for_store(out + offset + column_ + lane);
       }
     }
   }
 
-  // Bias, ReLU and the way out for one vector of columns of one output.
-  POLYPHASE_INLINE void put(float* out, int64_t offset, int64_t column, VecF sum) const {
-    const int64_t lanes = n1_ - column;
-    if (out == nullptr || lanes <= 0) return;
-    out += offset;
-    const VecF value = activate(sum + load(bias_ + column - n0_));
-    if (lanes >= vw) {
-      store(out + column, value);
-    } else {
-      store_first(out + column, value, static_cast<int>(lanes));
+  // One vector of columns of a tile, whose points' products lie `apart`.
+  template <class H, class W>
+  POLYPHASE_INLINE static void sum_products(const float* products, int64_t apart, VecF (&y)[H::outputs][W::outputs]) {
+    VecF rows[H::points][W::outputs];
+    for (int i = 0; i < H::points; ++i) {
+      VecF m[W::points];
+      for (int j = 0; j < W::points; ++j) m[j] = load(products + (i * W::points + j) * apart);
+      transform_products<W>(m, rows[i]);
+    }
+    for (int j = 0; j < W::outputs; ++j) {
+      VecF m[H::points];
+      VecF column[H::outputs];
+      for (int i = 0; i < H::points; ++i) m[i] = rows[i][j];
+      transform_products<H>(m, column);
+      for (int i = 0; i < H::outputs; ++i) y[i][j] = column[i];
     }
   }
 
-  POLYPHASE_INLINE VecF activate(VecF x) const {
-    if (!plan_.fast_endings || plan_.endings.count == 0) return x;
-    const EndingStep& step = plan_.endings.steps[0];
-    const VecF zero = broadcast(0.0F);
-    if (step.kind == EndingKind::relu) return max(zero, x);
-    return select(less(x, zero), x * broadcast(step.alpha), x);
-  }
+  // Bias, ReLU and the way out for the columns of the present panel.
+  class WayOut {
+   public:
+    WayOut(const Block& b, int64_t offset)
+        : offset_(offset + b.column_), bias_(b.bias_ + b.column_ - b.n0_), lanes_(b.n1_ - b.column_) {
+      if (!b.plan_.fast_endings || b.plan_.endings.count == 0) return;
+      const EndingStep& step = b.plan_.endings.steps[0];
+      activation_ = step.kind == EndingKind::relu ? TileActivation::relu : TileActivation::leaky_relu;
+      slope_ = broadcast(step.alpha);
+    }
+
+    // Columns [lane, lane + vw) of one output, null where the image ends before it.
+    POLYPHASE_INLINE void put(float* out, int64_t lane, VecF sum) const {
+      const int64_t lanes = lanes_ - lane;
+      if (out == nullptr || lanes <= 0) return;
+      const VecF x = sum + load(bias_ + lane);
+      const VecF zero = broadcast(0.0F);
+      const VecF value = activation_ == TileActivation::none   ? x
+                         : activation_ == TileActivation::relu ? max(zero, x)
+                                                               : select(less(x, zero), x * slope_, x);
+      if (lanes >= vw) {
+        store(out + offset_ + lane, value);
+      } else {
+        store_first(out + offset_ + lane, value, static_cast<int>(lanes));
+      }
+    }
+
+   private:
+    int64_t offset_;
+    const float* bias_;
+    int64_t lanes_;
+    TileActivation activation_ = TileActivation::none;
+    VecF slope_ = broadcast(0.0F);
+  };
 
   // Other endings, while the results are in the caches.
-  void end_tile(const TilePlace& tile, int64_t depth) const {
+  void end_tile(const TileRun& run, int64_t t, int64_t depth) const {
+    const TilePlace& tile = places_[run.first + t];
     for (int i = 0; i < axes_[1].outputs(); ++i) {
       for (int j = 0; j < axes_[2].outputs(); ++j) {
         if (tile.out[i][j] == nullptr) continue;
-        const int64_t q[3] = {tile.q[0] + depth, tile.q[1] + i * axes_[1].output_step(),
-                              tile.q[2] + j * axes_[2].output_step()};
-        ResultPlace place = {tile.batch, group_ * s_.out_channels + n0_, {}};
-        for (int a = 0; a < 3; ++a) place.axis[a] = ConvAxis(s_, a).output_of(phase_[a], q[a]);
+        const int64_t q[3] = {run.q[0] + depth, run.q[1] + i * axes_[1].output_step(),
+                              run.q[2] + t * run.step + j * axes_[2].output_step()};
+        ResultPlace place = {run.batch, group_ * s_.out_channels + n0_, {}};
+        for (int a = 0; a < 3; ++a) place.axis[a] = out_axes_[a].output_of(phase_[a], q[a]);
         apply_endings(plan_.endings, p_.operands, tile.out[i][j] + depth * depth_step_ + n0_, n1_ - n0_, place, true);
       }
     }
@@ -349,6 +456,7 @@ class Block {
   const ConvShape& s_;
   const ConvPointers& p_;
   const WinogradUnit& unit_;
+  const ConvAxis out_axes_[3];
   const float* in_ = nullptr;
   ImageStrides in_strides_ = {};
   float* out_ = nullptr;
@@ -367,6 +475,8 @@ class Block {
   int64_t phase_[3] = {};
   int64_t first_q_[3] = {};
   int64_t end_q_[3] = {};
+  int64_t tiles_[3] = {};
+  int64_t first_tile_ = 0;
   int64_t group_ = 0;
   const float* weights_ = nullptr;  // of the group and phase
   int64_t all_columns_ = 0;         // of their panels

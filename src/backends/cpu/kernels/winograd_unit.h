@@ -61,17 +61,19 @@ void multiply_winograd(const WinogradProduct& t) {
 }
 
 template <Products products, class H, class W>
-void transform_winograd_inputs(const WinogradInputs& t) {
+POLYPHASE_INLINE void transform_winograd_tile(const WinogradInputs& t, int64_t tile) {
+  const int64_t offset = tile * t.step;
+  float* const to = t.to + tile * t.pitch;
   for (int64_t c = 0; c < t.channels; c += vec_width) {
     const int lanes = static_cast<int>(std::min<int64_t>(vec_width, t.channels - c));
     VecF rows[H::points][W::points];
     unrolled<W::points>([&](int j) POLYPHASE_INLINE_LAMBDA {
       VecF column[H::points];
       unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA {
-        const float* const from = t.from[i * W::points + j] + c;
+        const float* const from = t.from[i * W::points + j] + offset + c;
         column[i] = lanes == vec_width ? load(from) : load_first(from, lanes);
         // The first points of the next tile along the line are this one's last.
-        if (j + W::outputs >= W::points) __builtin_prefetch(from + t.ahead, 0, 3);
+        if (j + W::outputs >= W::points) __builtin_prefetch(from + t.step, 0, 3);
       });
       transform_inputs<H>(column);
       unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA { rows[i][j] = column[i]; });
@@ -79,15 +81,20 @@ void transform_winograd_inputs(const WinogradInputs& t) {
     unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA {
       transform_inputs<W>(rows[i]);
       unrolled<W::points>([&](int j) POLYPHASE_INLINE_LAMBDA {
-        float* const to = t.to + (i * W::points + j) * t.apart;
+        float* const point = to + (i * W::points + j) * t.apart;
         if constexpr (products == Products::pairs) {
-          store_for_pairs(reinterpret_cast<uint16_t*>(to) + c, rows[i][j]);
+          store_for_pairs(reinterpret_cast<uint16_t*>(point) + c, rows[i][j]);
         } else {
-          store(to + c, rows[i][j]);
+          store(point + c, rows[i][j]);
         }
       });
     });
   }
+}
+
+template <Products products, class H, class W>
+void transform_winograd_inputs(const WinogradInputs& t) {
+  for (int64_t tile = 0; tile < t.tiles; ++tile) transform_winograd_tile<products, H, W>(t, tile);
 }
 
 template <Products products>
