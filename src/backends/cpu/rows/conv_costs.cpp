@@ -67,7 +67,7 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
           (s.transposed ? by.group_result_transposed : by.group_result) * by_groups + by.gathered * gathered +
           by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         weights_seconds(packed_bytes(conv_gemm_packed_floats(s, width)), width) + conversion_seconds(s, of_floats);
+         weights_seconds(packed_bytes(conv_gemm_packed_floats(s, width))) + conversion_seconds(s, of_floats);
 }
 
 namespace {
@@ -184,7 +184,7 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
           by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, f.words) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         weights_seconds(packed_bytes(f.block_words * f.blocks * s.groups), width) + conversion_seconds(s, conversions);
+         weights_seconds(packed_bytes(f.block_words * f.blocks * s.groups)) + conversion_seconds(s, conversions);
 }
 
 double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
@@ -212,7 +212,7 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
           by.out_turned * out_turned + by.group_result * by_groups + by.byte * bytes_of_images(s) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         weights_seconds(packed, width) + conversion_seconds(s, conversions);
+         weights_seconds(packed) + conversion_seconds(s, conversions);
 }
 
 double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {

@@ -50,9 +50,10 @@ inline double weights_beyond(double bytes) {
   return std::max(0.0, bytes - bytes_near);
 }
 
-// To fetch them once: what little else there is to do for few pixels does not hide it.
-inline double weights_seconds(double bytes, int width) {
-  const double of_byte = width == avx512_width ? 0.05 : 0.012;
+// To fetch them once: what little else there is to do for few pixels does not hide it. At the memory's rate, though a
+// layer alone would find them in the third-level cache: the other layers of a network have pushed them out.
+inline double weights_seconds(double bytes) {
+  constexpr double of_byte = 0.05;
   return of_byte * weights_beyond(bytes) * ns;
 }
 
