@@ -299,15 +299,19 @@ class Tile : private GemmBlock {
 
   // Turns the staged results to channels-first and applies the endings there, where they are still in the cache.
   void write_planar() {
+    const bool follow = lines_follow();
     for (int64_t l = 0; l < line_count_; ++l) {
       if (!staged_by_q()) {
         const int64_t n0 = plan_.format.stacked ? 0 : n0_;
         const int64_t n1 = plan_.format.stacked ? s_.out_channels : n1_;
-        write_run(l, staging_ + l * (x1_ - x0_) * staging_pitch(), x0_, x1_, n0, n1);
+        const int64_t first = l;
+        while (follow && l + 1 < line_count_ && is_next(lines_[l], lines_[l + 1])) ++l;
+        const int64_t width = x1_ - x0_;
+        write_run(first, staging_ + first * width * staging_pitch(), x0_, x0_ + (l + 1 - first) * width, n0, n1);
         continue;
       }
       for (int64_t q = q0_; q < q1_; ++q) {  // part of the stacked columns: some pixels of each q
-        const float* from = staging_ + (l * (q1_ - q0_) + q - q0_) * staging_pitch();
+        float* from = staging_ + (l * (q1_ - q0_) + q - q0_) * staging_pitch();
         const int64_t first = out_x(q) + n0_ / s_.out_channels;
         const int64_t last = out_x(q) + n1_ / s_.out_channels;
         const int64_t x0 = std::max(first, x0_);
@@ -317,7 +321,17 @@ class Tile : private GemmBlock {
     }
   }
 
-  void write_run(int64_t l, const float* from, int64_t x0, int64_t x1, int64_t channel0, int64_t channel1) {
+  // Whether the lines of an image lie one behind the other in the output, as they do where they are staged: then they
+  // are written as one. Endings are applied line by line.
+  bool lines_follow() const {
+    return plan_.fast_endings && h_.phases() == 1 && x0_ == 0 && x1_ == s_.out[2] &&
+           plan_.out.axis[1] == s_.out[2] * plan_.out.axis[2];
+  }
+  static bool is_next(const Line& line, const Line& other) {
+    return other.batch == line.batch && other.q[0] == line.q[0] && other.q[1] == line.q[1] + 1;
+  }
+
+  void write_run(int64_t l, float* from, int64_t x0, int64_t x1, int64_t channel0, int64_t channel1) {
     const ResultPlace place = place_of(lines_[l], channel0, x0);
     const int64_t at = place.batch * plan_.out.batch + place.channel * plan_.out.channel +
                        place.axis[0] * plan_.out.axis[0] + place.axis[1] * plan_.out.axis[1] + x0 * plan_.out.axis[2];
@@ -327,7 +341,7 @@ class Tile : private GemmBlock {
         apply_endings(plan_.endings, p_.operands, values, count, place_of(lines_[l], channel0 + c, x0 + x), false);
       };
       const NarrowRows rows = {StoredResult(p_.out, s_.types.out) + at, plan_.out.channel, plan_.out.axis[2],
-                               plan_.past_caches};
+                               plan_.past_caches, !plan_.fast_endings};
       return turn_to_narrow_rows(from, channel1 - channel0, rows, x1 - x0, channel1 - channel0, end);
     }
     float* to = p_.out + at;

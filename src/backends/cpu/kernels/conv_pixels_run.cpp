@@ -197,21 +197,21 @@ class Tile {
   }
 
   // All output lines of the tile in the order in which they lie, straight from the registers to there; with endings,
-  // or where pixels lie apart or are narrow, by way of some lines that are held.
+  // or where pixels lie apart, by way of some lines that are held.
   void run_depthwise() {
     if (part_.lo >= part_.hi) return;
     copy_weights();
     by_line_.bias = bias_[0];
     const int64_t length = part_.hi - part_.lo;
     const bool is_row = plan_.out_planar || plan_.out.axis[2] == 1;
-    const bool is_held = !is_row || plan_.endings.count > 0 || is_narrow(s_.types.out);
+    const bool is_held = !is_row || plan_.endings.count > 0;
     const bool joins = is_row && plan_.out.axis[1] == length;
     const int64_t most = !joins ? 1 : is_held ? std::max<int64_t>(1, plan_.line_floats / length) : s_.out[1];
     const int64_t z1 = std::min(d_.output_of(0, q1_[0]), s_.out[0]);
     const int64_t y1 = std::min(h_.output_of(0, q1_[1]), s_.out[1]);
     const int64_t y0 = std::max<int64_t>(0, h_.output_of(0, q0_[1]));
     JoinedRun run;
-    const float* end = nullptr;  // of the run
+    const std::byte* end = nullptr;  // of the run
     for (int64_t z = std::max<int64_t>(0, d_.output_of(0, q0_[0])); z < z1; ++z) {
       place_.axis[0] = z;
       const int64_t qd = floor_div(z + d_.crop(), d_.phases());
@@ -225,11 +225,11 @@ class Tile {
         by_line_.phase = y + h_.crop() - qh * h_.phases();
         by_line_.from = plane + (qh - q0_[1]) * h_.in_step() * plan_.pitch;
         const int64_t count = std::min(most, y1 - y);
-        if (is_held || to.floats() != end) {
+        if (is_held || to.data != end) {
           run.finish();
-          run = is_held ? JoinedRun(line_, false) : JoinedRun(to.floats(), plan_.past_caches);
+          run = is_held ? JoinedRun({line_, DType::f32}, false) : JoinedRun(to, plan_.past_caches);
         }
-        end = is_held ? nullptr : to.floats() + count * length;
+        end = is_held ? nullptr : (to + count * length).data;
         by_line_.count = count;
         by_line_.to = &run;
         sum_lines_(by_line_);

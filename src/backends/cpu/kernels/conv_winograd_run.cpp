@@ -497,7 +497,7 @@ void turn_result(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t ti
   const int64_t blocks = ceil_div(points, plan.turn_points);
   const int64_t image = tile / blocks;
   const int64_t last = std::min(points, (tile % blocks + 1) * plan.turn_points);
-  const float* from = p.shared + plan.result_at + image * points * channels;
+  float* const from = p.shared + plan.result_at + image * points * channels;
   const StoredResult to = StoredResult(p.out, s.types.out) + image * plan.out.batch;
   const auto end = [&](int64_t channel, int64_t point, float* values, int64_t count) {
     if (plan.fast_endings) return;
@@ -510,16 +510,16 @@ void turn_result(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t ti
     }
   };
   const auto turn = [&](int64_t point, int64_t offset, int64_t count) {
-    const float* const pixels = from + point * channels;
+    float* const pixels = from + point * channels;
     const StoredResult line = to + offset;
     if (line.wide()) {
       transpose_to_rows(pixels, channels, line.floats(), plan.out.channel, count, channels,
                         plan.past_caches && plan.fast_endings);
       for (int64_t c = 0; c < channels; ++c) end(c, point, line.floats() + c * plan.out.channel, count);
     } else {
-      turn_to_narrow_rows(pixels, channels, {line, plan.out.channel, plan.out.axis[2], plan.past_caches}, count,
-                          channels,
-                          [&](int64_t c, int64_t i, float* values, int64_t n) { end(c, point + i, values, n); });
+      turn_to_narrow_rows(
+          pixels, channels, {line, plan.out.channel, plan.out.axis[2], plan.past_caches, !plan.fast_endings}, count,
+          channels, [&](int64_t c, int64_t i, float* values, int64_t n) { end(c, point + i, values, n); });
     }
   };
   each_run_of_points(s.out, plan.out, tile % blocks * plan.turn_points, last, turn);

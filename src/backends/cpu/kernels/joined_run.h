@@ -1,9 +1,10 @@
 // Parts of vectors, one behind the other, to whole vectors of memory: lines that lie behind each other in an image are
-// written as one run, whatever their length, and can go past the caches.
+// written as one run, whatever their length and type, and can go past the caches.
 #pragma once
 
 #include <cstdint>
 
+#include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -11,11 +12,13 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 class JoinedRun {
  public:
   JoinedRun() = default;
-  JoinedRun(float* to, bool past_caches) : past_caches_(past_caches) {
-    const auto past = static_cast<int>(reinterpret_cast<uintptr_t>(to) / sizeof(float) % vec_width);
-    to_ = to - past;
-    first_ = past;
+  JoinedRun(StoredResult to, bool past_caches) : to_(to.data), type_(to.type), past_caches_(past_caches) {
     begun_ = broadcast(0.0F);
+    begin_at(0);
+    if (!to.wide()) return;  // unaligned, and through the caches
+    const auto past = static_cast<int>(reinterpret_cast<uintptr_t>(to.data) / sizeof(float) % vec_width);
+    to_ = (to + -past).data;
+    first_ = past;
     begin_at(past);
     streams_ = past_caches && past == 0;
   }
@@ -36,8 +39,13 @@ class JoinedRun {
   }
 
   // What is left of the last vector; the run is over.
-  void finish() {
-    if (count_ > first_) store_range(to_, begun_, first_, count_);
+  __attribute__((noinline)) void finish() {
+    if (count_ > first_ && type_ == DType::f32) store_range(reinterpret_cast<float*>(to_), begun_, first_, count_);
+    if (count_ > first_ && type_ != DType::f32) {
+      float lanes[vec_width];
+      store(lanes, begun_);
+      store_elements(type_, lanes, to_, 1, count_);
+    }
     first_ = count_;
   }
 
@@ -50,23 +58,29 @@ class JoinedRun {
     turn_ = (iota() + broadcast(static_cast<int32_t>(vec_width - count))) & broadcast(int32_t{vec_width - 1});
   }
 
+  // Calls nothing: the run stays in registers.
   POLYPHASE_INLINE void put(VecF x) {
+    auto* const floats = reinterpret_cast<float*>(to_);
+    auto* const halves = reinterpret_cast<uint16_t*>(to_);
     if (streams_) {
-      stream(to_, x);
+      stream(floats, x);
+    } else if (type_ != DType::f32) {
+      type_ == DType::f16 ? store_f16(halves, x) : store_bf16(halves, x);
     } else if (first_ > 0) {
-      store_range(to_, x, first_, vec_width);
+      store_range(floats, x, first_, vec_width);
       first_ = 0;
       streams_ = past_caches_;
     } else {
-      store(to_, x);
+      store(floats, x);
     }
-    to_ += vec_width;
+    to_ += static_cast<int64_t>(type_ == DType::f32 ? sizeof(float) : sizeof(uint16_t)) * vec_width;
   }
 
   VecF begun_;        // lanes [first_, count_) of the vector at to_
   VecF begun_lanes_;  // how many
   VecI turn_;
-  float* to_ = nullptr;
+  std::byte* to_ = nullptr;
+  DType type_ = DType::f32;
   int count_ = 0;
   int first_ = 0;  // lanes in front of the run's first
   bool past_caches_ = false;

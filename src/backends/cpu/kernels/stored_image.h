@@ -152,12 +152,13 @@ struct NarrowRows {
   int64_t pitch;  // elements from channel to channel
   int64_t step;   // and from pixel to pixel
   bool past_caches;
+  bool ends;  // something is done to the elements before they are rounded
 };
 
-// rows[c][p] = from[p * pitch + c]; `end(c, p, values, count)` is called before they are rounded.
+// A block of pixels and channels, turned to lines of channels on its way.
 template <class End>
-inline void turn_to_narrow_rows(const float* from, int64_t pitch, const NarrowRows& rows, int64_t pixels,
-                                int64_t channels, End end) {
+inline void turn_to_narrow_lines(const float* from, int64_t pitch, const NarrowRows& rows, int64_t pixels,
+                                 int64_t channels, End end) {
   constexpr int64_t line = 64 / sizeof(uint16_t);
   const bool streams = rows.past_caches && rows.step == 1 && rows.pitch % line == 0;
   // Blocks of pixels begin where lines of the caches do.
@@ -169,11 +170,7 @@ inline void turn_to_narrow_rows(const float* from, int64_t pitch, const NarrowRo
     int64_t count = 0;
     for (int64_t p = 0; p < pixels; p += count) {
       count = p < lead ? lead : std::min(converted_pixels, pixels - p);
-      if (pitch == 1) {
-        copy_row(from + p, turned, count);
-      } else {
-        turn_block(from + p * pitch + c, pitch, turned, converted_pixels, count, height);
-      }
+      turn_block(from + p * pitch + c, pitch, turned, converted_pixels, count, height);
       for (int64_t k = 0; k < height; ++k) {
         float* const values = turned + k * converted_pixels;
         end(c + k, p, values, count);
@@ -181,7 +178,24 @@ inline void turn_to_narrow_rows(const float* from, int64_t pitch, const NarrowRo
       }
     }
   }
-  if (streams) finish_streams();
+}
+
+// rows[c][p] = from[p * pitch + c]; `end(c, p, values, count)` is called before they are rounded, with those of a
+// single channel (then `pitch` is 1) where they lie.
+template <class End>
+inline void turn_to_narrow_rows(float* from, int64_t pitch, const NarrowRows& rows, int64_t pixels, int64_t channels,
+                                End end) {
+  if (pitch == 1) {
+    end(0, 0, from, pixels);
+    store_line(from, rows.to, rows.step, pixels, rows.past_caches);
+  } else if (rows.pitch == 1 && !rows.ends && rows.step == pitch) {
+    store_line(from, rows.to, 1, pixels * pitch, rows.past_caches);
+  } else if (rows.pitch == 1 && !rows.ends) {
+    for (int64_t p = 0; p < pixels; ++p) store_line(from + p * pitch, rows.to + p * rows.step, 1, channels, false);
+  } else {
+    turn_to_narrow_lines(from, pitch, rows, pixels, channels, end);
+  }
+  if (rows.past_caches) finish_streams();
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -57,6 +57,36 @@ POLYPHASE_INLINE void store_first(float* p, Vec<float> a, int n) { _mm256_maskst
 POLYPHASE_INLINE void store_first(int32_t* p, Vec<int32_t> a, int n) {
   _mm256_maskstore_epi32(p, lane_bits(0, n), a.v);
 }
+// The first n halves, in fours, twos and ones.
+__attribute__((noinline)) inline void store_first_halves(uint16_t* p, __m128i a, int n) {
+  if (n >= Vec<float>::width) return _mm_storeu_si128(reinterpret_cast<__m128i*>(p), a);
+  if (n <= 0) return;
+  if ((n & 4) != 0) {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), a);
+    a = _mm_srli_si128(a, 8);
+    p += 4;
+  }
+  if ((n & 2) != 0) {
+    const int pair = _mm_cvtsi128_si32(a);
+    std::memcpy(p, &pair, sizeof pair);
+    a = _mm_srli_si128(a, 4);
+    p += 2;
+  }
+  if ((n & 1) != 0) *p = static_cast<uint16_t>(_mm_extract_epi16(a, 0));
+}
+__attribute__((noinline)) inline __m128i load_first_halves(const uint16_t* p, int n) {
+  if (n >= Vec<float>::width) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  __m128i a = _mm_setzero_si128();
+  if (n <= 0) return a;
+  if ((n & 1) != 0) a = _mm_cvtsi32_si128(p[n - 1]);
+  if ((n & 2) != 0) {
+    int pair = 0;
+    std::memcpy(&pair, p + (n & 4), sizeof pair);
+    a = _mm_or_si128(_mm_slli_si128(a, 4), _mm_cvtsi32_si128(pair));
+  }
+  if ((n & 4) != 0) a = _mm_or_si128(_mm_slli_si128(a, 8), _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  return a;
+}
 inline constexpr bool stores_ranges_fast = false;  // 20 to 40 operations on some processors
 POLYPHASE_INLINE void store_range(float* p, Vec<float> a, int lo, int hi) {
   _mm256_maskstore_ps(p, lane_bits(lo, hi), a.v);
@@ -118,9 +148,7 @@ POLYPHASE_INLINE Vec<float> load_f16(const uint16_t* p) {
   return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
 }
 POLYPHASE_INLINE Vec<float> load_f16_first(const uint16_t* p, int n) {
-  uint16_t lanes[8] = {};
-  std::memcpy(lanes, p, static_cast<size_t>(n) * sizeof(uint16_t));
-  return load_f16(lanes);
+  return {_mm256_cvtph_ps(load_first_halves(p, n))};
 }
 POLYPHASE_INLINE void store_f16(uint16_t* p, Vec<float> a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
@@ -129,19 +157,15 @@ POLYPHASE_INLINE void stream_f16(uint16_t* p, Vec<float> a) {
   _mm_stream_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
 }
 POLYPHASE_INLINE void store_f16_first(uint16_t* p, Vec<float> a, int n) {
-  uint16_t lanes[8];
-  store_f16(lanes, a);
-  std::memcpy(p, lanes, static_cast<size_t>(n) * sizeof(uint16_t));
+  store_first_halves(p, _mm256_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT), n);
 }
-POLYPHASE_INLINE Vec<float> load_bf16(const uint16_t* p) {
-  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+POLYPHASE_INLINE Vec<float> widen_bf16(__m128i bits) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16))};
 }
-POLYPHASE_INLINE Vec<float> load_bf16_first(const uint16_t* p, int n) {
-  uint16_t lanes[8] = {};
-  std::memcpy(lanes, p, static_cast<size_t>(n) * sizeof(uint16_t));
-  return load_bf16(lanes);
+POLYPHASE_INLINE Vec<float> load_bf16(const uint16_t* p) {
+  return widen_bf16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
+POLYPHASE_INLINE Vec<float> load_bf16_first(const uint16_t* p, int n) { return widen_bf16(load_first_halves(p, n)); }
 POLYPHASE_INLINE __m128i narrow_bf16(Vec<float> a) {
   const __m256i bits = _mm256_castps_si256(a.v);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -157,11 +181,7 @@ POLYPHASE_INLINE void store_bf16(uint16_t* p, Vec<float> a) {
 POLYPHASE_INLINE void stream_bf16(uint16_t* p, Vec<float> a) {
   _mm_stream_si128(reinterpret_cast<__m128i*>(p), narrow_bf16(a));
 }
-POLYPHASE_INLINE void store_bf16_first(uint16_t* p, Vec<float> a, int n) {
-  uint16_t lanes[8];
-  store_bf16(lanes, a);
-  std::memcpy(p, lanes, static_cast<size_t>(n) * sizeof(uint16_t));
-}
+POLYPHASE_INLINE void store_bf16_first(uint16_t* p, Vec<float> a, int n) { store_first_halves(p, narrow_bf16(a), n); }
 
 POLYPHASE_INLINE float sum(Vec<float> a) {
   __m128 s = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
