@@ -5,6 +5,7 @@
     bench networks               whole networks
     bench upsampling             the ways to double an image's sides, at equal output
     bench padding                ours alone: what paddings and crops cost at equal output size
+    bench halves                 ours alone: what models stored in FP16 and BF16 take beside FP32, layers and networks
     bench compiling              ours alone: compiling and loading networks of 100 M parameters, beside copying as many bytes
     bench model FILE.onnx        yours (--shape NAME=1x3x64x64 for open sizes)
     bench cases [FILE.json]      prints layers as kernels_bench reads them
@@ -30,7 +31,7 @@ from worker import HELD, PEERS, Worker  # noqa: E402
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("layers", "random", "networks", "upsampling", "padding", "compiling", "model", "cases"))
+    parser.add_argument("what", choices=("layers", "random", "networks", "upsampling", "padding", "halves", "compiling", "model", "cases"))
     parser.add_argument("file", nargs="?", type=pathlib.Path)
     parser.add_argument("--suite", action="store_true", help="of the layers, those of the suite")
     parser.add_argument("--filter", default="", help="only names that hold this")
@@ -91,6 +92,19 @@ def sweep_padding(args: argparse.Namespace) -> int:
     return 0
 
 
+def measure_halves(args: argparse.Namespace) -> int:
+    import halves
+    import report
+
+    rows = []
+    for row in halves.measured(chosen_layers(args), args.filter, args.threads, args.isa, args.seconds, args.rounds, args.processor_time):
+        rows.append(row)
+        print(f"{row['name'][:44]:45}{row['ms']['fp32']:9.3f} ms  " + ", ".join(f"{dtype} {row['ratios'][dtype]:.2f}" for dtype in halves.DTYPES[1:]), flush=True)
+    print(halves.summary(rows))
+    write(args, report.frame(settings_of(args)) | {"rows": rows})
+    return 0
+
+
 def measure_compiling(args: argparse.Namespace) -> int:
     import compiling
     import report
@@ -130,6 +144,8 @@ def main() -> int:
 
     if args.what == "padding":
         return sweep_padding(args)
+    if args.what == "halves":
+        return measure_halves(args)
     if args.what == "compiling":
         return measure_compiling(args)
     peers = [peer for peer in PEERS if peer in args.peers.split(",") and not (peer == "inductor" and args.what in ("layers", "random", "upsampling"))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -73,6 +74,21 @@ def measure(work: Work, want: Sequence[np.ndarray], workers: dict[str, Worker], 
             result.peak_bytes = workers[peer].peak_bytes()
             result.import_bytes = imported[peer] if memory else 0
     return results
+
+
+def alternating(runs: dict[str, Callable[[], object]], seconds: float, rounds: int, processor: bool) -> dict[str, float]:
+    """Milliseconds of each, within this process: medians of rounds, each `seconds` of one after the other."""
+    clock = time.process_time if processor else time.perf_counter
+    medians: dict[str, list[float]] = {name: [] for name in runs}
+    for round_ in range(rounds):
+        for name in runs if round_ % 2 == 0 else reversed(runs):
+            times, end = [], time.perf_counter() + seconds
+            while len(times) < 3 or time.perf_counter() < end:
+                start = clock()
+                runs[name]()
+                times.append(clock() - start)
+            medians[name].append(statistics.median(times))
+    return {name: statistics.median(found) * 1e3 for name, found in medians.items()}
 
 
 def import_bytes(worker: Worker) -> int:

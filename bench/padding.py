@@ -8,10 +8,9 @@ sizes of the uncropped one, from an input that is longer or shorter by whole str
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
-import statistics
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import geometries
 import measure
@@ -110,29 +109,18 @@ def sweep(seed: int, of_each: int, seconds: float, rounds: int, threads: int, pr
     """Times every variant of every layer, in rounds that alternate between the variants of one; yields a row for each layer."""
     import polyphase  # here, so that reports can be read where it is not built
 
-    clock = time.process_time if processor else time.perf_counter
     for family, layer in draw(seed, of_each):
         if filter_ not in layer.name:
             continue
-        runs: dict[str, tuple[polyphase.Session, np.ndarray]] = {}
+        runs: dict[str, Callable[[], object]] = {}
         for variant in variants(layer):
             data = variant.layer.data()
             session = polyphase.compile(variant.onnx(data)).session(threads=threads)
             found, want = session.run([data["x"]])["y"], variant.expected(data)
             if measure.relative_error([found], [want]) > measure.TOLERANCE["fp32"]:
                 raise SystemExit(f"bench: {layer.name}, {variant.name}: a wrong result")
-            runs[variant.name] = (session, data["x"])
-        medians: dict[str, list[float]] = {name: [] for name in runs}
-        for round_ in range(rounds):
-            for name in runs if round_ % 2 == 0 else reversed(runs):
-                session, x = runs[name]
-                times, end = [], time.perf_counter() + seconds
-                while len(times) < 3 or time.perf_counter() < end:
-                    start = clock()
-                    session.run([x])
-                    times.append(clock() - start)
-                medians[name].append(statistics.median(times))
-        ms = {name: statistics.median(found) * 1e3 for name, found in medians.items()}
+            runs[variant.name] = functools.partial(session.run, [data["x"]])
+        ms = measure.alternating(runs, seconds, rounds, processor)
         yield {"name": layer.name, "family": family, "ms": ms, "ratios": {name: one / ms["none"] for name, one in ms.items()}}
 
 

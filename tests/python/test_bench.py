@@ -146,6 +146,13 @@ def test_padding_keeps_the_output_size_and_its_numbers(tmp_path):
     assert row["ratios"]["none"] == 1 and min(row["ms"].values()) > 0 and "geometric mean" in said
 
 
+def test_halves_stand_beside_what_they_are_in_fp32(tmp_path):
+    said = run("halves", "--suite", "--filter", "dcgan_fc", "--seconds", "0.001", "--rounds", "1", "--json", str(tmp_path / "out.json"))
+    [row] = json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert set(row["ms"]) == {"fp32", "fp16", "bf16"} and row["ratios"]["fp32"] == 1 and min(row["ms"].values()) > 0
+    assert "fp16 geometric mean" in said and "bf16 geometric mean" in said
+
+
 def test_forms_of_upsampling_give_one_size():
     for place in upsampling.PLACES:
         small = upsampling.Place(place.name, 8, 4, tuple(6 for _ in place.input))
