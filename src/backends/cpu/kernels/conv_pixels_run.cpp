@@ -197,20 +197,36 @@ class Tile {
   }
 
   // All output lines of the tile in the order in which they lie, straight from the registers to there; with endings,
-  // or where pixels lie apart, by way of some lines that are held.
+  // or where pixels lie apart or are of another type, by way of some lines that are held.
   void run_depthwise() {
     if (part_.lo >= part_.hi) return;
     copy_weights();
+    if constexpr (joins_halves) {
+      if (leaves_in_halves()) return run_depthwise<false>();
+    }
+    run_depthwise<true>();
+  }
+
+  bool is_held() const {
+    const bool is_row = plan_.out_planar || plan_.out.axis[2] == 1;
+    const bool joins = !is_narrow(s_.types.out) || (joins_halves && s_.types.out == DType::f16);
+    return !is_row || plan_.endings.count > 0 || !joins;
+  }
+  bool leaves_in_halves() const { return s_.types.out == DType::f16 && !is_held(); }
+
+  template <bool wide>
+  void run_depthwise() {
     by_line_.bias = bias_[0];
     const int64_t length = part_.hi - part_.lo;
     const bool is_row = plan_.out_planar || plan_.out.axis[2] == 1;
-    const bool is_held = !is_row || plan_.endings.count > 0;
+    const bool held = is_held();
     const bool joins = is_row && plan_.out.axis[1] == length;
-    const int64_t most = !joins ? 1 : is_held ? std::max<int64_t>(1, plan_.line_floats / length) : s_.out[1];
+    const int64_t most = !joins ? 1 : held ? std::max<int64_t>(1, plan_.line_floats / length) : s_.out[1];
     const int64_t z1 = std::min(d_.output_of(0, q1_[0]), s_.out[0]);
     const int64_t y1 = std::min(h_.output_of(0, q1_[1]), s_.out[1]);
     const int64_t y0 = std::max<int64_t>(0, h_.output_of(0, q0_[1]));
-    JoinedRun run;
+    using Element = typename JoinedRun<wide>::Element;
+    JoinedRun<wide> run;
     const std::byte* end = nullptr;  // of the run
     for (int64_t z = std::max<int64_t>(0, d_.output_of(0, q0_[0])); z < z1; ++z) {
       place_.axis[0] = z;
@@ -225,15 +241,16 @@ class Tile {
         by_line_.phase = y + h_.crop() - qh * h_.phases();
         by_line_.from = plane + (qh - q0_[1]) * h_.in_step() * plan_.pitch;
         const int64_t count = std::min(most, y1 - y);
-        if (is_held || to.data != end) {
+        if (held || to.data != end) {
           run.finish();
-          run = is_held ? JoinedRun({line_, DType::f32}, false) : JoinedRun(to, plan_.past_caches);
+          auto* const first = reinterpret_cast<Element*>(held ? reinterpret_cast<std::byte*>(line_) : to.data);
+          run = JoinedRun<wide>(first, !held && plan_.past_caches);
         }
-        end = is_held ? nullptr : (to + count * length).data;
+        end = held ? nullptr : (to + count * length).data;
         by_line_.count = count;
         by_line_.to = &run;
         sum_lines_(by_line_);
-        if (is_held) {
+        if (held) {
           run.finish();
           end_and_write(y, count, to);
         }
@@ -252,7 +269,11 @@ class Tile {
   void split_line(int64_t count) {
     const int64_t vectors = ceil_div(count, vec_width);
     by_line_.blocks = ceil_div(vectors, static_cast<int64_t>(depthwise_vectors(static_cast<int>(w_.phases()))));
-    sum_lines_ = depthwise_functions(w_.phases(), taps_w_.count)[ceil_div(vectors, by_line_.blocks) - 1];
+    const DepthwiseFunction* functions = depthwise_functions<true>(w_.phases(), taps_w_.count);
+    if constexpr (joins_halves) {
+      if (leaves_in_halves()) functions = depthwise_functions<false>(w_.phases(), taps_w_.count);
+    }
+    sum_lines_ = functions[ceil_div(vectors, by_line_.blocks) - 1];
   }
 
   // All columns of `count` q into sums_[column][q].

@@ -162,7 +162,7 @@ class Block {
     }
   }
 
-  void place_outputs(const TileRun& run) const {
+  __attribute__((noinline)) void place_outputs(const TileRun& run) const {
     const auto offset = [&](int a, int64_t q) { return out_axes_[a].output_of(phase_[a], q) * out_strides_.axis[a]; };
     float* const base = out_ + run.batch * out_strides_.batch + offset(0, run.q[0]) + group_ * s_.out_channels;
     float* lines[2];
@@ -294,8 +294,8 @@ class Block {
     }
   }
 
-  void transform_tiles(const FilterFamily& family, const RunInputs& inputs, int64_t w, int64_t count, int64_t tile_step,
-                       float* to) const {
+  __attribute__((noinline)) void transform_tiles(const FilterFamily& family, const RunInputs& inputs, int64_t w,
+                                                 int64_t count, int64_t tile_step, float* to) const {
     const float* from[winograd_most_points * winograd_most_points];
     for (int j = 0; j < family.points_w; ++j) {
       const int64_t pixel = input_offset(2, w + j * axes_[2].point_step());
@@ -438,7 +438,7 @@ class Block {
   };
 
   // Other endings, while the results are in the caches.
-  void end_tile(const TileRun& run, int64_t t, int64_t depth) const {
+  __attribute__((noinline)) void end_tile(const TileRun& run, int64_t t, int64_t depth) const {
     const TilePlace& tile = places_[run.first + t];
     for (int i = 0; i < axes_[1].outputs(); ++i) {
       for (int j = 0; j < axes_[2].outputs(); ++j) {

@@ -1,26 +1,31 @@
 // Parts of vectors, one behind the other, to whole vectors of memory: lines that lie behind each other in an image are
-// written as one run, whatever their length and type, and can go past the caches.
+// written as one run, whatever their length: in f32, which can go past the caches, or in f16.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
-#include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
+// Whether there are runs of f16: where vectors are short, small code matters more.
+inline constexpr bool joins_halves = vec_width > 4;
+
+template <bool wide>
 class JoinedRun {
  public:
+  using Element = std::conditional_t<wide, float, uint16_t>;
+
   JoinedRun() = default;
-  JoinedRun(StoredResult to, bool past_caches) : to_(to.data), type_(to.type), past_caches_(past_caches) {
-    begun_ = broadcast(0.0F);
-    begin_at(0);
-    if (!to.wide()) return;  // unaligned, and through the caches
-    const auto past = static_cast<int>(reinterpret_cast<uintptr_t>(to.data) / sizeof(float) % vec_width);
-    to_ = (to + -past).data;
+  JoinedRun(Element* to, bool past_caches) : past_caches_(past_caches) {
+    // Halves are stored unaligned.
+    const int past = wide ? static_cast<int>(reinterpret_cast<uintptr_t>(to) / sizeof(Element) % vec_width) : 0;
+    to_ = to - past;
     first_ = past;
+    begun_ = broadcast(0.0F);
     begin_at(past);
-    streams_ = past_caches && past == 0;
+    streams_ = wide && past_caches && past == 0;
   }
 
   // The first `count` lanes: none, or up to a vector.
@@ -39,12 +44,13 @@ class JoinedRun {
   }
 
   // What is left of the last vector; the run is over.
-  __attribute__((noinline)) void finish() {
-    if (count_ > first_ && type_ == DType::f32) store_range(reinterpret_cast<float*>(to_), begun_, first_, count_);
-    if (count_ > first_ && type_ != DType::f32) {
-      float lanes[vec_width];
-      store(lanes, begun_);
-      store_elements(type_, lanes, to_, 1, count_);
+  void finish() {
+    if (count_ > first_) {
+      if constexpr (wide) {
+        store_range(to_, begun_, first_, count_);
+      } else {
+        store_f16_first(to_, begun_, count_);
+      }
     }
     first_ = count_;
   }
@@ -58,29 +64,25 @@ class JoinedRun {
     turn_ = (iota() + broadcast(static_cast<int32_t>(vec_width - count))) & broadcast(int32_t{vec_width - 1});
   }
 
-  // Calls nothing: the run stays in registers.
   POLYPHASE_INLINE void put(VecF x) {
-    auto* const floats = reinterpret_cast<float*>(to_);
-    auto* const halves = reinterpret_cast<uint16_t*>(to_);
-    if (streams_) {
-      stream(floats, x);
-    } else if (type_ != DType::f32) {
-      type_ == DType::f16 ? store_f16(halves, x) : store_bf16(halves, x);
+    if constexpr (!wide) {
+      store_f16(to_, x);
+    } else if (streams_) {
+      stream(to_, x);
     } else if (first_ > 0) {
-      store_range(floats, x, first_, vec_width);
+      store_range(to_, x, first_, vec_width);
       first_ = 0;
       streams_ = past_caches_;
     } else {
-      store(floats, x);
+      store(to_, x);
     }
-    to_ += static_cast<int64_t>(type_ == DType::f32 ? sizeof(float) : sizeof(uint16_t)) * vec_width;
+    to_ += vec_width;
   }
 
   VecF begun_;        // lanes [first_, count_) of the vector at to_
   VecF begun_lanes_;  // how many
   VecI turn_;
-  std::byte* to_ = nullptr;
-  DType type_ = DType::f32;
+  Element* to_ = nullptr;
   int count_ = 0;
   int first_ = 0;  // lanes in front of the run's first
   bool past_caches_ = false;

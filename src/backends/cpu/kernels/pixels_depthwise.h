@@ -29,12 +29,12 @@ struct DepthwiseLines {
   int64_t phase_count;
   int64_t phase;  // the first line's
   int64_t count;
-  int64_t blocks;     // of V vectors of pixels each
-  const float* from;  // first pixel of the first line, at its least shift
-  int64_t from_step;  // to the lines of the next pixel
-  int64_t lead;       // outputs of the first vectors that lie in front of the line
-  int64_t end;        // of the vectors' outputs that belong to it
-  JoinedRun* to;
+  int64_t blocks;        // of V vectors of pixels each
+  const float* from;     // first pixel of the first line, at its least shift
+  int64_t from_step;     // to the lines of the next pixel
+  int64_t lead;          // outputs of the first vectors that lie in front of the line
+  int64_t end;           // of the vectors' outputs that belong to it
+  void* to;              // a JoinedRun of the function's type
   int64_t taps;          // of a line of taps, which lie side by side
   int64_t first_phases;  // that have the first taps
   float bias;
@@ -56,11 +56,12 @@ POLYPHASE_INLINE void add_tap(VecF (&acc)[V][S], const float* from, const float*
 }
 
 // T taps of a line of them, or any number if it is 0.
-template <int S, int V, int T>
+template <bool wide, int S, int V, int T>
 void run_depthwise_lines(const DepthwiseLines& t) {
   const VecF bias = broadcast(t.bias);
   const int64_t taps = T > 0 ? T : t.taps;
-  JoinedRun run = *t.to;
+  auto* const to = static_cast<JoinedRun<wide>*>(t.to);
+  JoinedRun<wide> run = *to;
   const float* line = t.from;
   int64_t phase = t.phase;
   for (int64_t i = 0; i < t.count; ++i) {
@@ -101,33 +102,34 @@ void run_depthwise_lines(const DepthwiseLines& t) {
     phase = 0;
     line += t.from_step;
   }
-  *t.to = run;
+  *to = run;
 }
 
 using DepthwiseFunction = void (*)(const DepthwiseLines&);
 
-template <int S, int T, class Sequence>
+template <bool wide, int S, int T, class Sequence>
 struct DepthwiseFunctions;
-template <int S, int T, int... V>
-struct DepthwiseFunctions<S, T, std::integer_sequence<int, V...>> {
-  static constexpr DepthwiseFunction by_vectors[] = {run_depthwise_lines<S, V + 1, T>...};
+template <bool wide, int S, int T, int... V>
+struct DepthwiseFunctions<wide, S, T, std::integer_sequence<int, V...>> {
+  static constexpr DepthwiseFunction by_vectors[] = {run_depthwise_lines<wide, S, V + 1, T>...};
 };
 
-template <int S, int T>
+template <bool wide, int S, int T>
 const DepthwiseFunction* depthwise_functions_of() {
-  return DepthwiseFunctions<S, T, std::make_integer_sequence<int, depthwise_vectors(S)>>::by_vectors;
+  return DepthwiseFunctions<wide, S, T, std::make_integer_sequence<int, depthwise_vectors(S)>>::by_vectors;
 }
 
-// Of so many phases and taps of a line of them, by vectors from one on.
-inline const DepthwiseFunction* depthwise_functions(int64_t phases, int64_t taps) {
+// Of so many phases and taps of a line of them, by vectors from one on; `wide`: into a run of f32.
+template <bool wide>
+const DepthwiseFunction* depthwise_functions(int64_t phases, int64_t taps) {
   if constexpr (most_depthwise_phases(vec_width) == 4) {
-    if (phases == 3) return depthwise_functions_of<3, 0>();
-    if (phases == 4) return depthwise_functions_of<4, 0>();
+    if (phases == 3) return depthwise_functions_of<wide, 3, 0>();
+    if (phases == 4) return depthwise_functions_of<wide, 4, 0>();
   }
   if constexpr (vec_width > 4) {  // elsewhere small code matters more
-    if (taps == 2) return depthwise_functions_of<2, 2>();
+    if (taps == 2) return depthwise_functions_of<wide, 2, 2>();
   }
-  return depthwise_functions_of<2, 0>();
+  return depthwise_functions_of<wide, 2, 0>();
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER
