@@ -99,7 +99,7 @@ def measure_halves(args: argparse.Namespace) -> int:
     rows = []
     for row in halves.measured(chosen_layers(args), args.filter, args.threads, args.isa, args.seconds, args.rounds, args.processor_time):
         rows.append(row)
-        print(f"{row['name'][:44]:45}{row['ms']['fp32']:9.3f} ms  " + ", ".join(f"{dtype} {row['ratios'][dtype]:.2f}" for dtype in halves.DTYPES[1:]), flush=True)
+        print(f"{row['name'][:44]:45}{row['ms']['fp32']:9.3f} ms  " + ", ".join(f"{dtype} {row['ratios'][dtype]:.2f}" for dtype in halves.DTYPES[1:] if dtype in row["ratios"]), flush=True)
     print(halves.summary(rows))
     write(args, report.frame(settings_of(args)) | {"rows": rows})
     return 0

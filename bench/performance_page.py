@@ -154,7 +154,7 @@ def padding_table(report: dict) -> list[str]:
 def halves_table(report: dict) -> list[str]:
     lines = ["| | fp32 ms | " + " | ".join(halves.DTYPES[1:]) + " |", "|---|" + "---:|" * len(halves.DTYPES)]
     for row in report["rows"]:
-        lines.append(f"| {row['name']} | {milliseconds(row['ms']['fp32'])} | " + " | ".join(f"{row['ratios'][dtype]:.2f}" for dtype in halves.DTYPES[1:]) + " |")
+        lines.append(f"| {row['name']} | {milliseconds(row['ms']['fp32'])} | " + " | ".join(f"{row['ratios'][dtype]:.2f}" if dtype in row["ratios"] else "–" for dtype in halves.DTYPES[1:]) + " |")
     return lines
 
 
