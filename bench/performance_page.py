@@ -14,7 +14,6 @@ import shutil
 import sys
 
 import compiling
-import halves
 import padding
 from measure import Result, geometric_mean, least_memory_peer
 from work import computed
@@ -22,7 +21,7 @@ from work import computed
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MEASURED, PAGE, GUIDE, PICTURES = ROOT / "docs/measured", ROOT / "docs/performance.md", ROOT / "docs/guides/upsampling.md", ROOT / "docs/images/performance"
 MARK = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- end -->)", re.DOTALL)
-TITLES = {"layers": "Transposed convolutions of deployed networks", "random": "Drawn geometries", "networks": "Whole networks", "memory": "Memory of whole networks", "compiling": "Compiling and loading", "padding": "Padding and crops", "halves": "Models stored in FP16 and BF16", "upsampling": "Ways to double an image's sides"}
+TITLES = {"layers": "Transposed convolutions of deployed networks", "random": "Drawn geometries", "networks": "Whole networks", "memory": "Memory of whole networks", "compiling": "Compiling and loading", "padding": "Padding and crops", "upsampling": "Ways to double an image's sides"}
 WORDS = {
     "layers": "The suite: layers of GANs, U-Nets, super-resolution, vocoders, codecs and heads (`bench/layers.json`), batch 1, channels-first in and out for every system but the\n"
               "one whose name ends in `last`, which is given channels-last tensors.",
@@ -37,8 +36,6 @@ WORDS = {
                  "are. What passed includes the disk and what else the machine does.",
     "padding": "Time over the uncropped layer's at equal output size: the input is longer or shorter by whole strides. `padding` crops both sides, `asymmetric` one,\n"
                "`beyond d(k-1)` more than a kernel's reach; `negative` appends outputs that no tap reaches, as output padding does.",
-    "halves": "Ours alone: the suite's layers and the whole networks with weights, inputs and outputs of the type, over the same ones in FP32. What is stored in half the bytes is computed in FP32 where\n"
-              "the CPU has nothing better.",
     "upsampling": "Equal input, equal output: `docs/guides/upsampling.md` says when to choose which.",
 }
 
@@ -151,25 +148,18 @@ def padding_table(report: dict) -> list[str]:
     return lines
 
 
-def halves_table(report: dict) -> list[str]:
-    lines = ["| | fp32 ms | " + " | ".join(halves.DTYPES[1:]) + " |", "|---|" + "---:|" * len(halves.DTYPES)]
-    for row in report["rows"]:
-        lines.append(f"| {row['name']} | {milliseconds(row['ms']['fp32'])} | " + " | ".join(f"{row['ratios'][dtype]:.2f}" if dtype in row["ratios"] else "–" for dtype in halves.DTYPES[1:]) + " |")
-    return lines
-
-
 def pictures_of(name: str, report: dict) -> list[str]:
-    drawn = {"layers": ("ratios", "roofline"), "random": ("ratios", "roofline"), "networks": ("ratios",), "memory": (), "compiling": (), "padding": ("",), "halves": (), "upsampling": ("",)}[kind(report)]
+    drawn = {"layers": ("ratios", "roofline"), "random": ("ratios", "roofline"), "networks": ("ratios",), "memory": (), "compiling": (), "padding": ("",), "upsampling": ("",)}[kind(report)]
     return [f"{name}_{what}" if what else name for what in drawn]
 
 
 def section(name: str, report: dict) -> list[str]:
     what, threads = kind(report), report["settings"]["threads"]
-    title = f"{TITLES[what]}: {report['machine']['cluster']}" + ("" if what == "halves" else f", {computed(report['settings'])}")
+    title = f"{TITLES[what]}: {report['machine']['cluster']}, {computed(report['settings'])}"
     if what != "compiling":  # which takes the threads that there are
         title += f", {threads} thread{'s' if threads > 1 else ''}"
     tables = {"padding": lambda: (f"{padding.summary(report['rows'])}.", padding_table(report)), "memory": lambda: (memory_summary(report), memory_table(report)),
-              "halves": lambda: (f"{halves.summary(report['rows'])}.", halves_table(report)), "compiling": lambda: (f"{compiling.summary(report['rows'])}.", compiling_table(report))}
+              "compiling": lambda: (f"{compiling.summary(report['rows'])}.", compiling_table(report))}
     summary, table = tables[what]() if what in tables else (ratio_summary(report), ratio_table(report))
     shown = [f"![{title}](images/performance/{picture}.svg)" for picture in pictures_of(name, report)]
     allowed = [ALLOWED] if report["settings"].get("precision") == "auto" else []
