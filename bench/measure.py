@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from work import Unable, Work
-from worker import Worker
+from worker import Worker, timed
 
 # Of the relative RMS error: what a system may be off and still be timed. BF16 and FP16 results are rounded once at the end at least.
 TOLERANCE = {"fp32": 2e-5, "fp16": 4e-3, "bf16": 2e-2}
@@ -78,16 +77,10 @@ def measure(work: Work, want: Sequence[np.ndarray], workers: dict[str, Worker], 
 
 def alternating(runs: dict[str, Callable[[], object]], seconds: float, rounds: int, processor: bool) -> dict[str, float]:
     """Milliseconds of each, within this process: medians of rounds, each `seconds` of one after the other."""
-    clock = time.process_time if processor else time.perf_counter
     medians: dict[str, list[float]] = {name: [] for name in runs}
     for round_ in range(rounds):
         for name in runs if round_ % 2 == 0 else reversed(runs):
-            times, end = [], time.perf_counter() + seconds
-            while len(times) < 3 or time.perf_counter() < end:
-                start = clock()
-                runs[name]()
-                times.append(clock() - start)
-            medians[name].append(statistics.median(times))
+            medians[name].append(statistics.median(timed(runs[name], seconds, 3, processor)))
     return {name: statistics.median(found) * 1e3 for name, found in medians.items()}
 
 

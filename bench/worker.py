@@ -95,7 +95,8 @@ class Worker:
         return reply[1]
 
 
-def _timed(run: Any, seconds: float, least: int, processor: bool) -> list[float]:
+def timed(run: Any, seconds: float, least: int, processor: bool) -> list[float]:
+    """Seconds of runs, as `Worker.time` counts them, in this process."""
     times: list[float] = []
     clock = time.process_time if processor else time.perf_counter
     end = time.perf_counter() + seconds
@@ -130,7 +131,7 @@ def _serve(pipe: Connection, peer: str, threads: int, isa: str) -> None:
             elif words[0] == "forms":
                 reply = module.forms(words[1], threads, isa) if hasattr(module, "forms") else [words[1]]
             elif words[0] == "time":
-                reply = _timed(runner.run, *words[1:])
+                reply = timed(runner.run, *words[1:])
             else:
                 reply = own_peak_bytes()
             pipe.send(("done", reply))

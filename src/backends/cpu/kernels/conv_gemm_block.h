@@ -425,7 +425,6 @@ class GemmBlock {
   int64_t channels_ = 0;
   int64_t column_ = 0;
   int vectors_ = 0;
-  bool rows_are_new_ = false;  // to the caches: the first panel that they are multiplied with fetches them
 };
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -66,10 +66,7 @@ class Tile : private GemmBlock {
     const int64_t depth = segments_ * channels_;
     if (row_count_ <= tile_rows(2) || depth <= chunk_above) {
       const Chunk all = {0, segments_, 0, channels_, true, true};
-      for (int64_t p = first; p < last; ++p) {
-        rows_are_new_ = p == first;
-        multiply_panel(p, p, all, p + 1 < last ? p + 1 : first, all);
-      }
+      for (int64_t p = first; p < last; ++p) multiply_panel(p, first, all, p + 1 < last ? p + 1 : first, all);
     } else {
       for (int64_t p = first; p < last; p += plan_.panels_summed) {
         multiply_chunks(p, std::min(p + plan_.panels_summed, last));
@@ -99,7 +96,6 @@ class Tile : private GemmBlock {
         if (end == segments_) behind.channel = c + part < channels_ ? c + part : 0;
         for (int64_t p = panel0; p < panel1; ++p) {
           const bool is_last = p + 1 == panel1;
-          rows_are_new_ = p == panel0;
           multiply_panel(p, panel0, chunk, is_last ? panel0 : p + 1, is_last ? behind : chunk);
         }
       }
@@ -120,9 +116,9 @@ class Tile : private GemmBlock {
            (tap * channels_ + chunk.channel) * vectors * vw;
   }
 
-  // The sums of panel `sums_panel` stand first in the scratch. What comes behind is fetched meanwhile: weights that
-  // come from behind the second-level cache would be waited for.
-  void multiply_panel(int64_t panel, int64_t sums_panel, const Chunk& chunk, int64_t next_panel, const Chunk& next) {
+  // The sums of panel `first_panel` stand first in the scratch. What comes behind is fetched meanwhile, rows by the
+  // first panel, weights by all: what comes from behind the second-level cache would be waited for.
+  void multiply_panel(int64_t panel, int64_t first_panel, const Chunk& chunk, int64_t next_panel, const Chunk& next) {
     const PanelGrid panels(plan_.format.columns, vw);
     column_ = panel * panel_columns;
     vectors_ = panels.vectors_of(panel);
@@ -136,31 +132,29 @@ class Tile : private GemmBlock {
     t.segments = chunk.segment1 - chunk.segment0;
     t.last_lanes = vw;
     t.init_pitch = chunk.first ? 0 : max_vectors * vw;
-    float* const* const sums = sums_at_ + (panel - sums_panel) * plan_.max_rows;
+    const int64_t sums = (panel - first_panel) * plan_.max_rows;  // among sums_at_, where a chunk is not all
     const int64_t tiles = ceil_div(row_count_, tile_rows(vectors_));
     const int64_t short_rows = row_count_ / tiles;
     const int64_t longer = row_count_ % tiles;
     const int64_t share = t.segments * t.channels * vw;  // of what comes next, fetched by each register tile
     const float* const following = panel_at(next_panel, segments_ > 0 ? taps_[next.segment0] : 0, next);
-    const bool fetch_rows = rows_are_new_ && rows_follow(t);
+    // Of one tap, the next tile's rows lie behind each other, mostly.
+    const bool fetch_rows = panel == first_panel && t.segments == 1 && t.channels == channels_;
     int64_t row = 0;
     for (int64_t i = 0; i < tiles; ++i) {
       const int count = static_cast<int>(short_rows + (i < longer ? 1 : 0));
       t.rows = rows_ + chunk.segment0 * row_count_ + row;
       t.next_panel = fetch_rows && i + 1 < tiles ? t.rows[count] : following + (i < vectors_ ? i : 0) * share;
-      t.init = chunk.first ? bias_ + (column_ - n0_) : sums[row];
+      t.init = chunk.first ? bias_ + (column_ - n0_) : sums_at_[sums + row];
       if (chunk.last) {
         finish(t, row, count);
       } else {
-        t.out = sums + row;
+        t.out = sums_at_ + sums + row;
         gemm_tile(count, vectors_)(t);
       }
       row += count;
     }
   }
-
-  // Whether the rows of a register tile are one run of the image, which the next tile's continues.
-  bool rows_follow(const GemmTile& t) const { return t.segments == 1 && t.channels == channels_ && row_count_ > 1; }
 
   // The present panel's columns [lo, hi) of a row that belong to the tile; `directly` if they are all, and follow each
   // other where they go.
@@ -186,11 +180,8 @@ class Tile : private GemmBlock {
 
   void finish(GemmTile& t, int64_t row, int count) {
     const GemmTileFunction function = gemm_tile(count, vectors_);
-    if (plan_.fast_endings && plan_.endings.count == 1) {
-      const EndingStep& step = plan_.endings.steps[0];
-      t.activation = step.kind == EndingKind::relu ? TileActivation::relu : TileActivation::leaky_relu;
-      t.slope = step.alpha;
-    }
+    t.activation = activation_of(plan_.endings);
+    t.slope = plan_.endings.steps[0].alpha;
     const int64_t out_column = plan_.out_planar && (staged_by_q() || !plan_.format.stacked) ? column_ - n0_ : column_;
     t.last_lanes = static_cast<int32_t>(std::min<int64_t>(vw, n1_ - column_ - (vectors_ - 1) * vw));
     if (plan_.format.stacked) {

@@ -207,10 +207,12 @@ class Tile {
     run_depthwise<true>();
   }
 
+  // Whether a line of the image lies as it is computed: it is written where it belongs.
+  bool is_row() const { return plan_.out_planar || plan_.out.axis[2] == 1; }
+
   bool is_held() const {
-    const bool is_row = plan_.out_planar || plan_.out.axis[2] == 1;
     const bool joins = !is_narrow(s_.types.out) || (joins_halves && s_.types.out == DType::f16);
-    return !is_row || plan_.endings.count > 0 || !joins;
+    return !is_row() || plan_.endings.count > 0 || !joins;
   }
   bool leaves_in_halves() const { return s_.types.out == DType::f16 && !is_held(); }
 
@@ -218,9 +220,8 @@ class Tile {
   void run_depthwise() {
     by_line_.bias = bias_[0];
     const int64_t length = part_.hi - part_.lo;
-    const bool is_row = plan_.out_planar || plan_.out.axis[2] == 1;
     const bool held = is_held();
-    const bool joins = is_row && plan_.out.axis[1] == length;
+    const bool joins = is_row() && plan_.out.axis[1] == length;
     const int64_t most = !joins ? 1 : held ? std::max<int64_t>(1, plan_.line_floats / length) : s_.out[1];
     const int64_t z1 = std::min(d_.output_of(0, q1_[0]), s_.out[0]);
     const int64_t y1 = std::min(h_.output_of(0, q1_[1]), s_.out[1]);
@@ -361,8 +362,7 @@ class Tile {
   // caller's layout.
   void write_lines(const float* from, int64_t first, int64_t count) {
     const int64_t s = w_.phases();
-    const bool is_row = plan_.out_planar || plan_.out.axis[2] == 1;  // then it is written where it belongs
-    const bool is_staged = !is_row || plan_.past_caches || is_narrow(s_.types.out);
+    const bool is_staged = !is_row() || plan_.past_caches || is_narrow(s_.types.out);
     const int64_t pitch = is_staged ? plan_.tile_q[2] * s : plan_.out.channel;
     const int64_t phase_pitch = f_.line_phases * s_.out_channels * plan_.sum_pitch;
     const int64_t length = part_.hi - part_.lo;
@@ -378,7 +378,7 @@ class Tile {
         interleave_part(sums, phase_pitch, line, s, part_);
         if (plan_.endings.count > 0) end_line(line, o, first + i * h_.phases());
       }
-      if (!is_row && to.wide()) {
+      if (!is_row() && to.wide()) {
         transpose(line_, pitch, to.floats(), plan_.out.axis[2], s_.out_channels, length);
       } else if (is_staged) {
         for (int64_t o = 0; o < s_.out_channels; ++o)

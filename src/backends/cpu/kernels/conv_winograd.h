@@ -86,9 +86,8 @@ class FilterAxis {
   void each_filter(int taps, int64_t q, F f) const {
     for (int64_t residue = 0; residue < residues_; ++residue) {
       const Split& part = residue < many_ ? more_ : less_;
-      int64_t at = first_input(q) + residue;
-      for (int longer = most_taps; longer > taps; --longer) at += longer * part.of[longer] * point_step_;
-      for (int64_t i = 0; i < part.of[taps]; ++i) f(at + i * taps * point_step_);
+      const int64_t at = first_input(q) + residue;
+      for (int64_t i = 0; i < part.of[taps]; ++i) f(at + (part.taps_before(taps) + i * taps) * point_step_);
     }
   }
   // Kernel index of a filter's tap.
@@ -101,6 +100,12 @@ class FilterAxis {
   // How many filters of each length the taps of one residue are.
   struct Split {
     int64_t of[most_taps + 1];
+    // The longer filters have the first taps.
+    int64_t taps_before(int taps) const {
+      int64_t before = 0;
+      for (int longer = most_taps; longer > taps; --longer) before += longer * of[longer];
+      return before;
+    }
   };
   // The first tap of a filter among those of its residue.
   struct Start {

@@ -144,8 +144,7 @@ FilterAxis::Start FilterAxis::start_of(int taps, int64_t filter) const {
     start.residue = many_ + (filter - first) / less_.of[taps];
     filter = (filter - first) % less_.of[taps];
   }
-  for (int longer = most_taps; longer > taps; --longer) start.tap += longer * part->of[longer];
-  start.tap += filter * taps;
+  start.tap = part->taps_before(taps) + filter * taps;
   return start;
 }
 

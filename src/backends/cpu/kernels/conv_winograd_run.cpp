@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/planar_input.h"
+#include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/kernels/winograd_block.h"
 #include "backends/cpu/simd/transpose.h"
 
@@ -15,7 +16,6 @@ namespace {
 constexpr int vw = vec_width;
 constexpr int64_t panel_columns = 2 * vw;
 constexpr int64_t tiles_ahead = 6;  // whose places are fetched
-constexpr int64_t cache_line_floats = 16;
 
 class Block : private WinogradBlock {
  public:
@@ -141,10 +141,8 @@ class Block : private WinogradBlock {
     if (tile >= count_) return;
     for (int h = 0; h < H::outputs; ++h) {
       for (int w = 0; w < W::outputs; ++w) {
-        const float* const out = places_[tile].out[h][w];
-        if (out == nullptr) continue;
-        for (int64_t lane = 0; lane < vectors_ * vw; lane += cache_line_floats)
-          prefetch_for_store(out + offset + column_ + lane);
+        float* const out = places_[tile].out[h][w];
+        if (out != nullptr) fetch_for_store(StoredResult(out + offset + column_, DType::f32), vectors_ * vw);
       }
     }
   }
@@ -171,12 +169,11 @@ class Block : private WinogradBlock {
   class WayOut {
    public:
     WayOut(const Block& b, int64_t offset)
-        : offset_(offset + b.column_), bias_(b.bias_ + b.column_ - b.n0_), lanes_(b.n1_ - b.column_) {
-      if (!b.plan_.fast_endings || b.plan_.endings.count == 0) return;
-      const EndingStep& step = b.plan_.endings.steps[0];
-      activation_ = step.kind == EndingKind::relu ? TileActivation::relu : TileActivation::leaky_relu;
-      slope_ = broadcast(step.alpha);
-    }
+        : offset_(offset + b.column_),
+          bias_(b.bias_ + b.column_ - b.n0_),
+          lanes_(b.n1_ - b.column_),
+          activation_(activation_of(b.plan_.endings)),
+          slope_(broadcast(b.plan_.endings.steps[0].alpha)) {}
 
     // Columns [lane, lane + vw) of one output, null where the image ends before it.
     POLYPHASE_INLINE void put(float* out, int64_t lane, VecF sum) const {
@@ -198,8 +195,8 @@ class Block : private WinogradBlock {
     int64_t offset_;
     const float* bias_;
     int64_t lanes_;
-    TileActivation activation_ = TileActivation::none;
-    VecF slope_ = broadcast(0.0F);
+    TileActivation activation_;
+    VecF slope_;
   };
 
   // Other endings, while the results are in the caches.

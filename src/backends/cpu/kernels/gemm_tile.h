@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "backends/cpu/kernels/blocked_sum.h"
+#include "backends/cpu/kernels/endings.h"
 #include "backends/cpu/simd/fetch.h"
 #include "backends/cpu/simd/unrolled.h"
 #include "backends/cpu/simd/vec.h"
@@ -27,6 +28,12 @@ constexpr int tile_rows(int vectors) {
 }
 
 enum class TileActivation : uint8_t { none, relu, leaky_relu };
+
+// What of a program is applied in registers; the slope is its first step's.
+inline TileActivation activation_of(const EndingProgram& program) {
+  if (program.count == 0 || !is_fast(program)) return TileActivation::none;
+  return program.steps[0].kind == EndingKind::relu ? TileActivation::relu : TileActivation::leaky_relu;
+}
 
 struct GemmTile {
   const float* const* rows;  // [segment][row], `row_pitch` pointers from one segment to the next

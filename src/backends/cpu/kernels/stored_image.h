@@ -178,6 +178,7 @@ inline void turn_to_narrow_lines(const float* from, int64_t pitch, const NarrowR
       }
     }
   }
+  if (streams) finish_streams();
 }
 
 // rows[c][p] = from[p * pitch + c]; `end(c, p, values, count)` is called before they are rounded, with those of a
@@ -185,17 +186,16 @@ inline void turn_to_narrow_lines(const float* from, int64_t pitch, const NarrowR
 template <class End>
 inline void turn_to_narrow_rows(float* from, int64_t pitch, const NarrowRows& rows, int64_t pixels, int64_t channels,
                                 End end) {
-  if (pitch == 1) {
-    end(0, 0, from, pixels);
-    store_line(from, rows.to, rows.step, pixels, rows.past_caches);
-  } else if (rows.pitch == 1 && !rows.ends && rows.step == pitch) {
-    store_line(from, rows.to, 1, pixels * pitch, rows.past_caches);
-  } else if (rows.pitch == 1 && !rows.ends) {
+  const bool beside = rows.pitch == 1 && !rows.ends;  // channels, which leave as they lie
+  if (pitch == 1 || (beside && rows.step == pitch)) {
+    if (pitch == 1) end(0, 0, from, pixels);
+    store_line(from, rows.to, pitch == 1 ? rows.step : 1, pixels * pitch, rows.past_caches);
+    if (rows.past_caches) finish_streams();
+  } else if (beside) {
     for (int64_t p = 0; p < pixels; ++p) store_line(from + p * pitch, rows.to + p * rows.step, 1, channels, false);
   } else {
     turn_to_narrow_lines(from, pitch, rows, pixels, channels, end);
   }
-  if (rows.past_caches) finish_streams();
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER
