@@ -1,7 +1,10 @@
 // What the Python classes hold.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "polyphase/polyphase.h"
 
@@ -9,6 +12,21 @@ namespace polyphase::python {
 
 // How many forks lie between this process and the first that loaded the module.
 unsigned fork_generation();
+
+// Which runs need no watch for Ctrl-C: those of the sizes whose last run took less than a millisecond. The watch's
+// system calls are a seventh of what the call of a tiny network costs. Where elements decide how long a run takes
+// (integers may be sizes, loops go on while something holds) every run is watched. Used with the interpreter's lock
+// held.
+class BriefRuns {
+ public:
+  bool hold(const std::vector<api::TensorView>& inputs) const;
+  void note(const api::Engine& engine, const std::vector<api::TensorView>& inputs,
+            std::chrono::steady_clock::duration took);
+
+ private:
+  std::optional<bool> depends_on_sizes_alone_;
+  std::vector<std::vector<std::int64_t>> sizes_;  // one for each input; empty: no run was brief
+};
 
 // A session's workers are threads, and a forked child has none of its parent's: there it can neither run nor be
 // destroyed.
@@ -24,6 +42,8 @@ class SessionHandle {
   bool is_here() const { return generation_ == fork_generation(); }
   // Raises in a forked child.
   const api::Session& get() const;
+
+  mutable BriefRuns brief_runs;
 
  private:
   api::Session session_;

@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "native/handles.h"
+
 namespace polyphase::python {
 namespace {
 
@@ -28,7 +30,16 @@ bool is_ours(const struct sigaction& action) {
   return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_interrupt;
 }
 
-bool on_main_thread() { return syscall(SYS_gettid) == getpid(); }
+// Asked for each run, so the answer is kept: a thread that forks is its child's main thread.
+bool on_main_thread() {
+  thread_local unsigned asked_in = 0;
+  thread_local bool answer = syscall(SYS_gettid) == getpid();
+  if (asked_in != fork_generation()) {
+    asked_in = fork_generation();
+    answer = syscall(SYS_gettid) == getpid();
+  }
+  return answer;
+}
 
 }  // namespace
 
@@ -57,7 +68,7 @@ Interruption::~Interruption() {
   if (!installed_ || --depth > 0) return;
   struct sigaction now;
   // Whoever exchanged the handler meanwhile keeps theirs.
-  if (sigaction(SIGINT, nullptr, &now) == 0 && is_ours(now)) sigaction(SIGINT, &previous, nullptr);
+  if (sigaction(SIGINT, &previous, &now) == 0 && !is_ours(now)) sigaction(SIGINT, &now, nullptr);
 }
 
 std::atomic<bool>* Interruption::shared() { return &interrupted; }

@@ -19,8 +19,6 @@ std::string names_of(const std::vector<api::Port>& ports) {
   return out.empty() ? "none" : out;
 }
 
-std::string quoted(const std::string& name) { return "'" + name + "'"; }
-
 }  // namespace
 
 std::size_t port_of(const std::vector<api::Port>& ports, nb::handle key, const std::string& word) {
@@ -64,13 +62,13 @@ std::vector<GivenArray> gather(const std::vector<api::Port>& ports, nb::object a
   for (std::size_t i = 0; i < count; ++i) ordered[i] = args[i];
   for (const auto& [key, value] : named) {
     const std::size_t at = port_of(ports, key, "input");
-    if (ordered[at].is_valid()) refuse("input " + quoted(ports[at].name) + " is given twice.", "Give each input once.");
+    if (ordered[at].is_valid()) refuse("input '" + ports[at].name + "' is given twice.", "Give each input once.");
     ordered[at] = nb::borrow(value);
   }
   std::vector<GivenArray> out;
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    const std::string what = "input " + quoted(ports[i].name);
-    if (!ordered[i].is_valid()) refuse(what + " is missing.", "Give every input: " + names_of(ports) + ".");
+    const ArrayName what{"input", ports[i].name};
+    if (!ordered[i].is_valid()) refuse(what.words() + " is missing.", "Give every input: " + names_of(ports) + ".");
     out.push_back(take_array(ordered[i], what, ports[i].dtype, false));
   }
   return out;
@@ -97,20 +95,51 @@ std::vector<api::TensorView> views_of(const std::vector<GivenArray>& arrays) {
 
 // Calls work(options) without the interpreter's lock until Ctrl-C did not stop it.
 template <typename Work>
-auto run_interruptibly(api::RunOptions options, const Work& work) {
+auto run_interruptibly(const SessionHandle& session, const std::vector<api::TensorView>& inputs,
+                       api::RunOptions options, const Work& work) {
+  const auto unlocked_work = [&] {
+    const Unlocked unlocked;
+    return work(options);
+  };
+  if (session.brief_runs.hold(inputs)) {
+    auto result = unlocked_work();
+    if (!result.ok()) raise(result.error());
+    return result;
+  }
   for (;;) {
     Interruption interruption;
     options.cancelled = interruption.flag();
-    auto result = [&] {
-      const Unlocked unlocked;
-      return work(options);
-    }();
-    if (result.ok()) return result;
+    const auto start = std::chrono::steady_clock::now();
+    auto result = unlocked_work();
+    if (result.ok()) {
+      session.brief_runs.note(session.get().engine(), inputs, std::chrono::steady_clock::now() - start);
+      return result;
+    }
     if (result.error().code != ErrorCode::cancelled || !interruption.settle()) raise(result.error());
   }
 }
 
 }  // namespace
+
+bool BriefRuns::hold(const std::vector<api::TensorView>& inputs) const {
+  return !sizes_.empty() &&
+         std::equal(inputs.begin(), inputs.end(), sizes_.begin(), sizes_.end(),
+                    [](const api::TensorView& input, const auto& sizes) { return input.sizes == sizes; });
+}
+
+void BriefRuns::note(const api::Engine& engine, const std::vector<api::TensorView>& inputs,
+                     std::chrono::steady_clock::duration took) {
+  if (took >= std::chrono::milliseconds(1)) return;
+  if (!depends_on_sizes_alone_.has_value()) {
+    const auto steps = engine.info().steps;
+    depends_on_sizes_alone_ =
+        std::all_of(steps.begin(), steps.end(), [](const api::StepInfo& step) { return step.block == 0; }) &&
+        std::all_of(inputs.begin(), inputs.end(), [](const api::TensorView& input) { return is_float(input.dtype); });
+  }
+  if (!*depends_on_sizes_alone_) return;
+  sizes_.clear();
+  for (const api::TensorView& input : inputs) sizes_.push_back(input.sizes);
+}
 
 std::vector<nb::object> run_arrays(const SessionHandle& session, nb::object args, nb::dict named,
                                    const std::vector<nb::object>& outputs, nb::object deadline) {
@@ -123,18 +152,18 @@ std::vector<nb::object> run_arrays(const SessionHandle& session, nb::object args
   if (!outputs.empty()) {
     std::vector<GivenArray> memory;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const std::string what =
-          "the memory given for output " + quoted(i < ports.size() ? ports[i].name : std::to_string(i));
-      memory.push_back(take_array(outputs[i], what, i < ports.size() ? ports[i].dtype : DType::f32, true));
+      const ArrayName what{"the memory given for output", ports[i].name};
+      memory.push_back(take_array(outputs[i], what, ports[i].dtype, true));
     }
     expect_apart(inputs, memory);
     const std::vector<api::TensorView> output_views = views_of(memory);
-    static_cast<void>(run_interruptibly(
-        options, [&](const api::RunOptions& with) { return runs.run_into(input_views, output_views, with); }));
+    static_cast<void>(run_interruptibly(session, input_views, options, [&](const api::RunOptions& with) {
+      return runs.run_into(input_views, output_views, with);
+    }));
     return outputs;
   }
-  const auto results =
-      run_interruptibly(options, [&](const api::RunOptions& with) { return runs.run(input_views, with); });
+  const auto results = run_interruptibly(session, input_views, options,
+                                         [&](const api::RunOptions& with) { return runs.run(input_views, with); });
   bool as_torch = false;
   for (const GivenArray& input : inputs) as_torch = as_torch || input.is_torch;
   std::vector<nb::object> out;

@@ -198,6 +198,8 @@ void bind_session(nb::module_& module) {
           },
           nb::sig("def counters(self) -> dict[str, int]"),
           "How often the session packed weights, planned a new set of sizes, and found one in its cache.")
+      .def_prop_ro("is_here", &SessionHandle::is_here, nb::sig("def is_here(self) -> bool"),
+                   "False in a process forked after it was made, which makes a session of its own.")
       .def_prop_ro(
           "engine",
           [](const SessionHandle& handle) {

@@ -82,15 +82,15 @@ Result<std::vector<Tensor>> run_views(const Session& of, std::span<const TensorV
   polyphase::Session& session = Access::session_of(of);
   RunRequest request;
   const polyphase::Engine& engine = *session.program().engine;
-  const auto name = [](const std::vector<EnginePort>& ports, std::size_t i, const std::string& word) {
-    return word + (i < ports.size() ? " '" + ports[i].name + "'" : " " + std::to_string(i));
+  const auto subject = [](const std::vector<EnginePort>& ports, std::size_t i, std::string_view word) {
+    return i < ports.size() ? Subject(word, ports[i].name) : Subject(word);
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    TRY(auto inner, inner_view(inputs[i], name(engine.inputs, i, "input")));
+    TRY(auto inner, inner_view(inputs[i], subject(engine.inputs, i, "input")));
     request.inputs.push_back(inner);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::string what = "the memory given for " + name(engine.outputs, i, "output");
+    const Subject what = subject(engine.outputs, i, "the memory given for output");
     TRY(auto inner, inner_view(outputs[i], what));
     TRY_VOID(expect_writable(inner, what));
     request.outputs.push_back(inner);

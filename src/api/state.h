@@ -72,11 +72,27 @@ struct Access {
 Result<std::unique_ptr<polyphase::Session>> make_session(const Engine& engine, const SessionOptions& options,
                                                          bool show_parts);
 
-// The given memory as a tensor view. Errors: invalid_argument; `what` names it.
-Result<polyphase::TensorView> inner_view(const TensorView& given, const std::string& what);
+// What an error is about. Its words are put together only where there is one: a run has a subject for each tensor.
+class Subject {
+ public:
+  Subject(std::string_view words) : words_(words) {}
+  Subject(const char* words) : words_(words) {}
+  Subject(const std::string& words) : words_(words) {}
+  Subject(std::string_view words, std::string_view name) : words_(words), name_(name), is_named_(true) {}
+
+  std::string words() const;
+
+ private:
+  std::string_view words_;
+  std::string_view name_;
+  bool is_named_ = false;
+};
+
+// The given memory as a tensor view. Errors: invalid_argument, about `what`.
+Result<polyphase::TensorView> inner_view(const TensorView& given, const Subject& what);
 
 // Refuses memory in which one element would be written over another. Error: invalid_argument.
-Result<void> expect_writable(const polyphase::TensorView& view, const std::string& what);
+Result<void> expect_writable(const polyphase::TensorView& view, const Subject& what);
 
 // The steps of all blocks in the order in which a session numbers them, each with its block.
 std::vector<std::pair<const Step*, int>> steps_in_order(const polyphase::Engine& engine);

@@ -320,12 +320,12 @@ def _callable(program: Program, engine: _native.Engine) -> Callable[..., Any]:
     orders, back = program.orders, [None if order is None else [order.index(axis) for axis in range(len(order))] for order in program.output_orders]
     if program.carried:
         orders = [None, *orders]
-    session, process = engine.session(torch.get_num_threads()), os.getpid()
+    session = engine.session(torch.get_num_threads())
 
     def run(*arguments: torch.Tensor) -> Any:
-        nonlocal session, process
-        if process != os.getpid():  # a session's threads stay behind when its process is forked
-            session, process = engine.session(torch.get_num_threads()), os.getpid()
+        nonlocal session
+        if not session.is_here:  # a session's threads stay behind when its process is forked
+            session = engine.session(torch.get_num_threads())
         found = session.run(arguments).values()
         if len(found) == 1:
             [tensor] = found

@@ -29,6 +29,16 @@ def slow_model(path):
     return small_models.save(path, nodes, [("v0", TensorProto.FLOAT, [1, 128, "H", "W"])], [("v20", TensorProto.FLOAT, None)], [("w", weights)])
 
 
+def turning_model(path):
+    """A loop whose first input says how often it turns."""
+    state, go = helper.make_tensor_value_info("s", TensorProto.FLOAT, [4]), helper.make_tensor_value_info("go", TensorProto.BOOL, [])
+    body = helper.make_graph([helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Sin", ["s"], ["t"], name="sin")], "body",
+                             [helper.make_tensor_value_info("i", TensorProto.INT64, []), go, state],
+                             [helper.make_tensor_value_info("on", TensorProto.BOOL, []), helper.make_tensor_value_info("t", TensorProto.FLOAT, [4])])
+    return small_models.save(path, [helper.make_node("Loop", ["turns", "", "x"], ["y"], name="loop", body=body)],
+                             [("turns", TensorProto.INT64, []), ("x", TensorProto.FLOAT, [4])], [("y", TensorProto.FLOAT, None)])
+
+
 LARGE = np.ones((1, 128, 512, 512), np.float32)
 
 
@@ -96,14 +106,24 @@ INTERRUPT = """
     def interrupt(after):
         threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
 
+    def ends_at_once(session, inputs):
+        began = time.monotonic()
+        interrupt(0.4)
+        try:
+            session.run(inputs)
+            print("ended")
+        except KeyboardInterrupt:
+            print("run", "at once" if time.monotonic() - began < 4 else "late")
+
     session = polyphase.compile(sys.argv[1]).session(1)
-    began = time.monotonic()
-    interrupt(0.4)
-    try:
-        session.run([LARGE])
-        print("ended")
-    except KeyboardInterrupt:
-        print("run", "at once" if time.monotonic() - began < 4 else "late")
+    ends_at_once(session, [LARGE])
+    for _ in range(3):  # sizes whose runs are brief are not watched, others are
+        session.run([LARGE[:, :, :2, :2]])
+    ends_at_once(session, [LARGE])
+    turns = polyphase.compile(sys.argv[2]).session(1)
+    for _ in range(3):  # brief, but of the same sizes as the next
+        turns.run([np.int64(1), np.ones(4, np.float32)])
+    ends_at_once(turns, [np.int64(10**8), np.ones(4, np.float32)])
     interrupt(0.1)
     try:
         while True:
@@ -137,8 +157,8 @@ INTERRUPT = """
 
 
 def test_ctrl_c_ends_runs_and_compilations(tmp_path):
-    done = run_program(INTERRUPT, slow_model(tmp_path / "slow.onnx"))
-    assert done.stdout.split("\n")[:-1] == ["run at once", "compile", "True", "1 True", "True", "as before"]
+    done = run_program(INTERRUPT, slow_model(tmp_path / "slow.onnx"), turning_model(tmp_path / "turns.onnx"))
+    assert done.stdout.split("\n")[:-1] == ["run at once", "run at once", "run at once", "compile", "True", "1 True", "True", "as before"]
 
 
 FORK = """

@@ -318,7 +318,7 @@ def test_complex_numbers_stay_inside_of_islands():
 
 
 def test_a_call_costs_little():
-    """Beside what Dynamo itself takes, which runs a backend that gives one tensor back."""
+    """Beside what Dynamo itself takes, measured with a backend that gives one tensor back: a ratio, for machines differ."""
     net, x = nn.ConvTranspose2d(1, 1, 1).eval(), torch.randn(1, 1, 2, 2)
     answer = [torch.zeros(1, 1, 2, 2)]
     functions = [torch.compile(net, backend=one) for one in (lambda graph, given: lambda *_: answer, "polyphase")]
@@ -331,7 +331,7 @@ def test_a_call_costs_little():
 
     with torch.no_grad():
         best = [min(times) for times in zip(*[[seconds(function) for function in functions] for _ in range(400)])]
-    assert best[1] - best[0] < 30e-6, f"{best[0] * 1e6:.1f} µs of Dynamo, {best[1] * 1e6:.1f} with an engine"
+    assert best[1] < 3.5 * best[0], f"{best[0] * 1e6:.1f} µs of Dynamo, {best[1] * 1e6:.1f} with an engine"
 
 
 class ExchangesItsWeights(nn.Module):
