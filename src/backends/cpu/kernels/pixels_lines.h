@@ -34,6 +34,17 @@ POLYPHASE_INLINE void copy_padded(StoredImage from, float* to, int64_t before, i
   copy_padded<DType::bf16>(from.data, to, before, count, after);
 }
 
+// The same where elements lie behind the `count`, which are read up to the end of a vector.
+template <DType type>
+POLYPHASE_INLINE void copy_padded_whole(const std::byte* from, float* to, int64_t before, int64_t count,
+                                        int64_t after) {
+  for (int64_t i = 0; i < before; i += vec_width) store(to + i, broadcast(0.0F));
+  to += before;
+  for (int64_t i = 0; i < count; i += vec_width) store(to + i, load_stored<type>(from, i));
+  to += count;
+  for (int64_t i = 0; i < after; i += vec_width) store(to + i, broadcast(0.0F));
+}
+
 // Words of pairs of two channels' elements, rounded where they are not bf16; zeros where there is no odd channel.
 template <DType type>
 POLYPHASE_INLINE void copy_padded_pairs(const std::byte* even, const std::byte* odd, float* to, int64_t before,
@@ -94,6 +105,7 @@ class PixelsCopy {
     const bool by_words = is_row && plan_.turned_floats == 0;
     const int64_t depth_pitch = plan_.tile_lines[1] * plan_.pitch;
     const bool pads = s_.pad_mode != PadMode::zero;  // channels-last images, also of one channel, which lie either way
+    if (by_words && !pads && s_.products == Products::floats) return copy_channels(to);
     for (int64_t word = 0; word < (by_words ? s_.in_words() : 1); ++word) {
       for (int64_t i = 0; i < block_.extent[0]; ++i) {
         const int64_t id = pads ? padded_index(s_.pad_mode, block_.first[0] + i, s_.in[0]) : block_.first[0] + i;
@@ -117,6 +129,58 @@ class PixelsCopy {
   }
 
  private:
+  void copy_channels(float* to) const {
+    if (block_.image.wide()) return copy_channels<DType::f32>(to);
+    block_.image.type == DType::f16 ? copy_channels<DType::f16>(to) : copy_channels<DType::bf16>(to);
+  }
+
+  // Channels whose lines lie in rows; zeros outside of the image.
+  template <DType type>
+  void copy_channels(float* to) const {
+    const int64_t first = std::clamp<int64_t>(-block_.first[1], 0, block_.extent[1]);
+    const int64_t end = from_ < end_ ? std::clamp(s_.in[1] - block_.first[1], first, block_.extent[1]) : first;
+    const auto zeros = [&](float* line, int64_t lines) { copy_padded<type>(nullptr, line, 0, 0, lines * plan_.pitch); };
+    for (int64_t c = 0; c < s_.in_channels; ++c, to += plan_.channel_pitch) {
+      for (int64_t i = 0; i < block_.extent[0]; ++i) {
+        float* const lines = to + i * plan_.tile_lines[1] * plan_.pitch;
+        const int64_t id = block_.first[0] + i;
+        const bool is_inside = id >= 0 && id < s_.in[0] && first < end;
+        zeros(lines, is_inside ? first : block_.extent[1]);
+        if (!is_inside) continue;
+        copy_channel_lines<type>(c, id, block_.first[1] + first, end - first, lines + first * plan_.pitch);
+        zeros(lines + end * plan_.pitch, block_.extent[1] - end);
+      }
+    }
+  }
+
+  // Neighbouring lines of a channel that lie in the image.
+  template <DType type>
+  void copy_channel_lines(int64_t c, int64_t id, int64_t ih, int64_t count, float* to) const {
+    const ImageStrides& by = plan_.in;
+    const bool has_next = block_.has_next || c + 1 < s_.in_channels;
+    const bool fetches_next = fetches_ && has_next;
+    const bool fetches_room = fetches_ && block_.extent[1] > 1;
+    StoredImage from = block_.image + (c * by.channel + id * by.axis[0] + ih * by.axis[1] + block_.first[2] + from_);
+    // Elements of the image that lie behind the line, at the least.
+    const bool is_ascending = by.channel >= 0 && by.axis[0] >= 0 && by.axis[1] >= 0;
+    const int64_t channels = s_.in_channels - 1 - c + (block_.has_next ? 1 : 0);
+    int64_t behind = is_ascending ? channels * by.channel + (s_.in[0] - 1 - id) * by.axis[0] +
+                                        (s_.in[1] - 1 - ih) * by.axis[1] + s_.in[2] - block_.first[2] - end_
+                                  : 0;
+    for (int64_t l = 0; l < count; ++l) {
+      if (fetches_room) fetch_for_store({to + plan_.pitch, DType::f32}, plan_.pitch);
+      if (fetches_next) fetch_line(from + by.channel, end_ - from_);
+      if (behind >= vec_width) {
+        copy_padded_whole<type>(from.data, to, from_, end_ - from_, block_.extent[2] - end_);
+      } else {
+        copy_padded<type>(from.data, to, from_, end_ - from_, block_.extent[2] - end_);
+      }
+      from = from + by.axis[1];
+      behind -= by.axis[1];
+      to += plan_.pitch;
+    }
+  }
+
   // A line of the channel, or pair of channels, that lies so many elements behind the group's image.
   void copy_word(int64_t word, int64_t at, bool inside, float* line) const {
     const bool in_pairs = s_.products == Products::pairs;

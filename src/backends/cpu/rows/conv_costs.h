@@ -1,9 +1,9 @@
 // How long each convolution kernel takes on one core: sums over what it does, in the proportions of a present server.
 //
-// The factors are non-negative least-squares fits of relative errors over random geometries of both operators, all
-// layouts and ranks 1 to 3, one for AVX2 and one for AVX-512. AVX2's is to 4200 times of 650 geometries, as a timing
-// cache holds them, that of conv_pixels to 400 of 120 later ones: choosing by it costs 2 to 3 % against knowing the
-// fastest kernel, also over geometries that it was not fitted to, and half of its estimates are within a sixth of the
+// The factors are fits of relative errors over random geometries of both operators, all layouts and ranks 1 to 3, one
+// for AVX2 and one for AVX-512. AVX2's is to 3100 times of 730 geometries, the least of several runs each, weights
+// counted as they lie in such runs, in the caches: choosing by it costs 1 to 3 % against knowing the fastest kernel,
+// 2.4 % over a hundred drawn geometries that it was not fitted to, and half of its estimates are within a tenth of the
 // measured time. AVX-512's is to 4000 times of 870 geometries on a core with two units of 512 bits: choosing by it
 // costs 2 to 3 %, also over those that it was not fitted to, and half of its estimates are within a tenth; what those
 // geometries hardly tell apart was set by hand between several fits, and the weights by larger layers. Factors that
