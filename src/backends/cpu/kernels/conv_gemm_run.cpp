@@ -42,6 +42,9 @@ class Tile : private GemmBlock {
     for (int64_t r = 0; r < plan_.format.column_groups; ++r) {
       column_group_ = r;
       if (!place_column_group()) continue;
+      weights_ = p_.weights + group_ * plan_.format.group_size +
+                 conv_gemm_offset(s_, plan_.format, phase_[0], phase_[1], column_group_);
+      panel_pitch_ = panel_columns * taps_d_.count * taps_h_.count * taps_w_.count * s_.in_channels;
       if (plan_.local) {
         point_local_rows();
       } else if (plan_.joined) {
@@ -66,7 +69,9 @@ class Tile : private GemmBlock {
     const int64_t depth = segments_ * channels_;
     if (row_count_ <= tile_rows(2) || depth <= chunk_above) {
       const Chunk all = {0, segments_, 0, channels_, true, true};
-      for (int64_t p = first; p < last; ++p) multiply_panel(p, first, all, p + 1 < last ? p + 1 : first, all);
+      int64_t p = first;
+      for (; row_count_ == 1 && p + row_panels < last; p += row_panels) multiply_row(p, all);
+      for (; p < last; ++p) multiply_panel(p, first, all, p + 1 < last ? p + 1 : first, all);
     } else {
       for (int64_t p = first; p < last; p += plan_.panels_summed) {
         multiply_chunks(p, std::min(p + plan_.panels_summed, last));
@@ -109,11 +114,45 @@ class Tile : private GemmBlock {
 
   // Where the channels of a chunk begin in one tap of a panel.
   const float* panel_at(int64_t panel, int32_t tap, const Chunk& chunk) const {
-    const float* base = p_.weights + group_ * plan_.format.group_size +
-                        conv_gemm_offset(s_, plan_.format, phase_[0], phase_[1], column_group_);
     const int vectors = PanelGrid(plan_.format.columns, vw).vectors_of(panel);
-    return base + panel * panel_columns * taps_d_.count * taps_h_.count * taps_w_.count * s_.in_channels +
-           (tap * channels_ + chunk.channel) * vectors * vw;
+    return weights_ + panel * panel_pitch_ + (tap * channels_ + chunk.channel) * vectors * vw;
+  }
+
+  // Of the panel that column_ and vectors_ tell of.
+  GemmTile tile_of(int64_t panel, const Chunk& chunk) const {
+    return {.rows = rows_ + chunk.segment0 * row_count_,
+            .taps = taps_ + chunk.segment0,
+            .panel = panel_at(panel, 0, chunk),
+            .next_panel = nullptr,
+            .init = nullptr,
+            .out = nullptr,
+            .row_pitch = row_count_,
+            .init_pitch = chunk.first ? 0 : max_vectors * vw,
+            .tap_pitch = channels_ * vectors_ * vw,
+            .out_column = 0,
+            .first_channel = chunk.channel,
+            .channels = chunk.channels,
+            .segments = chunk.segment1 - chunk.segment0,
+            .last_lanes = vw,
+            .activation = TileActivation::none,
+            .slope = 0};
+  }
+
+  // Some panels of two vectors with the only row; another one follows them.
+  void multiply_row(int64_t panel, const Chunk& all) {
+    alignas(64) float sums[row_panels * panel_columns];
+    vectors_ = 2;
+    sum_row(tile_of(panel, all), panel_pitch_, sums);
+    for (int64_t k = 0; k < row_panels; ++k) {
+      column_ = (panel + k) * panel_columns;
+      float* const of_panel = sums + k * panel_columns;
+      for (int64_t i = 0; i < panel_columns; i += vw)
+        store(of_panel + i, load(of_panel + i) + load(bias_ + (column_ - n0_) + i));
+      GemmTile t = tile_of(panel, all);
+      t.segments = 0;  // they are multiplied
+      t.init = of_panel;
+      finish(t, 0, 1);
+    }
   }
 
   // The sums of panel `first_panel` stand first in the scratch. What comes behind is fetched meanwhile, rows by the
@@ -122,16 +161,7 @@ class Tile : private GemmBlock {
     const PanelGrid panels(plan_.format.columns, vw);
     column_ = panel * panel_columns;
     vectors_ = panels.vectors_of(panel);
-    GemmTile t = {};
-    t.taps = taps_ + chunk.segment0;
-    t.panel = panel_at(panel, 0, chunk);
-    t.row_pitch = row_count_;
-    t.tap_pitch = channels_ * vectors_ * vw;
-    t.first_channel = chunk.channel;
-    t.channels = chunk.channels;
-    t.segments = chunk.segment1 - chunk.segment0;
-    t.last_lanes = vw;
-    t.init_pitch = chunk.first ? 0 : max_vectors * vw;
+    GemmTile t = tile_of(panel, chunk);
     const int64_t sums = (panel - first_panel) * plan_.max_rows;  // among sums_at_, where a chunk is not all
     const int64_t tiles = ceil_div(row_count_, tile_rows(vectors_));
     const int64_t short_rows = row_count_ / tiles;
@@ -344,6 +374,9 @@ class Tile : private GemmBlock {
                     place_of(lines_[l], c, x0), false);
     }
   }
+
+  const float* weights_ = nullptr;  // of the column group
+  int64_t panel_pitch_ = 0;         // from one of its panels to the next
 };
 
 }  // namespace

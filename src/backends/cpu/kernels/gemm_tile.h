@@ -122,6 +122,51 @@ void run_gemm_tile(const GemmTile& t) {
 
 using GemmTileFunction = void (*)(const GemmTile&);
 
+// Panels of two vectors that are multiplied together with a single row: one panel's sums would wait for each other.
+inline constexpr int row_panels = 4;
+
+// sums[panel][2 * width]: the products of the tile's row and `row_panels` panels, `panel_pitch` elements apart, added
+// up in the order in which run_gemm_tile does. What stands in the tile of results is not read.
+inline void sum_row(const GemmTile& t, int64_t panel_pitch, float* sums) {
+  constexpr int vw = vec_width;
+  constexpr int count = 2 * row_panels;
+  constexpr int64_t ahead = 16;  // channels: a panel's weights are one stream of many
+  VecF acc[count];               // [panel][vector]
+  unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = broadcast(0.0F); });
+  bool summed = false;
+  const auto add_summed = [&] {
+    unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = load(sums + i * vw) + acc[i]; });
+  };
+  int64_t left = t.segments * t.channels > sum_piece ? sum_piece : INT64_MAX;
+  for (int32_t s = 0; s < t.segments; ++s) {
+    const float* const row = t.rows[s * t.row_pitch] + t.first_channel;
+    const float* b = t.panel + t.taps[s] * t.tap_pitch;
+    for (int64_t first = 0; first < t.channels;) {
+      const int64_t end = left < t.channels - first ? first + left : t.channels;
+      for (int64_t c = first; c < end; ++c, b += 2 * vw) {
+        const VecF a = broadcast(row[c]);
+        unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA {
+          const float* const at = b + i / 2 * panel_pitch + i % 2 * vw;
+          if (i % 2 == 0 || vw == 16) __builtin_prefetch(at + ahead * 2 * vw, 0, 3);
+          acc[i] = fma(a, load(at), acc[i]);
+        });
+      }
+      left -= end - first;
+      first = end;
+      if (left > 0) continue;
+      left = sum_piece;
+      if (summed) add_summed();
+      unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA {
+        store(sums + i * vw, acc[i]);
+        acc[i] = broadcast(0.0F);
+      });
+      summed = true;
+    }
+  }
+  if (summed) add_summed();
+  unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { store(sums + i * vw, acc[i]); });
+}
+
 template <int NV, int... Rows>
 GemmTileFunction pick_gemm_tile(int rows, std::integer_sequence<int, Rows...>) {
   static constexpr GemmTileFunction table[] = {run_gemm_tile<Rows + 1, NV>...};
