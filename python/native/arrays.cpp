@@ -165,18 +165,18 @@ bool take_tensor(nb::handle given, GivenArray& out) {
 }
 
 // The view of anything else, with its strides.
-void take_other(nb::handle given, const ArrayName& what, bool writable, GivenArray& out) {
+void take_other(nb::handle given, const std::string& what, bool writable, GivenArray& out) {
   std::optional<DType> dtype;
   if (import_array(given, writable, out.array)) dtype = dtype_of(out.array.dtype());
   if (!dtype.has_value()) {
     // What neither DLPack nor buffers can say: the same memory as integers of that width, or the reason why not.
-    const nb::object plain = array_helper("reinterpret")(given, what.words(), writable);
+    const nb::object plain = array_helper("reinterpret")(given, what, writable);
     if (!import_array(plain[0], writable, out.array))
-      refuse(what.words() + " cannot be read as an array.", "Give an array of NumPy or PyTorch.");
+      refuse(what + " cannot be read as an array.", "Give an array of NumPy or PyTorch.");
     dtype = dtype_of_name(nb::cast<std::string>(plain[1]));
   }
   if (out.array.device_type() != nb::device::cpu::value && out.array.device_type() != nb::device::cuda_host::value) {
-    refuse(what.words() + " lies on DLPack device type " + std::to_string(out.array.device_type()) +
+    refuse(what + " lies on DLPack device type " + std::to_string(out.array.device_type()) +
                "; expected the memory of the CPU.",
            "Copy it to the CPU first, as with .cpu().");
   }
@@ -203,12 +203,12 @@ bool is_negated(nb::handle tensor) {
 
 }  // namespace
 
-GivenArray take_array(nb::handle given, const ArrayName& what, DType wanted, bool writable) {
+GivenArray take_array(nb::handle given, const std::string& what, DType wanted, bool writable) {
   GivenArray out;
   out.is_torch = is_torch_tensor(given);
   nb::object held = nb::borrow(given);
   if (out.is_torch && is_negated(given)) {
-    if (writable) refuse(what.words() + " is a negated view of PyTorch.", "Give memory of its own.");
+    if (writable) refuse(what + " is a negated view of PyTorch.", "Give memory of its own.");
     held = held.attr("resolve_neg")();
   }
   if (!out.is_torch || !take_tensor(held, out)) take_other(held, what, writable, out);

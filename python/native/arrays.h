@@ -5,7 +5,6 @@
 #include <nanobind/ndarray.h>
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "native/torch_tensors.h"
@@ -26,18 +25,10 @@ struct GivenArray {
   bool is_torch = false;
 };
 
-// What is wrong with an array is said of `kind` 'name'; the words are put together only then.
-struct ArrayName {
-  std::string_view kind;
-  std::string_view name;
-
-  std::string words() const { return std::string(kind) + " '" + std::string(name) + "'"; }
-};
-
 // Takes anything with __dlpack__ or a buffer, on the CPU, with any strides; `what` names it in what is raised.
 // `writable`: read-only memory is refused. `wanted`: where a type has no name of its own in Python (i4), bytes of the
 // same width do.
-GivenArray take_array(nanobind::handle given, const ArrayName& what, DType wanted, bool writable);
+GivenArray take_array(nanobind::handle given, const std::string& what, DType wanted, bool writable);
 
 // Raises if one of `outputs` shares an element with another or with one of `inputs`.
 void expect_apart(const std::vector<GivenArray>& inputs, const std::vector<GivenArray>& outputs);

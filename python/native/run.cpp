@@ -67,8 +67,8 @@ std::vector<GivenArray> gather(const std::vector<api::Port>& ports, nb::object a
   }
   std::vector<GivenArray> out;
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    const ArrayName what{"input", ports[i].name};
-    if (!ordered[i].is_valid()) refuse(what.words() + " is missing.", "Give every input: " + names_of(ports) + ".");
+    const std::string what = "input '" + ports[i].name + "'";
+    if (!ordered[i].is_valid()) refuse(what + " is missing.", "Give every input: " + names_of(ports) + ".");
     out.push_back(take_array(ordered[i], what, ports[i].dtype, false));
   }
   return out;
@@ -152,7 +152,7 @@ std::vector<nb::object> run_arrays(const SessionHandle& session, nb::object args
   if (!outputs.empty()) {
     std::vector<GivenArray> memory;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const ArrayName what{"the memory given for output", ports[i].name};
+      const std::string what = "the memory given for output '" + ports[i].name + "'";
       memory.push_back(take_array(outputs[i], what, ports[i].dtype, true));
     }
     expect_apart(inputs, memory);

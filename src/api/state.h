@@ -80,7 +80,7 @@ class Subject {
   Subject(const std::string& words) : words_(words) {}
   Subject(std::string_view words, std::string_view name) : words_(words), name_(name), is_named_(true) {}
 
-  std::string words() const;
+  friend std::string operator+(const Subject& subject, std::string_view text);
 
  private:
   std::string_view words_;

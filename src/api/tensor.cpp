@@ -76,32 +76,32 @@ std::size_t Tensor::size_bytes() const {
   return static_cast<std::size_t>(element_count()) * polyphase::size_bytes(view_.dtype);
 }
 
-std::string Subject::words() const {
-  std::string out(words_);
-  if (is_named_) out += " '" + std::string(name_) + "'";
-  return out;
+std::string operator+(const Subject& subject, std::string_view text) {
+  std::string out(subject.words_);
+  if (subject.is_named_) out.append(" '").append(subject.name_).append("'");
+  return out.append(text);
 }
 
 Result<polyphase::TensorView> inner_view(const TensorView& given, const Subject& what) {
   if (given.sizes.size() > max_rank) {
-    return Error{ErrorCode::invalid_argument,
-                 what.words() + " has rank " + std::to_string(given.sizes.size()) + "; the highest is " +
-                     std::to_string(max_rank) + ".",
-                 "Reshape the tensor."};
+    return Error{
+        ErrorCode::invalid_argument,
+        what + " has rank " + std::to_string(given.sizes.size()) + "; the highest is " + std::to_string(max_rank) + ".",
+        "Reshape the tensor."};
   }
   if (static_cast<int>(given.dtype) >= dtype_count)
-    return Error{ErrorCode::invalid_argument, what.words() + " has an unknown dtype.", "Use a value of DType."};
+    return Error{ErrorCode::invalid_argument, what + " has an unknown dtype.", "Use a value of DType."};
   std::int64_t bytes = static_cast<std::int64_t>(size_bytes(given.dtype));
   for (const std::int64_t size : given.sizes) {
     if (size < 0 || __builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) {
       return Error{ErrorCode::invalid_argument,
-                   what.words() + " has the size " + std::to_string(size) + ", negative or too large.",
+                   what + " has the size " + std::to_string(size) + ", negative or too large.",
                    "Sizes are 0 or more, and all bytes count below 2^63."};
     }
   }
   if (!given.strides.empty() && given.strides.size() != given.sizes.size()) {
     return Error{ErrorCode::invalid_argument,
-                 what.words() + " has " + std::to_string(given.strides.size()) + " strides for " +
+                 what + " has " + std::to_string(given.strides.size()) + " strides for " +
                      std::to_string(given.sizes.size()) + " axes.",
                  "Give one stride per axis, counted in elements, or none for a dense tensor."};
   }
@@ -113,15 +113,14 @@ Result<polyphase::TensorView> inner_view(const TensorView& given, const Subject&
       std::int64_t span = 0;
       if (stride == INT64_MIN || __builtin_mul_overflow(std::abs(stride), given.sizes[i], &span) ||
           __builtin_add_overflow(reach, span, &reach)) {
-        return Error{ErrorCode::invalid_argument,
-                     what.words() + " has the stride " + std::to_string(stride) + ", too large.",
+        return Error{ErrorCode::invalid_argument, what + " has the stride " + std::to_string(stride) + ", too large.",
                      "Strides are counted in elements, not in bytes."};
       }
     }
     std::copy(given.strides.begin(), given.strides.end(), out.strides.begin());
   }
   if (out.data == nullptr && !out.empty())
-    return Error{ErrorCode::invalid_argument, what.words() + " has no memory: its data is null.",
+    return Error{ErrorCode::invalid_argument, what + " has no memory: its data is null.",
                  "Set data to the first element."};
   return out;
 }
@@ -139,7 +138,7 @@ Result<void> expect_writable(const polyphase::TensorView& view, const Subject& w
   for (std::size_t i = 0; i < count; ++i) {
     if (axes[i].first < touched) {
       return Error{ErrorCode::invalid_argument,
-                   what.words() + " overlaps itself: a stride of " + std::to_string(axes[i].first) + " is too small.",
+                   what + " overlaps itself: a stride of " + std::to_string(axes[i].first) + " is too small.",
                    "Each element needs a place of its own to be written to."};
     }
     touched += axes[i].first * (axes[i].second - 1);
