@@ -189,10 +189,6 @@ void take_other(nb::handle given, const std::string& what, bool writable, GivenA
   out.view.data = const_cast<void*>(out.array.data());
 }
 
-}  // namespace
-
-namespace {
-
 // A view of PyTorch that is negated when read: DLPack has no word for it.
 bool is_negated(nb::handle tensor) {
   static PyObject* const method = PyUnicode_InternFromString("is_neg");

@@ -52,7 +52,7 @@ std::vector<std::vector<std::int64_t>> sizes_of(const api::Session& session, nb:
 
 // Inputs as the caller gave them: by name, or in the order of the ports.
 struct GivenInputs {
-  nb::list args;
+  nb::object args = nb::make_tuple();
   nb::dict named;
 };
 
@@ -60,8 +60,12 @@ GivenInputs inputs_of(const api::Engine& engine, const nb::object& inputs) {
   GivenInputs out;
   if (nb::isinstance<nb::dict>(inputs)) {
     out.named = nb::borrow<nb::dict>(inputs);
+  } else if (PyTuple_Check(inputs.ptr()) != 0 && nb::len(inputs) == engine.inputs().size()) {
+    out.args = inputs;
   } else {
-    for (const nb::object& input : by_port(engine.inputs(), inputs, "input")) out.args.append(input);
+    nb::list args;
+    for (const nb::object& input : by_port(engine.inputs(), inputs, "input")) args.append(input);
+    out.args = args;
   }
   return out;
 }

@@ -331,7 +331,7 @@ def test_a_call_costs_little():
 
     with torch.no_grad():
         best = [min(times) for times in zip(*[[seconds(function) for function in functions] for _ in range(400)])]
-    assert best[1] < 3.5 * best[0], f"{best[0] * 1e6:.1f} µs of Dynamo, {best[1] * 1e6:.1f} with an engine"
+    assert best[1] < 3.2 * best[0], f"{best[0] * 1e6:.1f} µs of Dynamo, {best[1] * 1e6:.1f} with an engine"
 
 
 class ExchangesItsWeights(nn.Module):
