@@ -82,15 +82,14 @@ Result<std::vector<Tensor>> run_views(const Session& of, std::span<const TensorV
   polyphase::Session& session = Access::session_of(of);
   RunRequest request;
   const polyphase::Engine& engine = *session.program().engine;
-  const auto subject = [](const std::vector<EnginePort>& ports, std::size_t i, std::string_view word) {
-    return i < ports.size() ? Subject(word, ports[i].name) : Subject(word);
-  };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    TRY(auto inner, inner_view(inputs[i], subject(engine.inputs, i, "input")));
+    const bool is_known = i < engine.inputs.size();
+    TRY(auto inner, is_known ? inner_view(inputs[i], Subject("input", engine.inputs[i].name))
+                             : inner_view(inputs[i], "input " + std::to_string(i)));
     request.inputs.push_back(inner);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Subject what = subject(engine.outputs, i, "the memory given for output");
+    const Subject what("the memory given for output", engine.outputs[i].name);
     TRY(auto inner, inner_view(outputs[i], what));
     TRY_VOID(expect_writable(inner, what));
     request.outputs.push_back(inner);
