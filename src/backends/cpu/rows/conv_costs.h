@@ -4,12 +4,12 @@
 // for AVX2 and one for AVX-512. AVX2's is to 3100 times of 730 geometries, the least of several runs each, weights
 // counted as they lie in such runs, in the caches: choosing by it costs 1 to 3 % against knowing the fastest kernel,
 // 2.4 % over a hundred drawn geometries that it was not fitted to, and half of its estimates are within a tenth of the
-// measured time. AVX-512's is to 4000 times of 870 geometries on a core with two units of 512 bits: choosing by it
-// costs 2 to 3 %, also over those that it was not fitted to, and half of its estimates are within a tenth; what those
-// geometries hardly tell apart was set by hand between several fits, and the weights by larger layers. Factors that
-// were fitted to a core with units of 256 bits cost half a percent more there. Pairs of bf16 have factors of their own,
-// fitted to 430 geometries between images in bf16 and f32 on such a core, with the measured time of a product and
-// weights at a quarter of what they count now: choosing between the kernels of pairs cost 3 to 4 %.
+// measured time. AVX-512's is to 3600 times of 730 geometries that the caches hold, the least of three to eight runs
+// each on Emerald Rapids (two units of 512 bits), fourteen cores of which measured at once: choosing by it costs a
+// sixtieth, 3 to 5 % over a hundred that it was not fitted to (5 to 7 before); what passes the caches was set by hand
+// between earlier fits there. Pairs of bf16 have factors of their own, fitted to 430 geometries between images in bf16
+// and f32 on Zen 4, with the measured time of a product and weights at a quarter of what they count now: choosing
+// between the kernels of pairs cost 3 to 4 %.
 #pragma once
 
 #include "backends/cpu/kernels/conv_shape.h"
@@ -24,8 +24,8 @@ double conv_disjoint_seconds(const ConvShape& shape, int width, bool in_planar, 
 double conv_winograd_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_depthwise_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 // How much longer kernels that multiply vectors of pairs take on a CPU with a matrix unit than on the one that they
-// were fitted to: the vectors go at half the rate (measured on Granite Rapids).
-inline constexpr double pairs_beside_matrix_unit = 1.6;
+// were fitted to: the vectors go at half the rate (measured on Emerald Rapids).
+inline constexpr double pairs_beside_matrix_unit = 1.9;
 
 // By what the cluster multiplies bf16 with: fitted for vectors of pairs and the matrix unit, reckoned for the others.
 double conv_pairs_seconds(const ConvShape& shape, Cluster cluster, bool in_planar, bool out_planar);
