@@ -195,6 +195,11 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data) {
       }
     }
   }
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!data.added.empty()) out[i] += static_cast<double>(data.added[i]);
+    if (data.activation != EndingKind::keep && out[i] < 0)
+      out[i] *= data.activation == EndingKind::relu ? 0 : static_cast<double>(leaky_slope);
+  }
   return out;
 }
 

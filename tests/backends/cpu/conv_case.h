@@ -11,6 +11,7 @@
 
 #include "backends/cpu/cluster_kernels.h"
 #include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/kernels/endings.h"
 
 namespace polyphase::cpu::testing {
 
@@ -34,7 +35,12 @@ struct ConvData {
   std::vector<float> in;       // channels-first
   std::vector<float> weights;  // [in, out/g, k...] or [out, in/g, k...]
   std::vector<float> bias;
+  // What the kernels end with: a sum with an image like the result (channels-first; empty: none), then an activation:
+  // relu, leaky_relu by half, or keep: none.
+  std::vector<float> added;
+  EndingKind activation = EndingKind::keep;
 };
+inline constexpr float leaky_slope = 0.5F;
 
 // Small integers, so that every sum is exact; or values as a network has them.
 ConvData make_data(const ConvCase& c, uint64_t seed, bool integers);

@@ -336,6 +336,44 @@ TEST(ConvKernels, StripsOfLargeImagesAreExact) {
   }
 }
 
+// What kernels do to their results on the way out, also to rows of channels that fill no vector, in all types.
+TEST(ConvKernels, EndingsAreExact) {
+  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 120, 700);
+  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
+  for (uint64_t i = 0; i < cases; ++i) {
+    std::mt19937_64 random(seed * 6'000'011 + i);
+    const ConvCase c = random_case(random, 1'000'000);
+    ConvData data = make_data(c, seed + i, true);
+    data.activation = std::array{EndingKind::relu, EndingKind::leaky_relu, EndingKind::keep}[random() % 3];
+    if (random() % 2 == 0) {
+      data.added.resize(reference(c, data).size());
+      for (float& x : data.added) x = static_cast<float>(random() % 31) - 15;
+    }
+    const std::vector<double> want = reference(c, data);
+    constexpr DType types[] = {DType::f32, DType::f16, DType::bf16};
+    const Layouts layouts = {.in_planar = random() % 2 == 0,
+                             .out_planar = random() % 3 == 0,
+                             .types = {types[random() % 3], types[random() % 3]},
+                             .extra = random() % 3 == 0 ? 5 : 0};
+    SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
+    std::vector<std::string> clusters = runnable_clusters();
+    clusters.emplace_back(emulated_matrix_unit);
+    for (const std::string& cluster : clusters) {
+      const bool has_f16 = layouts.types.in == DType::f16 || layouts.types.out == DType::f16;
+      std::vector<std::string> kernels = has_f16 ? std::vector<std::string>{} : pair_kernels_for(c, cluster);
+      if (cluster != emulated_matrix_unit) {
+        for (const std::string& kernel : kernels_for(c)) kernels.push_back(kernel);
+      }
+      for (const std::string& kernel : kernels) {
+        const bool is_narrow_case = is_narrow(layouts.types.in) || is_narrow(layouts.types.out);
+        if (is_narrow_case && !takes_narrow_images(kernel)) continue;
+        expect_stored(kernel, c, data, layouts, cluster, want);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 // Kernels that read and write images half as wide, which begin so many elements past a line of the caches, give the
 // bits that casts around them would.
 void expect_bits_of_casts(const ConvCase& c, ConvData data, const Layouts& layouts, const std::vector<int64_t>& pasts) {

@@ -109,6 +109,15 @@ class Bound : public BoundKernel {
                  [&](int64_t i, int64_t at) { in_[static_cast<size_t>(at)] = data.in[static_cast<size_t>(i)]; });
     out_.resize(static_cast<size_t>(span_of(shape_.batch, out_channels_, shape_.out, out_strides_)), untouched);
     bias_ = data.bias;
+    if (!data.added.empty()) {
+      added_.resize(out_.size());
+      each_element(shape_.batch, out_channels_, shape_.out, out_strides_, [&](int64_t i, int64_t at) {
+        added_[static_cast<size_t>(at)] = data.added[static_cast<size_t>(i)];
+      });
+      endings_.operands[0] = out_strides_;
+      endings_.steps[endings_.count++] = {EndingKind::add, 0, 0, 0};
+    }
+    if (data.activation != EndingKind::keep) endings_.steps[endings_.count++] = {data.activation, -1, leaky_slope, 0};
     weight_strides_.axis[2] = 1;
     weight_strides_.axis[1] = shape_.kernel[2];
     weight_strides_.axis[0] = shape_.kernel[1] * shape_.kernel[2];
@@ -142,7 +151,8 @@ class Bound : public BoundKernel {
     shared_ = std::make_unique<AlignedBytes>(shared_bytes);
     for (int i = 0; i < workers; ++i) scratch_.push_back(std::make_unique<AlignedBytes>(scratch_bytes));
     pointers_ = {in_.data(),  packed_->floats(), bias_.empty() ? nullptr : bias_.data(),
-                 out_.data(), shared_->floats(), nullptr};
+                 out_.data(), shared_->floats(), operands_};
+    operands_[0] = added_.data();
     if (is_narrow(shape_.types.in)) {
       narrow_in_.emplace(in_, shape_.types.in, layouts_.narrow_past);
       pointers_.in = reinterpret_cast<const float*>(narrow_in_->data());
@@ -162,6 +172,9 @@ class Bound : public BoundKernel {
   WeightStrides weight_strides_ = {};
   AlignedFloats in_;
   AlignedFloats out_;
+  AlignedFloats added_;
+  const float* operands_[1] = {};
+  EndingProgram endings_ = {};
   std::optional<NarrowImage> narrow_in_;
   std::optional<NarrowImage> narrow_out_;
   std::vector<float> bias_;
@@ -179,7 +192,7 @@ class BoundTo : public Bound {
   BoundTo(const ConvCase& c, const ConvData& data, const Layouts& layouts, const ClusterKernels& kernels, int workers)
       : Bound(c, data, layouts), kernels_(kernels) {
     const int width = kernels.vector_width;
-    plan_ = plan_function(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, width);
+    plan_ = plan_function(shape_, in_strides_, out_strides_, endings_, c.bias, width);
     make_room(packed_floats(shape_, width), plan_.shared_bytes, plan_.scratch_bytes, workers);
     pack(shape_, width, data.weights.data(), weight_strides_, {}, packed_->floats());
   }
@@ -203,7 +216,7 @@ class BoundPairs : public Bound {
       : Bound(c, data, layouts),
         cluster_(cluster_from_name(cluster).value_or(Cluster::amx)),
         kernels_(cluster_kernels(cluster)) {
-    plan_ = plan_conv_pairs(shape_, in_strides_, out_strides_, EndingProgram{}, c.bias, kernels_.pair_unit);
+    plan_ = plan_conv_pairs(shape_, in_strides_, out_strides_, endings_, c.bias, kernels_.pair_unit);
     make_room(conv_pairs_packed_bytes(shape_) / 4 + 1, plan_.shared_bytes, plan_.scratch_bytes, workers);
     pack_conv_pairs(shape_, data.weights.data(), weight_strides_, {}, reinterpret_cast<uint16_t*>(packed_->floats()));
   }

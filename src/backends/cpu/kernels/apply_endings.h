@@ -288,6 +288,12 @@ inline void keep_values(EndingRun operand, const float* from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i * operand.stride] = from[i];
 }
 
+// Of an operand what belongs to the result at a place.
+POLYPHASE_INLINE const float* operand_at(const float* operand, const ImageStrides& s, const ResultPlace& place) {
+  return operand + place.batch * s.batch + place.channel * s.channel + place.axis[0] * s.axis[0] +
+         place.axis[1] * s.axis[1] + place.axis[2] * s.axis[2];
+}
+
 // Applies all steps to data[0..n), consecutive channels of one pixel or consecutive pixels (last axis) of one channel.
 inline void apply_endings(const EndingProgram& program, const float* const* operands, float* data, int64_t n,
                           const ResultPlace& place, bool along_channels) {
@@ -296,8 +302,7 @@ inline void apply_endings(const EndingProgram& program, const float* const* oper
     EndingRun run = {nullptr, 0};
     if (takes_operand(step.kind)) {
       const ImageStrides& s = program.operands[step.operand];
-      run.data = operands[step.operand] + place.batch * s.batch + place.channel * s.channel +
-                 place.axis[0] * s.axis[0] + place.axis[1] * s.axis[1] + place.axis[2] * s.axis[2];
+      run.data = operand_at(operands[step.operand], s, place);
       run.stride = along_channels ? s.channel : s.axis[2];
     }
     if (step.kind == EndingKind::keep) {

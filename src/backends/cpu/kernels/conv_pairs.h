@@ -88,6 +88,19 @@ struct PairResults {
 };
 inline constexpr int64_t pair_results_room = 2 * pair_columns;
 
+// Rows of channels, each a pixel's, on their way to where they belong: as they are in f32, or rounded to bf16.
+struct BriefRows {
+  const float* values;
+  int64_t pitch;        // from row to row
+  const float* bias;    // null: none
+  const float* added;   // null: none
+  int64_t added_pitch;  // from row to row
+  void* to;
+  int64_t to_pitch;  // elements from row to row
+  int64_t rows;
+  int64_t columns;
+};
+
 // What a cluster multiplies pairs with. Matrix units read and write whole blocks of rows (pair_row_block): what lies
 // behind the last row must be there, and the sums behind its own are spoilt.
 struct PairUnit {
@@ -95,6 +108,8 @@ struct PairUnit {
   void (*multiply)(const PairTile& tile);
   void (*release)();  // after the last product of a tile
   void (*turn)(const PairResults& results);
+  void (*store)(const BriefEndings& endings, const BriefRows& rows);
+  void (*store_in_bf16)(const BriefEndings& endings, const BriefRows& rows);
   PanelProductFunction multiply_panel;  // conv_disjoint's; null: the cluster has no instruction for vectors of pairs
   const WinogradUnit* winograd;         // likewise
   PixelsTilesOfColumns pixels_tiles;    // conv_pixels'
@@ -121,6 +136,7 @@ struct ConvPairsPlan {
   bool has_bias;
   bool out_planar;
   bool turned_narrow;  // rounded before they are turned
+  BriefEndings brief;  // how they are done in one pass with the way out, of images channels-last
   bool endings_join;   // they take no operands: results of several pixels are one run
   bool past_caches;    // output so large that the caches cannot hold it for its reader
   bool taps_joined;    // one segment for all taps of the last axis

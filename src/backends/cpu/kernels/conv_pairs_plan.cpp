@@ -271,6 +271,8 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& image, const ImageStrides& in, co
   const int64_t run = plan.out_planar ? plan.run_lines * line_results * (plan.stack.is_on ? plan.stack.strides[2] : 1)
                                       : std::min(plan.columns_per_tile, shape.out_channels);
   plan.past_caches = (is_row || !plan.out_planar) && is_past_caches(image) && run >= least_streamed;
+  plan.brief = brief_endings(endings);
+  plan.brief.are_all = plan.brief.are_all && !plan.out_planar;
   plan.endings_join = std::none_of(endings.steps, endings.steps + endings.count,
                                    [](const EndingStep& step) { return takes_operand(step.kind); });
 

@@ -289,22 +289,48 @@ class Tile {
   }
 
   void write_pixels(float* values, int64_t count, int64_t columns) const {
-    const float* bias = plan_.has_bias ? p_.bias + place_.channel : nullptr;
     StoredResult to = result_at(place_);
+    if (plan_.brief.are_all) return write_briefly(values, count, columns, to);
+    const float* bias = plan_.has_bias ? p_.bias + place_.channel : nullptr;
+    for (int64_t i = 0; i < count && bias != nullptr; ++i) add_row(bias, values + i * pitch_, columns);
     ResultPlace place = place_;
     if (plan_.endings_join && columns == pitch_) {
-      for (int64_t i = 0; i < count && bias != nullptr; ++i) add_row(bias, values + i * pitch_, columns);
       end(values, count * columns, place, true);
-      if (plan_.out.axis[2] == columns) return store_results(values, to, 1, count * columns);
-      for (int64_t i = 0; i < count; ++i, values += pitch_, to = to + plan_.out.axis[2])
-        store_results(values, to, 1, columns);
-      return;
+    } else {
+      for (int64_t i = 0; i < count; ++i, ++place.axis[2]) end(values + i * pitch_, columns, place, true);
     }
-    for (int64_t i = 0; i < count; ++i, ++place.axis[2], values += pitch_, to = to + plan_.out.axis[2]) {
-      if (bias != nullptr) add_row(bias, values, columns);
-      end(values, columns, place, true);
+    store_pixels(values, count, columns, to);
+  }
+
+  void store_pixels(const float* values, int64_t count, int64_t columns, StoredResult to) const {
+    if (columns == pitch_ && plan_.out.axis[2] == columns) return store_results(values, to, 1, count * columns);
+    for (int64_t i = 0; i < count; ++i, values += pitch_, to = to + plan_.out.axis[2])
       store_results(values, to, 1, columns);
+  }
+
+  __attribute__((noinline)) void write_briefly(float* values, int64_t count, int64_t columns, StoredResult to) const {
+    BriefRows rows = {.values = values,
+                      .pitch = pitch_,
+                      .bias = plan_.has_bias ? p_.bias + place_.channel : nullptr,
+                      .added = nullptr,
+                      .added_pitch = 0,
+                      .to = to.data,
+                      .to_pitch = plan_.out.axis[2],
+                      .rows = count,
+                      .columns = columns};
+    if (plan_.brief.added >= 0) {
+      const ImageStrides& strides = plan_.endings.operands[plan_.brief.added];
+      rows.added = operand_at(p_.operands[plan_.brief.added], strides, place_);
+      rows.added_pitch = strides.axis[2];
     }
+    // What goes past the caches does so by whole lines.
+    if (plan_.past_caches) {
+      rows.to = values;
+      rows.to_pitch = pitch_;
+    }
+    const bool rounds = !to.wide() && !plan_.past_caches;
+    (rounds ? plan_.unit->store_in_bf16 : plan_.unit->store)(plan_.brief, rows);
+    if (plan_.past_caches) store_pixels(values, count, columns, to);
   }
 
   // Some lines from the present place on, which follow each other in the output where they are several.

@@ -106,4 +106,28 @@ inline bool is_fast(const EndingProgram& program) {
   return program.count == 1 && (kind == EndingKind::relu || kind == EndingKind::leaky_relu);
 }
 
+// A program that is done in one pass on the way out, channels of one pixel at a time: a sum with what lies like them,
+// then a (leaky) ReLU, either or none.
+struct BriefEndings {
+  bool are_all;           // of the program; otherwise the rest is not set
+  int8_t added;           // which operand; -1: none
+  EndingKind activation;  // relu, leaky_relu, or keep: none
+  float slope;
+};
+
+inline BriefEndings brief_endings(const EndingProgram& program) {
+  BriefEndings out = {true, -1, EndingKind::keep, 0};
+  int32_t i = 0;
+  if (i < program.count && program.steps[i].kind == EndingKind::add &&
+      program.operands[program.steps[i].operand].channel == 1)
+    out.added = program.steps[i++].operand;
+  if (i < program.count &&
+      (program.steps[i].kind == EndingKind::relu || program.steps[i].kind == EndingKind::leaky_relu)) {
+    out.activation = program.steps[i].kind;
+    out.slope = program.steps[i++].alpha;
+  }
+  out.are_all = i == program.count;
+  return out;
+}
+
 }  // namespace polyphase::cpu

@@ -105,29 +105,40 @@ POLYPHASE_INLINE bool compares(Number x, Number y) {
 
 // ---------------------------------------------------------------- rows
 
+inline bool gives_bool(NumberOp op) { return op >= NumberOp::equal && op <= NumberOp::greater_equal; }
+
+// Of a block: the results instead of the first operands, or of a comparison whether it holds.
 template <NumberOp op, class Number>
-inline void combine_row(const NumberElementsPlan& plan, const ElementwiseRow& row, int64_t n) {
-  constexpr bool of_two = op < NumberOp::negate;
-  constexpr bool gives_bool = op >= NumberOp::equal && op <= NumberOp::greater_equal;
+inline void combine_block(Number* __restrict x, const Number* __restrict y, uint8_t* __restrict holds, int64_t count) {
+  if constexpr (op >= NumberOp::equal && op <= NumberOp::greater_equal) {
+    for (int64_t i = 0; i < count; ++i) holds[i] = compares<op>(x[i], y[i]) ? 1 : 0;
+  } else {
+    for (int64_t i = 0; i < count; ++i) x[i] = combined<op>(x[i], op < NumberOp::negate ? y[i] : x[i]);
+  }
+}
+
+template <class Number>
+using CombineBlock = void (*)(Number* x, const Number* y, uint8_t* holds, int64_t count);
+
+template <class Number>
+inline void combine_row(const NumberElementsPlan& plan, const ElementwiseRow& row, int64_t n,
+                        CombineBlock<Number> combine) {
   const ElementwisePlan& p = plan.walk;
   const int64_t to_stride = row.to_stride;
   Number x[elementwise_block];
   Number y[elementwise_block];
+  uint8_t held[elementwise_block];
   for (int64_t first = 0; first < n; first += elementwise_block) {
     const int64_t count = std::min(elementwise_block, n - first);
     load_operand(p, row, plan.operands[0], first, count, x);
-    if constexpr (of_two) load_operand(p, row, plan.operands[1], first, count, y);
-    std::byte* to = row.to + first * to_stride * bytes_of(p.to_dtype);
-    if constexpr (gives_bool) {
-      auto* truth = reinterpret_cast<uint8_t*>(to);
-      if (to_stride == 1) {
-        for (int64_t i = 0; i < count; ++i) truth[i] = compares<op>(x[i], y[i]) ? 1 : 0;
-      } else {
-        for (int64_t i = 0; i < count; ++i) truth[i * to_stride] = compares<op>(x[i], y[i]) ? 1 : 0;
-      }
-    } else {
-      for (int64_t i = 0; i < count; ++i) x[i] = combined<op>(x[i], of_two ? y[i] : x[i]);
+    if (plan.op < NumberOp::negate) load_operand(p, row, plan.operands[1], first, count, y);
+    std::byte* const to = row.to + first * to_stride * bytes_of(p.to_dtype);
+    auto* const truth = reinterpret_cast<uint8_t*>(to);
+    combine(x, y, to_stride == 1 ? truth : held, count);
+    if (!gives_bool(plan.op)) {
       store_numbers(p.to_dtype, x, count, to, to_stride);
+    } else if (to_stride != 1) {
+      for (int64_t i = 0; i < count; ++i) truth[i * to_stride] = held[i];
     }
   }
 }
@@ -263,7 +274,7 @@ inline void number_row(const NumberElementsPlan& plan, const ElementwiseRow& row
   switch (plan.op) {
 #define POLYPHASE_NUMBER_OP(op) \
   case NumberOp::op:            \
-    return combine_row<NumberOp::op, Number>(plan, row, n);
+    return combine_row<Number>(plan, row, n, combine_block<NumberOp::op, Number>);
     POLYPHASE_NUMBER_OP(add)
     POLYPHASE_NUMBER_OP(sub)
     POLYPHASE_NUMBER_OP(mul)

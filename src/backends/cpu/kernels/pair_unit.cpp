@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/cpu/kernels/brief_results.h"
 #include "backends/cpu/simd/pairs.h"
 #include "backends/cpu/simd/unrolled.h"
 #if POLYPHASE_PAIRS_ID == 1
@@ -291,10 +292,18 @@ void turn(const PairResults& r) {
 
 #if POLYPHASE_PAIRS_ID == 1
 constexpr WinogradUnit winograd_pairs = winograd_unit<Products::pairs>();
-constexpr PairUnit pair_unit = {
-    prepare, multiply, release, turn, multiply_panel<Products::pairs>, &winograd_pairs, pixels_tiles<Products::pairs>};
+constexpr PairUnit pair_unit = {prepare,
+                                multiply,
+                                release,
+                                turn,
+                                store_brief_rows<false>,
+                                store_brief_rows<true>,
+                                multiply_panel<Products::pairs>,
+                                &winograd_pairs,
+                                pixels_tiles<Products::pairs>};
 #else
-constexpr PairUnit pair_unit = {prepare, multiply, release, turn, nullptr, nullptr, nullptr};
+constexpr PairUnit pair_unit = {prepare, multiply, release, turn, store_brief_rows<false>, store_brief_rows<true>,
+                                nullptr, nullptr,  nullptr};
 #endif
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER
