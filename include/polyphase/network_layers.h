@@ -695,6 +695,13 @@ class NetworkLayers : public NetworkBase {
     return result(add_layer("add", {x, y}, {}, name), 0);
   }
 
+  // x + y of any two float dtypes, rounded once, to x's.
+  // x: any shape
+  // y: a shape that broadcasts with x
+  Result<NetworkTensor> add_mixed(const Operand& x, const Operand& y, std::string_view name = {}) {
+    return result(add_layer("add_mixed", {x, y}, {}, name), 0);
+  }
+
   // Logical and.
   // x: any shape
   // y: a shape that broadcasts with x

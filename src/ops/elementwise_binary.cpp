@@ -100,6 +100,13 @@ Result<std::vector<Type>> infer_binary(const InferContext& context) {
   return std::vector<Type>{{gives_bool ? DType::boolean : context.input(0).dtype, std::move(shape)}};
 }
 
+Result<std::vector<Type>> infer_mixed(const InferContext& context) {
+  TRY_VOID(expect_dtype(context, 0, DTypeSet::floats));
+  TRY_VOID(expect_dtype(context, 1, DTypeSet::floats));
+  TRY(Shape shape, broadcast_operands(context, 0, 1));
+  return std::vector<Type>{{context.input(0).dtype, std::move(shape)}};
+}
+
 bool setting_of(const Attributes& attributes) { return attributes.has("fmod") && attributes.get<bool>("fmod"); }
 
 // The least and greatest value of the dtypes that carry sizes.
@@ -293,6 +300,16 @@ std::vector<OpDef> binary_arithmetic_lines() {
   };
 }
 
+// Of its own, since its operands differ in dtype: a kernel widens what is stored half as wide as it adds it.
+OpDef mixed_sum() {
+  OpDef op = binary_line(
+      "add_mixed", "x + y of any two float dtypes, rounded once, to x's.", DTypeSet::numbers,
+      [](double x, double y) { return x + y; }, NoBinaryFormula{}, NoBinaryFormula{});
+  op.infer = infer_mixed;
+  op.one_dtype = 0;
+  return op;
+}
+
 std::vector<OpDef> comparison_lines() {
   constexpr DTypeSet numbers = DTypeSet::numbers;
   return {
@@ -352,6 +369,7 @@ std::vector<OpDef> elementwise_binary_operators() {
   for (const auto lines : {binary_arithmetic_lines, comparison_lines, logic_lines}) {
     for (OpDef& op : lines()) out.push_back(std::move(op));
   }
+  out.push_back(mixed_sum());
   return out;
 }
 

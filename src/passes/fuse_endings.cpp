@@ -33,7 +33,8 @@ constexpr std::array words = {"add",        "sub",
                               "hard_swish", "mish",
                               "softplus",   "cast",
                               "abs",        "neg",
-                              "selu",       "thresholded_relu"};
+                              "selu",       "thresholded_relu",
+                              "add_mixed"};
 constexpr std::array heavy = {"conv", "conv_transpose", "matmul"};
 constexpr std::array light = {"avg_pool",   "batch_norm", "group_norm", "instance_norm",
                               "layer_norm", "max_pool",   "resize"};
@@ -115,6 +116,10 @@ class Fuser {
     if (producer.parts().size() + node.parts().size() > most_parts) return false;
     if (producer.inputs().size() + node.inputs().size() > most_operands) return false;
     if (begins_convolution(node)) return false;
+    // What is stored in bf16 is read from there.
+    const Part& first = node.parts().front();
+    if (first.op->name == "add_mixed" && node.input(static_cast<std::size_t>(first.operands[0])) != &value)
+      return false;
     if (!std::all_of(value.users.begin(), value.users.end(), [&](const Node* user) { return user == &node; }))
       return false;
     // Later parts see the value only as what runs through the chain.

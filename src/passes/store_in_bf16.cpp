@@ -1,4 +1,4 @@
-// store_in_bf16: what is only multiplied in bf16 is stored in bf16: the same bits, half the memory.
+// store_in_bf16: what is multiplied in bf16 is stored in bf16: half the memory.
 //
 //   %y = conv(%x, %w)                   %y = conv(%x, %w)
 //   %p = max_pool(%y)                   %n = cast(%y) to=bf16
@@ -9,11 +9,15 @@
 // The casts join their neighbours: the first ends what computes %y, a convolution or a normalisation, the second begins
 // what reads it, also through a pad by elements. Between them may stand what gives the same whether its operands are
 // rounded before or its result afterwards: joins, and the largest of some elements, since rounding keeps their order.
-// Condition: precision automatic; all that reads a value are convolutions, as the image that they multiply in bf16, or
-// such steps whose results are stored in bf16 too; what computes it can end with a cast, or is such a step. Only for
-// CPUs with a matrix unit, whose kernel reads and writes images in bf16 in any layout and multiplies so fast that
-// memory decides. Runs when convolutions and their readers are final.
+// Sums read it there as well, of an image like it that something else computed (add_mixed), so that residual networks
+// keep what goes past their blocks in bf16. That is the one thing that changes numbers: what is only multiplied would
+// be rounded there too. Condition: precision automatic; all that reads a value are convolutions, as the image that they
+// multiply in bf16, or such steps whose results are stored in bf16 too, or such sums, of which one operand stays wide;
+// what computes it can end with a cast, or is such a step. Only for CPUs with a matrix unit, whose kernel reads and
+// writes images in bf16 in any layout and multiplies so fast that memory decides. Runs when convolutions and their
+// readers are final.
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "passes/passes.h"
@@ -59,6 +63,7 @@ class Storer {
  private:
   // The most values that can be stored in bf16 together: all that might, less those that one of the others rules out.
   void find() {
+    for (const auto& node : graph_.nodes()) place_.emplace(node.get(), place_.size());
     for (const auto& node : graph_.nodes()) {
       if (node->outputs().size() != 1 || node->output()->type.dtype != DType::f32 || node->is("cast")) continue;
       if (passes_rounding_on(*node) || ends_in_bf16(*node)) stored_.insert(node->output());
@@ -73,10 +78,21 @@ class Storer {
     }
   }
 
+  // Of a sum of two images of equal sizes the other one, if it may stay in f32 where `value` is stored in bf16: the one
+  // that is computed later, which the sum can end.
+  const Value* summed_with(const Node& node, const Value& value) const {
+    if (node.fused() || !node.is("add") || node.input(0) == node.input(1)) return nullptr;
+    const Value* other = node.input(node.input(0) == &value ? 1 : 0);
+    const bool alike = other->type.shape == value.type.shape && node.output()->type.shape == value.type.shape;
+    if (!alike || other->producer == nullptr || !graph_.has_one_user(other)) return nullptr;
+    return stored_.count(other) == 0 || place_.at(value.producer) < place_.at(other->producer) ? other : nullptr;
+  }
+
   bool may_store(const Value& value) const {
     if (value.users.empty() || graph_.is_output(&value)) return false;
     const auto reads_bf16 = [&](const Node* user) {
       if (passes_rounding_on(*user)) return stored_.count(user->output()) != 0;
+      if (summed_with(*user, value) != nullptr) return true;
       const Value* image = &value;
       if (const Node* reader = reader_behind_pad(graph_, *user); reader != nullptr) {
         if (user->input(0) != &value) return false;
@@ -94,6 +110,7 @@ class Storer {
   }
 
   bool rewrite(Node* node) {
+    if (node->is("add") && !node->fused()) return rewrite_sum(node);
     const bool passes_on = passes_rounding_on(*node) && stored_.count(node->output()) != 0;
     const bool multiplies = multiplies_in_bf16(*node) || reader_behind_pad(graph_, *node) != nullptr;
     if (!passes_on && (!multiplies || stored_.count(node->input(0)) == 0)) return false;
@@ -110,6 +127,19 @@ class Storer {
     forget_what_goes_with(*node);
     if (!rewrite.commit(node->output(), result)) return false;
     if (was_stored) stored_.insert(result);
+    return true;
+  }
+
+  bool rewrite_sum(Node* node) {
+    const bool first = stored_.count(node->input(0)) != 0;
+    if (!first && stored_.count(node->input(1)) == 0) return false;
+    Rewrite rewrite(graph_, node);
+    Value* const stored = narrowed(rewrite, node->input(first ? 0 : 1));
+    Value* const sum = rewrite.add("add_mixed", {}, {node->input(first ? 1 : 0), stored});
+    const bool was_stored = stored_.count(node->output()) != 0;
+    forget_what_goes_with(*node);
+    if (!rewrite.ok() || !rewrite.commit(node->output(), sum)) return false;
+    if (was_stored) stored_.insert(sum);
     return true;
   }
 
@@ -132,6 +162,7 @@ class Storer {
 
   Graph& graph_;
   std::unordered_set<const Value*> stored_;
+  std::unordered_map<const Node*, std::size_t> place_;
 };
 
 }  // namespace

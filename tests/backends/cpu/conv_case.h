@@ -38,6 +38,7 @@ struct ConvData {
   // What the kernels end with: a sum with an image like the result (channels-first; empty: none), then an activation:
   // relu, leaky_relu by half, or keep: none.
   std::vector<float> added;
+  bool added_in_bf16 = false;
   EndingKind activation = EndingKind::keep;
 };
 inline constexpr float leaky_slope = 0.5F;

@@ -348,6 +348,7 @@ TEST(ConvKernels, EndingsAreExact) {
     if (random() % 2 == 0) {
       data.added.resize(reference(c, data).size());
       for (float& x : data.added) x = static_cast<float>(random() % 31) - 15;
+      data.added_in_bf16 = random() % 2 == 0;
     }
     const std::vector<double> want = reference(c, data);
     constexpr DType types[] = {DType::f32, DType::f16, DType::bf16};

@@ -115,7 +115,8 @@ class Bound : public BoundKernel {
         added_[static_cast<size_t>(at)] = data.added[static_cast<size_t>(i)];
       });
       endings_.operands[0] = out_strides_;
-      endings_.steps[endings_.count++] = {EndingKind::add, 0, 0, 0};
+      if (data.added_in_bf16) narrow_added_.emplace(added_, DType::bf16, layouts.narrow_past);
+      endings_.steps[endings_.count++] = {data.added_in_bf16 ? EndingKind::add_bf16 : EndingKind::add, 0, 0, 0};
     }
     if (data.activation != EndingKind::keep) endings_.steps[endings_.count++] = {data.activation, -1, leaky_slope, 0};
     weight_strides_.axis[2] = 1;
@@ -152,7 +153,7 @@ class Bound : public BoundKernel {
     for (int i = 0; i < workers; ++i) scratch_.push_back(std::make_unique<AlignedBytes>(scratch_bytes));
     pointers_ = {in_.data(),  packed_->floats(), bias_.empty() ? nullptr : bias_.data(),
                  out_.data(), shared_->floats(), operands_};
-    operands_[0] = added_.data();
+    operands_[0] = narrow_added_.has_value() ? reinterpret_cast<const float*>(narrow_added_->data()) : added_.data();
     if (is_narrow(shape_.types.in)) {
       narrow_in_.emplace(in_, shape_.types.in, layouts_.narrow_past);
       pointers_.in = reinterpret_cast<const float*>(narrow_in_->data());
@@ -173,6 +174,7 @@ class Bound : public BoundKernel {
   AlignedFloats in_;
   AlignedFloats out_;
   AlignedFloats added_;
+  std::optional<NarrowImage> narrow_added_;
   const float* operands_[1] = {};
   EndingProgram endings_ = {};
   std::optional<NarrowImage> narrow_in_;

@@ -128,6 +128,9 @@ def float_arithmetic(random):
     for name, function in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor), ("equal", np.equal)):
         out.append(line(name, {}, dict(x=truth, y=other), function(truth, other), name="z"))
     out.append(line("not", {}, dict(x=truth), ~truth))
+    for of_x, of_y in (("float32", "float16"), ("float16", "float32"), ("float32", "float64"), ("float64", "float16")):
+        x, y = random.values([2, 3, 4], dtype=of_x), random.values([3, 1], dtype=of_y)
+        out.append(line("add_mixed", {}, dict(x=x, y=y), (x.astype("float64") + y).astype(of_x), name="z"))
     return out
 
 

@@ -1,6 +1,7 @@
 // Runs an ending program over a run of results, along the channels of one pixel or along the pixels of one channel.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -214,62 +215,64 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
 // to[i] = step(from[i]) for 0 <= i < n; `from` may be `to`.
 inline void run_ending(const EndingStep& step, EndingRun operand, const float* from, float* to, int64_t n) {
   switch (step.kind) {
+    case EndingKind::add_bf16:
+      break;  // apply_endings' own
 #define POLYPHASE_ENDING(name) \
   case EndingKind::name:       \
     return run_ending<EndingKind::name>(step, operand, from, to, n);
-    POLYPHASE_ENDING(add)
-    POLYPHASE_ENDING(subtract)
-    POLYPHASE_ENDING(multiply)
-    POLYPHASE_ENDING(prelu)
-    POLYPHASE_ENDING(relu)
-    POLYPHASE_ENDING(leaky_relu)
-    POLYPHASE_ENDING(clip)
-    POLYPHASE_ENDING(sigmoid)
-    POLYPHASE_ENDING(tanh)
-    POLYPHASE_ENDING(silu)
-    POLYPHASE_ENDING(gelu_erf)
-    POLYPHASE_ENDING(gelu_tanh)
-    POLYPHASE_ENDING(hard_sigmoid)
-    POLYPHASE_ENDING(hard_swish)
-    POLYPHASE_ENDING(mish)
-    POLYPHASE_ENDING(elu)
-    POLYPHASE_ENDING(softplus)
-    POLYPHASE_ENDING(exp)
-    POLYPHASE_ENDING(divide)
-    POLYPHASE_ENDING(subtract_from)
-    POLYPHASE_ENDING(divide_into)
-    POLYPHASE_ENDING(minimum)
-    POLYPHASE_ENDING(maximum)
-    POLYPHASE_ENDING(power)
-    POLYPHASE_ENDING(keep)
-    POLYPHASE_ENDING(log)
-    POLYPHASE_ENDING(abs)
-    POLYPHASE_ENDING(negate)
-    POLYPHASE_ENDING(square)
-    POLYPHASE_ENDING(square_root)
-    POLYPHASE_ENDING(reciprocal)
-    POLYPHASE_ENDING(floor)
-    POLYPHASE_ENDING(ceil)
-    POLYPHASE_ENDING(round)
-    POLYPHASE_ENDING(sign)
-    POLYPHASE_ENDING(sin)
-    POLYPHASE_ENDING(cos)
-    POLYPHASE_ENDING(erf)
-    POLYPHASE_ENDING(softsign)
-    POLYPHASE_ENDING(selu)
-    POLYPHASE_ENDING(celu)
-    POLYPHASE_ENDING(thresholded_relu)
-    POLYPHASE_ENDING(round_f16)
-    POLYPHASE_ENDING(round_bf16)
-    POLYPHASE_ENDING(tan)
-    POLYPHASE_ENDING(asin)
-    POLYPHASE_ENDING(acos)
-    POLYPHASE_ENDING(atan)
-    POLYPHASE_ENDING(sinh)
-    POLYPHASE_ENDING(cosh)
-    POLYPHASE_ENDING(asinh)
-    POLYPHASE_ENDING(acosh)
-    POLYPHASE_ENDING(atanh)
+      POLYPHASE_ENDING(add)
+      POLYPHASE_ENDING(subtract)
+      POLYPHASE_ENDING(multiply)
+      POLYPHASE_ENDING(prelu)
+      POLYPHASE_ENDING(relu)
+      POLYPHASE_ENDING(leaky_relu)
+      POLYPHASE_ENDING(clip)
+      POLYPHASE_ENDING(sigmoid)
+      POLYPHASE_ENDING(tanh)
+      POLYPHASE_ENDING(silu)
+      POLYPHASE_ENDING(gelu_erf)
+      POLYPHASE_ENDING(gelu_tanh)
+      POLYPHASE_ENDING(hard_sigmoid)
+      POLYPHASE_ENDING(hard_swish)
+      POLYPHASE_ENDING(mish)
+      POLYPHASE_ENDING(elu)
+      POLYPHASE_ENDING(softplus)
+      POLYPHASE_ENDING(exp)
+      POLYPHASE_ENDING(divide)
+      POLYPHASE_ENDING(subtract_from)
+      POLYPHASE_ENDING(divide_into)
+      POLYPHASE_ENDING(minimum)
+      POLYPHASE_ENDING(maximum)
+      POLYPHASE_ENDING(power)
+      POLYPHASE_ENDING(keep)
+      POLYPHASE_ENDING(log)
+      POLYPHASE_ENDING(abs)
+      POLYPHASE_ENDING(negate)
+      POLYPHASE_ENDING(square)
+      POLYPHASE_ENDING(square_root)
+      POLYPHASE_ENDING(reciprocal)
+      POLYPHASE_ENDING(floor)
+      POLYPHASE_ENDING(ceil)
+      POLYPHASE_ENDING(round)
+      POLYPHASE_ENDING(sign)
+      POLYPHASE_ENDING(sin)
+      POLYPHASE_ENDING(cos)
+      POLYPHASE_ENDING(erf)
+      POLYPHASE_ENDING(softsign)
+      POLYPHASE_ENDING(selu)
+      POLYPHASE_ENDING(celu)
+      POLYPHASE_ENDING(thresholded_relu)
+      POLYPHASE_ENDING(round_f16)
+      POLYPHASE_ENDING(round_bf16)
+      POLYPHASE_ENDING(tan)
+      POLYPHASE_ENDING(asin)
+      POLYPHASE_ENDING(acos)
+      POLYPHASE_ENDING(atan)
+      POLYPHASE_ENDING(sinh)
+      POLYPHASE_ENDING(cosh)
+      POLYPHASE_ENDING(asinh)
+      POLYPHASE_ENDING(acosh)
+      POLYPHASE_ENDING(atanh)
 #undef POLYPHASE_ENDING
   }
 }
@@ -288,10 +291,24 @@ inline void keep_values(EndingRun operand, const float* from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i * operand.stride] = from[i];
 }
 
+// Of an operand in bf16, elements `stride` apart.
+__attribute__((noinline)) inline void add_halves(const uint16_t* from, int64_t stride, float* data, int64_t n) {
+  for (int64_t i = 0; i < n; i += vec_width) {
+    const int count = static_cast<int>(std::min<int64_t>(vec_width, n - i));
+    uint16_t lanes[vec_width] = {};
+    for (int j = 0; j < count && stride != 1; ++j) lanes[j] = from[(i + j) * stride];
+    const VecF v = stride == 1 ? load_bf16_first(from + i, count) : load_bf16(lanes);
+    store_first(data + i, load_first(data + i, count) + v, count);
+  }
+}
+
 // Of an operand what belongs to the result at a place.
-POLYPHASE_INLINE const float* operand_at(const float* operand, const ImageStrides& s, const ResultPlace& place) {
-  return operand + place.batch * s.batch + place.channel * s.channel + place.axis[0] * s.axis[0] +
-         place.axis[1] * s.axis[1] + place.axis[2] * s.axis[2];
+POLYPHASE_INLINE const float* operand_at(const float* operand, const ImageStrides& s, const ResultPlace& place,
+                                         bool in_bf16 = false) {
+  const int64_t elements = place.batch * s.batch + place.channel * s.channel + place.axis[0] * s.axis[0] +
+                           place.axis[1] * s.axis[1] + place.axis[2] * s.axis[2];
+  return in_bf16 ? reinterpret_cast<const float*>(reinterpret_cast<const uint16_t*>(operand) + elements)
+                 : operand + elements;
 }
 
 // Applies all steps to data[0..n), consecutive channels of one pixel or consecutive pixels (last axis) of one channel.
@@ -302,10 +319,12 @@ inline void apply_endings(const EndingProgram& program, const float* const* oper
     EndingRun run = {nullptr, 0};
     if (takes_operand(step.kind)) {
       const ImageStrides& s = program.operands[step.operand];
-      run.data = operand_at(operands[step.operand], s, place);
+      run.data = operand_at(operands[step.operand], s, place, step.kind == EndingKind::add_bf16);
       run.stride = along_channels ? s.channel : s.axis[2];
     }
-    if (step.kind == EndingKind::keep) {
+    if (step.kind == EndingKind::add_bf16) {
+      add_halves(reinterpret_cast<const uint16_t*>(run.data), run.stride, data, n);
+    } else if (step.kind == EndingKind::keep) {
       keep_values(run, data, n);
     } else {
       run_ending(step, run, data, data, n);

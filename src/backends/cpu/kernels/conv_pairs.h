@@ -93,7 +93,7 @@ struct BriefRows {
   const float* values;
   int64_t pitch;        // from row to row
   const float* bias;    // null: none
-  const float* added;   // null: none
+  const void* added;    // in f32 or, if the endings say so, in bf16; null: none
   int64_t added_pitch;  // from row to row
   void* to;
   int64_t to_pitch;  // elements from row to row

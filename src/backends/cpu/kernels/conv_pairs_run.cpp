@@ -320,7 +320,7 @@ class Tile {
                       .columns = columns};
     if (plan_.brief.added >= 0) {
       const ImageStrides& strides = plan_.endings.operands[plan_.brief.added];
-      rows.added = operand_at(p_.operands[plan_.brief.added], strides, place_);
+      rows.added = operand_at(p_.operands[plan_.brief.added], strides, place_, plan_.brief.added_in_bf16);
       rows.added_pitch = strides.axis[2];
     }
     // What goes past the caches does so by whole lines.

@@ -14,6 +14,7 @@ namespace polyphase::cpu {
 
 enum class EndingKind : uint8_t {
   add,            // x + v
+  add_bf16,       // x + v, which is stored in bf16
   subtract,       // x - v
   multiply,       // x * v
   divide,         // x / v
@@ -109,18 +110,22 @@ inline bool is_fast(const EndingProgram& program) {
 // A program that is done in one pass on the way out, channels of one pixel at a time: a sum with what lies like them,
 // then a (leaky) ReLU, either or none.
 struct BriefEndings {
-  bool are_all;           // of the program; otherwise the rest is not set
-  int8_t added;           // which operand; -1: none
+  bool are_all;  // of the program; otherwise the rest is not set
+  int8_t added;  // which operand; -1: none
+  bool added_in_bf16;
   EndingKind activation;  // relu, leaky_relu, or keep: none
   float slope;
 };
 
 inline BriefEndings brief_endings(const EndingProgram& program) {
-  BriefEndings out = {true, -1, EndingKind::keep, 0};
+  BriefEndings out = {true, -1, false, EndingKind::keep, 0};
   int32_t i = 0;
-  if (i < program.count && program.steps[i].kind == EndingKind::add &&
-      program.operands[program.steps[i].operand].channel == 1)
+  if (i < program.count &&
+      (program.steps[i].kind == EndingKind::add || program.steps[i].kind == EndingKind::add_bf16) &&
+      program.operands[program.steps[i].operand].channel == 1) {
+    out.added_in_bf16 = program.steps[i].kind == EndingKind::add_bf16;
     out.added = program.steps[i++].operand;
+  }
   if (i < program.count &&
       (program.steps[i].kind == EndingKind::relu || program.steps[i].kind == EndingKind::leaky_relu)) {
     out.activation = program.steps[i].kind;

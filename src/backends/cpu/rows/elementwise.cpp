@@ -10,12 +10,13 @@ namespace polyphase::cpu {
 namespace {
 
 constexpr std::string_view operators[] = {
-    "abs",      "acos",     "acosh", "add",     "asin",         "asinh",      "atan",       "atanh",
-    "cast",     "ceil",     "celu",  "clip",    "cos",          "cosh",       "div",        "elu",
-    "erf",      "exp",      "floor", "gelu",    "hard_sigmoid", "hard_swish", "leaky_relu", "log",
-    "max",      "min",      "mish",  "mul",     "neg",          "pow",        "prelu",      "reciprocal",
-    "relu",     "round",    "selu",  "sigmoid", "sign",         "silu",       "sin",        "sinh",
-    "softplus", "softsign", "sqrt",  "square",  "sub",          "tan",        "tanh",       "thresholded_relu"};
+    "abs",          "acos",       "acosh",      "add",   "add_mixed",  "asin",  "asinh",
+    "atan",         "atanh",      "cast",       "ceil",  "celu",       "clip",  "cos",
+    "cosh",         "div",        "elu",        "erf",   "exp",        "floor", "gelu",
+    "hard_sigmoid", "hard_swish", "leaky_relu", "log",   "max",        "min",   "mish",
+    "mul",          "neg",        "pow",        "prelu", "reciprocal", "relu",  "round",
+    "selu",         "sigmoid",    "sign",       "silu",  "sin",        "sinh",  "softplus",
+    "softsign",     "sqrt",       "square",     "sub",   "tan",        "tanh",  "thresholded_relu"};
 
 // Floats that hold the integer exactly.
 bool is_short_integer(DType dtype) {

@@ -62,11 +62,19 @@ struct BinaryWord {
 };
 
 constexpr BinaryWord binary_words[] = {
-    {"add", EndingKind::add, EndingKind::add},           {"div", EndingKind::divide, EndingKind::divide_into},
-    {"max", EndingKind::maximum, EndingKind::maximum},   {"min", EndingKind::minimum, EndingKind::minimum},
-    {"mul", EndingKind::multiply, EndingKind::multiply}, {"pow", EndingKind::power, std::nullopt},
-    {"prelu", EndingKind::prelu, std::nullopt},          {"sub", EndingKind::subtract, EndingKind::subtract_from},
+    {"add", EndingKind::add, EndingKind::add},
+    {"add_mixed", EndingKind::add, std::nullopt},
+    {"div", EndingKind::divide, EndingKind::divide_into},
+    {"max", EndingKind::maximum, EndingKind::maximum},
+    {"min", EndingKind::minimum, EndingKind::minimum},
+    {"mul", EndingKind::multiply, EndingKind::multiply},
+    {"pow", EndingKind::power, std::nullopt},
+    {"prelu", EndingKind::prelu, std::nullopt},
+    {"sub", EndingKind::subtract, EndingKind::subtract_from},
 };
+
+// A sum with what is stored in bf16.
+bool adds_bf16(const Part& part, DType operand) { return part.op->name == "add_mixed" && operand == DType::bf16; }
 
 float setting(const Part& part, std::string_view attribute) {
   return attribute.empty() ? 0.0F : static_cast<float>(part.attributes.get<double>(attribute));
@@ -124,7 +132,7 @@ std::string refuse_endings(const StepDesc& desc, bool narrows) {
     for (const int operand : part.operands) {
       if (operand < 0) continue;
       const Type& type = desc.inputs[static_cast<std::size_t>(operand)].type;
-      if (type.dtype != DType::f32) return "endings compute in f32 only";
+      if (type.dtype != DType::f32 && !adds_bf16(part, type.dtype)) return "endings compute in f32 only";
       if (type.shape.rank() > desc.outputs[0].type.shape.rank())
         return "an ending's operand has more axes than the result";
     }
@@ -155,6 +163,7 @@ TranslatedEndings translate_endings(const PlanRequest& request) {
     EndingStep step = *ending_step(part, running_operand(part) == 1);
     if (step.operand >= 0) {
       const auto input = static_cast<std::uint8_t>(step.operand);  // not negative
+      if (adds_bf16(part, request.inputs[input].dtype)) step.kind = EndingKind::add_bf16;
       step.operand = add_operand(broadcast_strides_of(request.inputs[input], request.outputs[0].rank), input);
     }
     out.program.steps[out.program.count++] = step;

@@ -17,8 +17,8 @@ std::optional<EndingStep> ending_step(const Part& part, bool running_is_second);
 // Which operand of an ending is the chain's value: 0 or 1; -1 if none is.
 int running_operand(const Part& part);
 
-// Why these endings cannot be run by kernels; empty: they can. All operands must be f32 of the step's result shape or
-// broadcast to it. `narrows`: the last one is a cast, which the store does.
+// Why these endings cannot be run by kernels; empty: they can. All operands must be f32 (of add_mixed, or bf16) of the
+// step's result shape or broadcast to it. `narrows`: the last one is a cast, which the store does.
 std::string refuse_endings(const StepDesc& desc, bool narrows = false);
 
 struct TranslatedEndings {
