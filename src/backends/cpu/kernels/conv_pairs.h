@@ -115,6 +115,7 @@ struct PairUnit {
   PixelsTilesOfColumns pixels_tiles;    // conv_pixels'
 };
 inline constexpr int64_t pair_row_block = 32;
+inline constexpr int64_t matrix_rows = 16;  // what is left of rows is rounded up to these
 
 // Output positions of one axis, counted in q over all phases, and those of them that any tap reaches.
 struct PairsAxis {
@@ -142,6 +143,7 @@ struct ConvPairsPlan {
   bool taps_joined;    // one segment for all taps of the last axis
   bool lines_joined;   // rows run on from line to line
   bool in_strips;
+  bool in_place;  // rows are read from the image: a copy would be the same
   PairsAxis axes[3];
   int64_t first_line, lines;  // of the copy of the whole image; the first lies at this input position
   int64_t first_pixel, pixels;
@@ -150,6 +152,7 @@ struct ConvPairsPlan {
   int64_t strip_pixels;   // of a line that it holds
   int64_t strip_q;        // and the q of a line that it owns
   int64_t ring_elements;  // of all that it holds
+  int64_t tail_elements;  // of the image's last rows, whose block ends behind it
   int64_t line_phases;    // phases of lines that a tile holds: all or one
   int64_t line_blocks, lines_per_tile;
   int64_t step_lines;  // of q, whose sums a tile holds at once: all that it owns, but for strips
@@ -167,8 +170,11 @@ struct ConvPairsPlan {
 
   int64_t plane_lines() const { return shape.in[0] * lines; }
   int64_t tile_column_blocks() const { return in_strips ? 1 : column_blocks; }
-  int64_t copied_lines() const { return in_strips ? 0 : shape.batch * shape.groups * plane_lines(); }
+  int64_t copied_lines() const { return in_strips || in_place ? 0 : shape.batch * shape.groups * plane_lines(); }
 };
+
+// Whether no tap of the last two axes leaves the image, whose channels are pairs: in bf16 it can be read in place.
+bool conv_pairs_stays_inside(const ConvPairsPlan& plan);
 
 // Why the kernel does not take the geometry; empty: it does.
 const char* conv_pairs_refuses(const ConvShape& shape);

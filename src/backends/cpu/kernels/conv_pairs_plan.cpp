@@ -55,6 +55,16 @@ PairsAxis axis_of(const ConvShape& shape, int a) {
   return out;
 }
 
+// Channels-last, without gaps.
+bool is_dense(const ConvShape& s, const ImageStrides& in) {
+  int64_t stride = s.in_channels;
+  for (int a = 2; a >= 0; --a) {
+    if (s.in[a] > 1 && in.axis[a] != stride) return false;
+    stride *= s.in[a];
+  }
+  return in.channel == 1 && (s.batch == 1 || in.batch == stride);
+}
+
 bool all_reached(const PairsAxis& axis) { return axis.reached_begin == axis.begin && axis.reached_end == axis.end; }
 
 // Rows that are needed, of all that matrix units compute when each run of them is padded to whole blocks.
@@ -80,6 +90,18 @@ void find_pair_taps(const AxisTaps (&taps)[3], const WeightStrides& strides, int
 }
 
 }  // namespace
+
+bool conv_pairs_stays_inside(const ConvPairsPlan& plan) {
+  const ConvShape& s = plan.shape;
+  if (s.groups != 1 || s.in_channels % 2 != 0 || s.pad_mode != PadMode::zero) return false;
+  for (int a = 1; a < 3; ++a) {
+    const PairsAxis& axis = plan.axes[a];
+    const int64_t step = ConvAxis(s, a).in_step();
+    if (axis.begin >= axis.end || step * axis.begin + axis.least_shift < 0) return false;
+    if (step * (axis.end - 1) + axis.greatest_shift >= s.in[a]) return false;
+  }
+  return true;
+}
 
 PairsStack stack_pairs(const ConvShape& shape) {
   constexpr int64_t most_stacked_phases = 64;
@@ -212,6 +234,11 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& image, const ImageStrides& in, co
   plan.pixels = x.reached_begin == x.reached_end
                     ? 0
                     : w.in_step() * (x.reached_end - 1) + x.greatest_shift + 1 - plan.first_pixel;
+  plan.in_place = shape.types.in == DType::bf16 && conv_pairs_stays_inside(plan) && is_dense(shape, in);
+  if (plan.in_place) {
+    plan.first_pixel = 0;
+    plan.pixels = shape.in[2];
+  }
   const PairsAxis& y = plan.axes[1];
   const int64_t width = x.end - x.begin;
   const int64_t height = y.end - y.begin;
@@ -233,12 +260,12 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& image, const ImageStrides& in, co
   const bool joins = w.in_step() == 1 && h.in_step() == 1 && all_reached(x) && all_reached(y) && height > 1 &&
                      useful(width * height, plan.pixels * height) > useful(width, width);
   const bool has_strips = !joins || (width >= pair_row_block && useful(width, width) >= least_useful);
-  if (has_strips && width > 0 && height > 0 &&
+  if (has_strips && !plan.in_place && width > 0 && height > 0 &&
       plan.copied_lines() * line_elements * static_cast<int64_t>(sizeof(uint16_t)) > strip_image_bytes)
     cut_into_strips(plan, fitting);
   if (!plan.in_strips) {
     plan.lines_joined = joins;
-    if (plan.lines_joined) {
+    if (plan.lines_joined && !plan.in_place) {
       plan.first_line = y.reached_begin + y.least_shift;
       plan.lines = y.reached_end - 1 + y.greatest_shift + 1 - plan.first_line;
     }
@@ -283,20 +310,23 @@ ConvPairsPlan plan_conv_pairs(const ConvShape& image, const ImageStrides& in, co
       plan.in_strips ? 0
                      : scratch_piece_bytes<uint16_t>(plan.copied_lines() * plan.pixels * plan.format.channels + spare);
   if (plan.in_strips) plan.ring_elements += spare;
+  plan.tail_elements = plan.in_place ? matrix_rows * plan.format.channels * shape.kernel_points() : 0;
+  if (plan.in_place) plan.shared_bytes = 0;
   plan.sum_positions = (plan.line_phases * plan.step_lines * plan.line_pitch + pair_row_block) * phases;
   plan.most_segments = shape.kernel[0] * shape.kernel[1] * (plan.taps_joined ? 1 : shape.kernel[2]);
   plan.scratch_bytes = scratch_piece_bytes<float>(pairs_gathered_floats) +
                        3 * scratch_piece_bytes<int64_t>(plan.most_segments) +
                        scratch_piece_bytes<float>(plan.sum_positions * plan.columns_per_tile) +
                        scratch_piece_bytes<float>(plan.out_planar ? pair_columns * plan.run_pitch : 0) +
-                       scratch_piece_bytes<float>(plan.interleaved) + scratch_piece_bytes<uint16_t>(plan.ring_elements);
+                       scratch_piece_bytes<float>(plan.interleaved) +
+                       scratch_piece_bytes<uint16_t>(plan.ring_elements + plan.tail_elements);
   return plan;
 }
 
 int64_t conv_pairs_tiles(const ConvPairsPlan& plan, int phase) {
   const ConvShape& s = plan.shape;
   if (s.batch * s.groups * s.out_channels * s.out_points() == 0) return 0;
-  if (phase == 0) return plan.pixels == 0 ? 0 : ceil_div(plan.copied_lines(), plan.copy_lines);
+  if (phase == 0) return plan.pixels == 0 || plan.in_place ? 0 : ceil_div(plan.copied_lines(), plan.copy_lines);
   return s.batch * s.groups * s.out[0] * (ConvAxis(s, 1).phases() / plan.line_phases) * plan.line_blocks *
          plan.q_blocks * plan.tile_column_blocks();
 }

@@ -193,7 +193,7 @@ class Tile {
     const int64_t taps = taps_[0].count * taps_[1].count * taps_[2].count;
     for (int64_t i = 0; i < segments; ++i) weights_at_[i] = segment_taps_[i] * channels() * pair_columns;
     PairTile t = {};
-    t.rows = plan_.in_strips ? ring_ : reinterpret_cast<const uint16_t*>(p_.shared);
+    t.rows = plan_.in_strips ? ring_ : reinterpret_cast<const uint16_t*>(plan_.in_place ? p_.in : p_.shared);
     t.segments = segments_;
     t.weights_at = weights_at_;
     t.panel_step = taps * channels() * pair_columns;
@@ -207,6 +207,34 @@ class Tile {
     t.row_count = (line1 - line0 - 1) * plan_.line_pitch + reached1_ - reached0_;
     t.columns = column1_ - column0_;
     if (t.depth != prepared_depth_) plan_.unit->prepare(prepared_depth_ = t.depth);
+    const int64_t tail = plan_.in_place ? rows_past_image(t) : 0;
+    t.row_count -= tail;
+    if (t.row_count > 0) plan_.unit->multiply(t);
+    if (tail > 0) multiply_tail(t, tail);
+  }
+
+  // The last rows, fewer than a block, if that would end behind the image.
+  int64_t rows_past_image(const PairTile& t) const {
+    const int64_t end = s_.batch * s_.in_points() * channels();
+    const int64_t last_row = (ceil_div(t.row_count, matrix_rows) * matrix_rows - 1) * t.row_step;
+    const int64_t last_segment = *std::max_element(t.segments, t.segments + t.segment_count);
+    return last_segment + last_row + t.depth <= end ? 0 : t.row_count % matrix_rows;
+  }
+
+  // From a copy of them, which may be read as a whole block.
+  __attribute__((noinline)) void multiply_tail(PairTile t, int64_t rows) {
+    const int64_t first = t.row_count;
+    uint16_t* const copy = ring_;
+    const int64_t row_step = t.segment_count * t.depth;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t s = 0; s < t.segment_count; ++s)
+        std::copy_n(t.rows + t.segments[s] + (first + i) * t.row_step, t.depth, copy + i * row_step + s * t.depth);
+    }
+    for (int64_t s = 0; s < t.segment_count; ++s) segments_[s] = s * t.depth;
+    t.rows = copy;
+    t.row_step = row_step;
+    t.out += first * t.out_step;
+    t.row_count = rows;
     plan_.unit->multiply(t);
   }
 

@@ -156,8 +156,9 @@ struct ConvAxis {
 
 // Whether the output is so large that keeping it in the caches only evicts what is still needed.
 inline bool is_past_caches(const ConvShape& shape) {
-  constexpr int64_t floats = 4 << 20;
-  return shape.batch * shape.groups * shape.out_channels * shape.out_points() >= floats;
+  constexpr int64_t bytes = 16 << 20;
+  const auto element = static_cast<int64_t>(size_bytes(shape.types.out));
+  return shape.batch * shape.groups * shape.out_channels * shape.out_points() >= bytes / element;
 }
 
 // Outputs of a run that goes past the caches: of shorter ones too much lies in lines of the caches that they share.

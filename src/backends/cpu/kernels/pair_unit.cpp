@@ -29,7 +29,6 @@ struct alignas(64) TileConfig {
 };
 
 constexpr int64_t matrix_depth = 32;  // bf16 numbers of one step
-constexpr int64_t matrix_rows = 16;
 static_assert(pair_row_block == 2 * matrix_rows);
 
 // Registers 4 to 7 hold whole steps; where segments leave a rest behind those, 6 and 7 hold it.

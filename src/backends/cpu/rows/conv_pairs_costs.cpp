@@ -22,7 +22,6 @@ struct PairsWork {
 
 PairsWork count_work(const ConvPairsPlan& plan, bool matrix) {
   const ConvShape& s = plan.shape;
-  constexpr int64_t matrix_rows = 16;
   constexpr int64_t matrix_depth = 32;
   const ConvAxis d(s, 0);
   const ConvAxis h(s, 1);
@@ -121,7 +120,9 @@ double conv_pairs_seconds(const ConvShape& s, Cluster cluster, bool in_planar, b
   const PairsWork work = count_work(plan, matrix);
   const ImageFactors& of_in = s.types.in == DType::f32 ? of_wide : of_bf16;
   const ImageFactors& of_out = s.types.out == DType::f32 ? of_wide : of_bf16;
-  const double in = in_planar ? of_in.copied_vector * work.copied_vectors : of_in.copied * work.copied;
+  const bool in_place = !in_planar && s.types.in == DType::bf16 && conv_pairs_stays_inside(plan);
+  const double copied = in_planar ? of_in.copied_vector * work.copied_vectors : of_in.copied * work.copied;
+  const double in = in_place ? 0 : copied;
   const double out = out_planar ? of_out.result_vector * work.result_vectors
                                 : of_out.result * work.results + result_segment * work.result_segments;
   const bool by_pixels = plan.stack.is_on && !out_planar && s.groups * s.out_channels > 1;
