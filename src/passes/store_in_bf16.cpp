@@ -11,11 +11,12 @@
 // rounded before or its result afterwards: joins, and the largest of some elements, since rounding keeps their order.
 // Sums read it there as well, of an image like it that something else computed (add_mixed), so that residual networks
 // keep what goes past their blocks in bf16. That is the one thing that changes numbers: what is only multiplied would
-// be rounded there too. Condition: precision automatic; all that reads a value are convolutions, as the image that they
-// multiply in bf16, or such steps whose results are stored in bf16 too, or such sums, of which one operand stays wide;
-// what computes it can end with a cast, or is such a step. Only for CPUs with a matrix unit, whose kernel reads and
-// writes images in bf16 in any layout and multiplies so fast that memory decides. Runs when convolutions and their
-// readers are final.
+// be rounded there too.
+//
+// Condition: precision automatic; all that reads a value are convolutions, as the image that they multiply in bf16, or
+// such steps whose results are stored in bf16 too, or such sums, of which one operand stays wide; what computes it can
+// end with a cast, or is such a step. Only for CPUs with a matrix unit, whose kernel reads and writes images in bf16 in
+// any layout and multiplies so fast that memory decides. Runs when convolutions and their readers are final.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>

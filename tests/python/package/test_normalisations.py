@@ -57,7 +57,23 @@ def test_what_follows_is_no_step_of_its_own():
     for pads, first in ((False, "cast + conv"), (True, "cast + pad + conv")):
         engine = polyphase.compile(network("instance", 64, pads), (torch.randn(1, 64, 48, 48),), precision="auto", target="amx")
         steps = [step["operation"] for step in engine.info()["steps"] if "norm" in step["operation"] or "conv" in step["operation"]]
-        assert steps[1:5] == ["instance_norm + relu", steps[0], "instance_norm + add + cast", first]
+        assert steps[1:5] == ["instance_norm + relu + cast", first, "instance_norm + add_mixed + cast", first]
+
+
+@pytest.mark.parametrize("channels", [5, 24, 80])
+@pytest.mark.parametrize("sizes", [(9, 14), (3, 1)])
+def test_sums_with_what_is_stored_in_bf16(channels, sizes):
+    net = polyphase.Network()
+    x = net.add_input("x", "float32", (2, channels, *sizes))
+    r = net.add_input("r", "bfloat16", (2, channels, *sizes))
+    net.mark_output(net.relu(net.add_mixed(net.instance_norm(x), r)), "y")
+    engine = net.compile(input_layouts={"x": "NHWC", "r": "NHWC"}, output_layouts={"y": "NHWC"})
+    assert [step["operation"] for step in engine.info()["steps"]] == ["instance_norm + add_mixed + relu"]
+    torch.manual_seed(channels)
+    a, b = torch.randn(2, *sizes, channels), torch.randn(2, *sizes, channels).bfloat16()
+    with torch.no_grad():
+        want = torch.relu(nn.functional.instance_norm(a.double().movedim(-1, 1)).movedim(1, -1) + b.double())
+    assert float((torch.as_tensor(engine(a, b)).double() - want).abs().max()) <= 2e-6
 
 
 @pytest.mark.parametrize("rank", [2, 3, 5, 6, 7])

@@ -58,7 +58,11 @@ NormalizePlan common_plan(const PlanRequest& request) {
   NormalizePlan plan{};
   plan.epsilon = static_cast<float>(attributes.get<double>("epsilon"));
   plan.channels = request.inputs[0].sizes[1];
-  const auto present = [&](std::size_t i) { return i < request.desc.inputs.size() && request.desc.inputs[i].present; };
+  // Behind the operator's own operands follow those of the endings.
+  const auto present = [&](std::size_t i) {
+    const int operand = request.desc.anchor_operand(i);
+    return operand >= 0 && request.desc.inputs[static_cast<std::size_t>(operand)].present;
+  };
   plan.scale_mode = present(1) ? 1 : 0;
   plan.has_bias = present(2) ? 1 : 0;
   const bool grouped = request.desc.anchor_part().op->name == "group_norm";

@@ -5,20 +5,31 @@ namespace polyphase::cpu {
 
 namespace {
 
+std::string refuse_unless_f32(const OperandDesc& operand) {
+  if (!operand.present || operand.type.dtype == DType::f32) return {};
+  return "computes in f32 only, found " + std::string(name_of(operand.type.dtype));
+}
+
 std::string all_f32(const std::vector<OperandDesc>& operands) {
   for (const OperandDesc& operand : operands) {
-    if (operand.present && operand.type.dtype != DType::f32)
-      return "computes in f32 only, found " + std::string(name_of(operand.type.dtype));
+    if (std::string refusal = refuse_unless_f32(operand); !refusal.empty()) return refusal;
   }
   return {};
 }
 
 }  // namespace
 
-std::string needs_f32_operands(const StepDesc& desc) { return all_f32(desc.inputs); }
+std::string needs_f32_operands(const StepDesc& desc) {
+  for (const int operand : desc.anchor_part().operands) {
+    if (operand < 0) continue;
+    if (std::string refusal = refuse_unless_f32(desc.inputs[static_cast<std::size_t>(operand)]); !refusal.empty())
+      return refusal;
+  }
+  return {};
+}
 
 std::string needs_f32(const StepDesc& desc) {
-  const std::string refusal = needs_f32_operands(desc);
+  const std::string refusal = all_f32(desc.inputs);
   return refusal.empty() ? all_f32(desc.outputs) : refusal;
 }
 

@@ -39,11 +39,11 @@ void add_scatter_rows(const ClusterKernels& kernels, RowList& rows);
 void add_selection_rows(const ClusterKernels& kernels, RowList& rows);
 
 // Words of refusal that several rows share; empty: the rule holds.
-std::string needs_f32(const StepDesc& desc);  // every present operand and result is f32
-std::string needs_f32_operands(const StepDesc& desc);
-std::string needs_wide(const StepDesc& desc);     // the operand is not f16 or bf16, which are computed in f32
-std::string needs_unfused(const StepDesc& desc);  // no beginnings, no endings
-std::string needs_plain(const StepDesc& desc);    // that, and every present operand and result is row-major
+std::string needs_f32(const StepDesc& desc);           // every present operand and result is f32
+std::string needs_f32_operands(const StepDesc& desc);  // those of the operator, not of what follows it, are f32
+std::string needs_wide(const StepDesc& desc);          // the operand is not f16 or bf16, which are computed in f32
+std::string needs_unfused(const StepDesc& desc);       // no beginnings, no endings
+std::string needs_plain(const StepDesc& desc);         // that, and every present operand and result is row-major
 
 // The entry points of a cluster; only to be called where it runs.
 const ClusterKernels& kernels_of(Cluster cluster);
