@@ -65,6 +65,24 @@ void expect_stored(const std::string& kernel, const ConvCase& c, const ConvData&
                                << c.text();
 }
 
+std::vector<std::string> clusters_and_matrix_unit() {
+  std::vector<std::string> clusters = runnable_clusters();
+  clusters.emplace_back(emulated_matrix_unit);
+  return clusters;
+}
+
+// conv_pairs, on small integers, in each of these layouts.
+void expect_pairs_exact(const ConvCase& c, uint64_t seed, const std::vector<Layouts>& all_layouts) {
+  const ConvData data = make_data(c, seed, true);
+  const std::vector<double> want = reference(c, data);
+  for (const Layouts& layouts : all_layouts) {
+    for (const std::string& cluster : clusters_and_matrix_unit()) {
+      expect_stored("pairs", c, data, layouts, cluster, want);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
 // On small integers, whose products and sums are exact.
 void expect_exact(const ConvCase& c, const std::vector<std::string>& kernels, uint64_t seed, const Layouts& layouts) {
   const ConvData data = make_data(c, seed, true);
@@ -283,8 +301,7 @@ TEST(ConvKernels, PairsOfRandomGeometriesAreExact) {
         .types = {random() % 2 == 0 ? DType::bf16 : DType::f32, random() % 2 == 0 ? DType::bf16 : DType::f32},
         .extra = random() % 3 == 0 ? 5 : 0,
         .narrow_past = random() % 2 == 0 ? 1 : 0};
-    std::vector<std::string> clusters = runnable_clusters();
-    clusters.emplace_back(emulated_matrix_unit);
+    const std::vector<std::string> clusters = clusters_and_matrix_unit();
     SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
     for (const std::string& cluster : clusters) {
       for (const std::string& kernel : pair_kernels_for(c, cluster)) {
@@ -313,8 +330,6 @@ TEST(ConvKernels, StripsOfLargeImagesAreExact) {
       "lines conv_transpose n1 g1 c340:5 in60x48 k5x5 s1x1 d1x1 pre2x2 post2x2",
       "many conv_transpose n1 g1 c128:18 in80x105 k6x4 s6x1 d1x1 pre0x0 post0x0",
   };
-  std::vector<std::string> clusters = runnable_clusters();
-  clusters.emplace_back(emulated_matrix_unit);
   uint64_t seed = 0;
   for (const char* line : lines) {
     ConvCase c = *parse_conv_case(line);
@@ -322,17 +337,13 @@ TEST(ConvKernels, StripsOfLargeImagesAreExact) {
     if (is_padded) c.shape.pad_mode = PadMode::reflect;
     SCOPED_TRACE(line);
     EXPECT_TRUE(plan_conv_pairs(c.shape, {}, {}, {}, c.bias, nullptr).in_strips);
-    const ConvData data = make_data(c, ++seed, true);
-    const std::vector<double> want = reference(c, data);
-    for (const bool planar : {true, false}) {
-      const DType dtype = planar == (seed % 2 == 0) ? DType::bf16 : DType::f32;
-      for (const std::string& cluster : clusters) {
-        expect_stored("pairs", c, data,
-                      {.in_planar = planar && !is_padded, .out_planar = planar, .types = {dtype, dtype}}, cluster,
-                      want);
-        if (HasFatalFailure()) return;
-      }
-    }
+    ++seed;
+    const DType of_planar = seed % 2 == 0 ? DType::bf16 : DType::f32;
+    const DType of_last = seed % 2 == 0 ? DType::f32 : DType::bf16;
+    expect_pairs_exact(c, seed,
+                       {{.in_planar = !is_padded, .out_planar = true, .types = {of_planar, of_planar}},
+                        {.in_planar = false, .out_planar = false, .types = {of_last, of_last}}});
+    if (HasFatalFailure()) return;
   }
 }
 
@@ -354,25 +365,15 @@ TEST(ConvKernels, ImagesReadInPlaceAreExact) {
       "line conv n1 g1 c128:16 in1 k1 s1 d1 pre0 post0 bias",
       "lines conv n1 g1 c14:16 in700 k7 s1 d1 pre0 post0 bias",
   };
-  std::vector<std::string> clusters = runnable_clusters();
-  clusters.emplace_back(emulated_matrix_unit);
   uint64_t seed = 0;
   for (const char* line : lines) {
     const ConvCase c = *parse_conv_case(line);
     SCOPED_TRACE(line);
     EXPECT_TRUE(conv_pairs_stays_inside(plan_conv_pairs(c.shape, {}, {}, {}, c.bias, nullptr)));
-    const ConvData data = make_data(c, ++seed, true);
-    const std::vector<double> want = reference(c, data);
-    for (const bool out_planar : {true, false}) {
-      for (const std::string& cluster : clusters) {
-        expect_stored("pairs", c, data,
-                      {.in_planar = false,
-                       .out_planar = out_planar,
-                       .types = {DType::bf16, out_planar ? DType::f32 : DType::bf16}},
-                      cluster, want);
-        if (HasFatalFailure()) return;
-      }
-    }
+    expect_pairs_exact(c, ++seed,
+                       {{.in_planar = false, .out_planar = true, .types = {DType::bf16, DType::f32}},
+                        {.in_planar = false, .out_planar = false, .types = {DType::bf16, DType::bf16}}});
+    if (HasFatalFailure()) return;
   }
 }
 
@@ -397,8 +398,7 @@ TEST(ConvKernels, EndingsAreExact) {
                              .types = {types[random() % 3], types[random() % 3]},
                              .extra = random() % 3 == 0 ? 5 : 0};
     SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
-    std::vector<std::string> clusters = runnable_clusters();
-    clusters.emplace_back(emulated_matrix_unit);
+    const std::vector<std::string> clusters = clusters_and_matrix_unit();
     for (const std::string& cluster : clusters) {
       const bool has_f16 = layouts.types.in == DType::f16 || layouts.types.out == DType::f16;
       std::vector<std::string> kernels = has_f16 ? std::vector<std::string>{} : pair_kernels_for(c, cluster);
