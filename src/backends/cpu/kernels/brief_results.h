@@ -3,19 +3,12 @@
 
 #include <cstdint>
 
-#include "backends/cpu/kernels/endings.h"
+#include "backends/cpu/kernels/apply_endings.h"
+#include "backends/cpu/kernels/conv_pairs.h"
 #include "backends/cpu/simd/pairs.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
-
-template <EndingKind activation>
-POLYPHASE_INLINE VecF activated(VecF x, VecF slope) {
-  const VecF zero = broadcast(0.0F);
-  if constexpr (activation == EndingKind::relu) return max(zero, x);
-  if constexpr (activation == EndingKind::leaky_relu) return select(less(x, zero), x * slope, x);
-  return x;
-}
 
 POLYPHASE_INLINE VecF load_wide(const float* from) { return load(from); }
 POLYPHASE_INLINE VecF load_wide(const uint16_t* from) { return load_bf16(from); }
@@ -38,7 +31,7 @@ void store_brief_rows(const BriefRows& rows, bool added_in_bf16, float slope) {
       if (r.bias != nullptr) x = x + at(r.bias);
       if (added != nullptr) x = x + at(added + added_at);
       if (added_halves != nullptr) x = x + at(added_halves + added_at);
-      return activated<activation>(x, slopes);
+      return ending_value<activation>(x, x, slopes, x);
     };
     int64_t c = 0;
     for (; c + vec_width <= r.columns; c += vec_width) {
