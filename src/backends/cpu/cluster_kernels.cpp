@@ -6,6 +6,7 @@
 #include "backends/cpu/kernels/conv_depthwise_run.h"
 #include "backends/cpu/kernels/conv_disjoint_run.h"
 #include "backends/cpu/kernels/conv_gemm_run.h"
+#include "backends/cpu/kernels/conv_overlap_run.h"
 #include "backends/cpu/kernels/conv_pairs_run.h"
 #include "backends/cpu/kernels/conv_pixels_run.h"
 #include "backends/cpu/kernels/conv_winograd_run.h"
@@ -147,6 +148,7 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .conv_gemm = POLYPHASE_ENTRY(run_conv_gemm),
     .conv_depthwise = POLYPHASE_ENTRY(run_conv_depthwise),
     .conv_disjoint = POLYPHASE_ENTRY(run_conv_disjoint),
+    .conv_overlap = POLYPHASE_ENTRY(run_conv_overlap),
     .conv_pairs = POLYPHASE_ENTRY(run_conv_pairs),
     .conv_pixels = POLYPHASE_ENTRY(run_conv_pixels),
     .conv_winograd = POLYPHASE_ENTRY(run_conv_winograd),

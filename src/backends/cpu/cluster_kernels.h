@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/conv_depthwise.h"
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/conv_overlap.h"
 #include "backends/cpu/kernels/conv_pairs.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/conv_winograd.h"
@@ -27,6 +28,8 @@ struct ClusterKernels {
                          std::byte* scratch);
   void (*conv_disjoint)(const ConvDisjointPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                         std::byte* scratch);
+  void (*conv_overlap)(const ConvOverlapPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
+                       std::byte* scratch);
   void (*conv_pairs)(const ConvPairsPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                      std::byte* scratch);
   void (*conv_pixels)(const ConvPixelsPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,

@@ -221,6 +221,52 @@ TEST(ConvKernels, LinesBetweenThoseThatTapsReachAreFilled) {
   }
 }
 
+// Overlap-add reads images where they lie: from memory some channels at a time, lines that are cut, channels that share
+// sets of the caches, and lines apart or by halves, which it cannot read in place.
+TEST(ConvKernels, TapsOfPixelsWhereTheyLieAreExact) {
+  for (const char* line : {
+           "far conv_transpose n1 g1 c72:1 in70x81 k3x3 s2x2 d1x1 pre1x1 post0x1 bias",
+           "far conv_transpose n2 g1 c17:3 in131x129 k2x2 s2x2 d1x1 pre0x0 post0x0 bias",
+           "sets conv_transpose n1 g2 c20:2 in64x64 k4x4 s2x2 d1x1 pre1x1 post0x0",
+           "cut conv_transpose n1 g1 c40:2 in9000 k10 s5 d1 pre3 post2 bias",
+           "cut conv_transpose n1 g1 c9:1 in3x9000 k5x6 s2x3 d1x1 pre2x1 post1x0 bias",
+           "crop conv_transpose n1 g1 c24:2 in40x50 k3x4 s3x2 d2x1 pre9x11 post-6x-8 bias",
+           "behind conv_transpose n1 g1 c24:1 in20x33 k5x5 s2x2 d1x1 pre-7x-9 post5x6 bias",
+           "groups conv_transpose n3 g30 c240:30 in7x9 k3x3 s2x2 d1x1 pre1x1 post0x0",
+       }) {
+    const ConvCase c = *parse_conv_case(line);
+    for (const int64_t extra : {0, 5}) {
+      for (const bool planar : {true, false})
+        expect_exact(c, {"overlap"}, 1, {.in_planar = planar, .out_planar = planar, .types = {}, .extra = extra});
+    }
+    expect_exact(c, {"overlap"}, 1, {.in_planar = true, .out_planar = true, .types = {DType::f16, DType::bf16}});
+  }
+}
+
+// How many channels are multiplied at a time must not be seen: it depends on the image's size.
+TEST(ConvKernels, ChannelsMultipliedAtATimeGiveTheSameBits) {
+  const ConvCase large = *parse_conv_case("far conv_transpose n1 g1 c120:2 in60x64 k3x3 s2x2 d1x1 pre1x1 post0x0 bias");
+  ConvCase small = large;  // its first lines
+  small.shape.in[1] = 8;
+  small.shape.out[1] = 14;
+  ConvData data = make_data(large, 3, false);
+  const Layouts layouts = {.in_planar = true, .out_planar = true};
+  for (const std::string& cluster : runnable_clusters()) {
+    const std::vector<float> all = run_kernel("overlap", large, data, layouts, cluster);
+    ConvData first = data;
+    first.in.clear();
+    for (int64_t c = 0; c < large.shape.in_channels; ++c)
+      first.in.insert(first.in.end(), data.in.begin() + c * large.shape.in_points(),
+                      data.in.begin() + c * large.shape.in_points() + small.shape.in_points());
+    const std::vector<float> some = run_kernel("overlap", small, first, layouts, cluster);
+    for (int64_t o = 0; o < large.shape.out_channels; ++o) {
+      const auto at = some.begin() + o * small.shape.out_points();
+      EXPECT_TRUE(std::equal(at, at + small.shape.out_points(), all.begin() + o * large.shape.out_points()))
+          << "channel " << o << " on " << cluster;
+    }
+  }
+}
+
 // Of one channel per group, which leave the registers as lines that are joined to runs.
 ConvCase random_depthwise_case(std::mt19937_64& random) {
   const auto pick = [&](int64_t lo, int64_t hi) {

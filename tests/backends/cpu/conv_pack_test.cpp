@@ -12,6 +12,7 @@
 #include "backends/cpu/kernels/conv_depthwise.h"
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/conv_overlap.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/conv_winograd.h"
 #include "suite_size.h"
@@ -67,6 +68,9 @@ std::vector<Format> formats_of(const ConvShape& s) {
     if (conv_winograd_takes(s)) add(conv_winograd_packed_floats, pack_conv_winograd, true);
     if (conv_disjoint_takes(s)) add(conv_disjoint_packed_floats, pack_conv_disjoint);
     if (conv_pixels_takes(s)) add(conv_pixels_packed_floats, pack_conv_pixels);
+    ConvShape flat = s;
+    flat.in[0] = flat.out[0] = 1;
+    if (conv_overlap_takes(flat)) add_shape(flat, conv_overlap_packed_floats, pack_conv_overlap, false);
     if (conv_winograd_takes(s)) add_pairs(conv_winograd_packed_floats, pack_conv_winograd);
     if (conv_disjoint_takes(s)) add_pairs(conv_disjoint_packed_floats, pack_conv_disjoint);
     if (s.in_channels == 1 && s.groups > 1) add(conv_depthwise_packed_floats, pack_conv_depthwise);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "backends/cpu/kernels/conv_overlap.h"
 #include "backends/cpu/rows/conv_costs.h"
 #include "base/float16.h"
 
@@ -247,6 +248,9 @@ using BoundPixels = BoundTo<ConvPixelsPlan, plan_conv_pixels, conv_pixels_packed
 using BoundDisjoint =
     BoundTo<ConvDisjointPlan, plan_conv_disjoint, conv_disjoint_packed_floats, pack_conv_disjoint, conv_disjoint_phases,
             conv_disjoint_tiles, &ClusterKernels::conv_disjoint, conv_disjoint_seconds>;
+using BoundOverlap =
+    BoundTo<ConvOverlapPlan, plan_conv_overlap, conv_overlap_packed_floats, pack_conv_overlap, conv_overlap_phases,
+            conv_overlap_tiles, &ClusterKernels::conv_overlap, conv_overlap_seconds>;
 using BoundWinograd =
     BoundTo<ConvWinogradPlan, plan_conv_winograd, conv_winograd_packed_floats, pack_conv_winograd, conv_winograd_phases,
             conv_winograd_tiles, &ClusterKernels::conv_winograd, conv_winograd_seconds>;
@@ -308,6 +312,7 @@ std::vector<std::string> kernels_for(const ConvCase& c) {
   names.emplace_back("gemm");
   if (pixels && !pixels_first) names.emplace_back("pixels");
   if (conv_disjoint_takes(shape)) names.emplace_back("disjoint");
+  if (conv_overlap_takes(shape)) names.emplace_back("overlap");
   if (conv_winograd_takes(shape)) names.emplace_back("winograd");
   return names;
 }
@@ -334,6 +339,7 @@ std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCa
   }
   if (kernel == "depthwise") return std::make_unique<BoundDepthwise>(c, data, layouts, kernels, workers);
   if (kernel == "disjoint") return std::make_unique<BoundDisjoint>(c, data, layouts, kernels, workers);
+  if (kernel == "overlap") return std::make_unique<BoundOverlap>(c, data, layouts, kernels, workers);
   if (kernel == "disjoint_pairs") return std::make_unique<BoundDisjointPairs>(c, data, layouts, kernels, workers);
   if (kernel == "pixels_pairs") return std::make_unique<BoundPixelsPairs>(c, data, layouts, kernels, workers);
   if (kernel == "winograd_pairs") return std::make_unique<BoundWinogradPairs>(c, data, layouts, kernels, workers);

@@ -88,6 +88,7 @@ struct PixelsTile {
   int64_t taps;
   int64_t blocks;  // of M columns by V vectors, side by side
   int64_t begun;   // columns whose `sums` hold what products before these came to
+  bool continues;  // all columns' do: these are added to them one by one, as if there were no break
   bool ends;       // no products come behind these: `init` is added
 };
 using PixelsTileFunction = void (*)(const PixelsTile&);

@@ -51,7 +51,8 @@ class Tile {
     const int64_t first = tile % plan_.group_blocks * plan_.tile_groups;
     place_.batch = tile / plan_.group_blocks;
     find_phases();
-    find_part();
+    part_ = LinePart::of(w_, q0_[2], q1_[2]);
+    place_.axis[2] = w_.output_of(0, q0_[2]) + part_.lo;
     if (plan_.depthwise) find_depthwise_phases();
     PixelsBlock block = input_block();
     for (group_ = first; group_ < std::min(s_.groups, first + plan_.tile_groups); ++group_) {
@@ -90,16 +91,6 @@ class Tile {
     block.extent[2] = plan_.pitch;
     block.read = q1_[2] - q0_[2] + plan_.pitch - plan_.tile_q[2];
     return block;
-  }
-
-  void find_part() {
-    const int64_t s = w_.phases();
-    const int64_t x = w_.output_of(0, q0_[2]);
-    part_.lo = std::max<int64_t>(0, -x);
-    part_.hi = std::min((q1_[2] - q0_[2]) * s, s_.out[2] - x);
-    part_.first = part_.lo == 0 ? 0 : 1;
-    part_.last = std::max(part_.first, floor_div(part_.hi, s));
-    place_.axis[2] = x + part_.lo;
   }
 
   void find_phases() {

@@ -261,6 +261,15 @@ struct LinePart {
   int64_t hi;
   int64_t first;
   int64_t last;
+
+  // Of the un-cropped q from q0 to q1 of the last axis.
+  static LinePart of(const ConvAxis& axis, int64_t q0, int64_t q1) {
+    const int64_t x = axis.output_of(0, q0);
+    const int64_t lo = std::max<int64_t>(0, -x);
+    const int64_t hi = std::min((q1 - q0) * axis.phases(), axis.out - x);
+    const int64_t first = lo == 0 ? 0 : 1;
+    return {lo, hi, first, std::max(first, floor_div(hi, axis.phases()))};
+  }
 };
 
 // to[i - lo] = from[i % rows * pitch + i / rows] for lo <= i < hi; lo is less than `rows`.

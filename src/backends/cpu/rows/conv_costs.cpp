@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/conv_overlap.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/rows/conv_counts.h"
@@ -185,6 +186,28 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
          weights_seconds(packed_bytes(f.block_words * f.blocks * s.groups)) + conversion_seconds(s, conversions);
+}
+
+double conv_overlap_seconds(const ConvShape& s, int width, bool, bool) {
+  const OverlapFactors& by = width == avx512_width ? overlap_avx512 : overlap_avx2;
+  const ConvOverlapPlan plan =
+      plan_conv_overlap(s, {0, s.in_points(), {0, s.in[2], 1}}, {0, 0, {0, 0, 1}}, {}, false, width);
+  const ConvOverlapFormat& f = plan.format;
+  const double tiles = product_of_factors(s.batch, s.groups, plan.blocks[0], plan.blocks[1]);
+  const int64_t lines = std::min(s.in[1], plan.tile_q[0] + plan.behind[0]);
+  const int64_t pixels = std::min(s.in[2], plan.tile_q[1] + plan.behind[1]);
+  const double runs = tiles * static_cast<double>(ceil_div(lines, plan.run_lines));
+  const double vectors = runs * static_cast<double>(ceil_div(std::min(lines, plan.run_lines) * pixels, width));
+  const double columns = product_of_factors(f.chunks, f.chunk);
+  const auto passes = static_cast<double>(ceil_div(s.in_channels, plan.words));
+  const double written = product_of_factors(s.batch, s.groups, s.out_channels, s.out[1], plan.blocks[1]);
+  const double results = written * product_of_factors(ceil_div(plan.tile_q[1], width), ConvAxis(s, 2).phases());
+  return (by.product * vectors * columns * static_cast<double>(s.in_channels) +
+          by.visit * vectors * product_of_factors(f.chunks, s.in_channels) + by.reached * vectors * columns * passes +
+          by.result * results + by.line * written + by.byte * bytes_of_images(s) +
+          by.byte_beyond * bytes_beyond_caches(s) + by.call) *
+             ns +
+         weights_seconds(packed_bytes(conv_overlap_packed_floats(s, width))) + conversion_seconds(s, of_floats);
 }
 
 double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {

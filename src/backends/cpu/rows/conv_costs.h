@@ -20,6 +20,7 @@ namespace polyphase::cpu {
 // Seconds, for `width` floats in a vector; `planar` says which sides lie channels-first.
 double conv_gemm_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_pixels_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
+double conv_overlap_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_disjoint_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_winograd_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_depthwise_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);

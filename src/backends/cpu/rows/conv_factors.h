@@ -185,6 +185,33 @@ inline constexpr DisjointFactors disjoint_pairs = {.product = 0.292,
                                                    .call = 935};
 inline constexpr ConversionFactors disjoint_pairs_conversions = {.widened = 0, .rounded = 0.0968, .narrowed = 0.0567};
 
+struct OverlapFactors {
+  double product;
+  double visit;    // vectors of pixels that are loaded, by each chunk of columns
+  double reached;  // vectors of what they reach, stored and loaded again by all channels that are multiplied at once
+  double result;
+  double line;  // of the output
+  double byte;
+  double byte_beyond;
+  double call;
+};
+inline constexpr OverlapFactors overlap_avx2 = {.product = 0.139,
+                                                .visit = 0.189,
+                                                .reached = 0.677,
+                                                .result = 1.68,
+                                                .line = 25.5,
+                                                .byte = 0,
+                                                .byte_beyond = 0.0244,
+                                                .call = 1130};
+inline constexpr OverlapFactors overlap_avx512 = {.product = 0.137,
+                                                  .visit = 0.0587,
+                                                  .reached = 2.15,
+                                                  .result = 0.568,
+                                                  .line = 24.4,
+                                                  .byte = 0.0153,
+                                                  .byte_beyond = 0.022,
+                                                  .call = 373};
+
 struct WinogradFactors {
   double product;
   double alone;

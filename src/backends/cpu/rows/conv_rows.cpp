@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels/conv_depthwise.h"
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/conv_overlap.h"
 #include "backends/cpu/kernels/conv_pairs.h"
 #include "backends/cpu/kernels/conv_pixels.h"
 #include "backends/cpu/kernels/conv_winograd.h"
@@ -109,6 +110,15 @@ struct Disjoint : ConvKernel<ConvDisjointPlan, NarrowImages::channels_first, pla
   static std::string refuses(const ConvShape& s) {
     if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     return conv_disjoint_takes(s) ? "" : s.transposed ? "taps meet in an output" : "more than one tap, or a stride";
+  }
+};
+
+struct Overlap
+    : ConvKernel<ConvOverlapPlan, NarrowImages::none, plan_conv_overlap, conv_overlap_packed_floats, pack_conv_overlap,
+                 conv_overlap_phases, conv_overlap_tiles, &ClusterKernels::conv_overlap, conv_overlap_seconds> {
+  static std::string refuses(const ConvShape& s) {
+    return conv_overlap_takes(s) ? ""
+                                 : "three axes, fewer than 8 or more than 256 input channels, or more than 36 columns";
   }
 };
 
@@ -233,7 +243,7 @@ template <class K>
 struct ConvRow {
   static constexpr bool is_pairs = std::is_base_of_v<Pairs, K>;
   static constexpr bool is_point = std::is_same_v<K, PointwiseGemm> || std::is_same_v<K, PointPairs>;
-  static constexpr bool is_disjoint = std::is_base_of_v<Disjoint, K>;
+  static constexpr bool is_planar_only = std::is_base_of_v<Disjoint, K> || std::is_same_v<K, Overlap>;
   static constexpr bool in_pairs = requires { K::unit; };
   static constexpr bool is_narrow = is_pairs || in_pairs;  // multiplies in bf16
 
@@ -253,7 +263,7 @@ struct ConvRow {
     if (reason.empty() && is_point && !is_one_pixel(desc.data())) {
       reason = "the image has more than one pixel";
     }
-    if (reason.empty() && is_disjoint && (!lies_planar(desc.data()) || !lies_planar(desc.outputs[0]))) {
+    if (reason.empty() && is_planar_only && (!lies_planar(desc.data()) || !lies_planar(desc.outputs[0]))) {
       reason = "between channels-first images only";
     }
     if (!reason.empty()) return reason;
@@ -409,6 +419,9 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<DisjointPairs>::row("conv_transpose_disjoint_pairs", "conv_transpose", "conv_disjoint_pairs/1",
                                              "a kernel no longer than its stride: one product in bf16, two channels at "
                                              "a time, between channels-first images"));
+  rows.push_back(ConvRow<Overlap>::row("conv_transpose_overlap", "conv_transpose", "conv_overlap/1",
+                                       "few output channels: all taps of every pixel in one product, which reads the "
+                                       "channels-first image where it lies; taps that meet are added up"));
   constexpr const char* winograd =
       "minimal filtering F(2, 2) and F(2, 3): two outputs of two or three taps from three or four products; the error "
       "stays below 2 gamma_K sum |x||w|";

@@ -1,0 +1,257 @@
+// Computes one tile of transposed convolution by overlap-add.
+#include "backends/cpu/kernels/conv_overlap_run.h"
+
+#include <algorithm>
+
+#include "backends/cpu/kernels/apply_endings.h"
+#include "backends/cpu/kernels/pixels_lines.h"
+#include "backends/cpu/kernels/pixels_tile.h"
+#include "backends/cpu/kernels/scratch_pieces.h"
+
+namespace polyphase::cpu::POLYPHASE_CLUSTER {
+namespace {
+
+class Tile {
+ public:
+  Tile(const ConvOverlapPlan& plan, const ConvPointers& pointers, std::byte* scratch)
+      : plan_(plan), s_(plan.shape), f_(plan.format), p_(pointers), h_(s_, 1), w_(s_, 2) {
+    ScratchPieces pieces(scratch);
+    reached_ = pieces.next<float>(f_.chunks * f_.chunk * plan.column_pitch + lines_slack(vec_width) * 2);
+    sums_ = pieces.next<float>(w_.phases() * plan.sum_pitch);
+    line_ = pieces.next<float>(plan.line_floats);
+    gathered_ = pieces.next<float>(plan.words * plan.run_floats + lines_slack(vec_width));
+    taps_ = pieces.next<OverlapTap>(s_.kernel_points());
+    phase_taps_ = pieces.next<int64_t>(w_.phases() + 1);
+    functions_ = pixels_tiles<Products::floats>(static_cast<int>(f_.chunk));
+    find_last();
+  }
+
+  void run(int64_t tile) {
+    for (int a = 1; a >= 0; --a) {
+      q0_[a] = plan_.first_q[a] + tile % plan_.blocks[a] * plan_.tile_q[a];
+      q1_[a] = std::min(plan_.first_q[a] + plan_.q_count[a], q0_[a] + plan_.tile_q[a]);
+      first_[a] = std::clamp<int64_t>(q0_[a] - plan_.behind[a], 0, s_.in[a + 1]);
+      end_[a] = std::clamp(q1_[a], first_[a], s_.in[a + 1]);
+      tile /= plan_.blocks[a];
+    }
+    pitch_ = end_[1] - first_[1];
+    place_.batch = tile / plan_.group_blocks;
+    part_ = LinePart::of(w_, q0_[1], q1_[1]);
+    if (part_.lo >= part_.hi) return;
+    place_.axis[2] = w_.output_of(0, q0_[1]) + part_.lo;
+    const int64_t first = tile % plan_.group_blocks * plan_.tile_groups;
+    for (group_ = first; group_ < std::min(s_.groups, first + plan_.tile_groups); ++group_) run_group();
+    if (plan_.past_caches) finish_streams();
+  }
+
+ private:
+  // The image's last element, where others in front of it lie in ascending order.
+  void find_last() {
+    const ImageStrides& by = plan_.in;
+    const bool is_ascending = by.batch >= 0 && by.channel >= 0 && by.axis[1] >= 0;
+    if (!plan_.in_place || !is_ascending) return;
+    last_ = (s_.batch - 1) * by.batch + (s_.groups * s_.in_channels - 1) * by.channel + (s_.in[1] - 1) * by.axis[1] +
+            s_.in[2] - 1;
+  }
+
+  void run_group() {
+    int64_t multiplied = first_[0];
+    for (int64_t q = q0_[0]; q < q1_[0]; ++q) {
+      for (; multiplied < std::min(q + 1, end_[0]); multiplied += plan_.run_lines) {
+        if (pitch_ > 0) multiply(multiplied, std::min(plan_.run_lines, end_[0] - multiplied));
+      }
+      for (int64_t r = 0; r < h_.phases(); ++r) {
+        const int64_t y = h_.output_of(r, q);
+        if (y >= 0 && y < s_.out[1]) write_line(r, q, y);
+      }
+    }
+  }
+
+  // Where what a line's pixels reach lies, of the first column.
+  float* reached(int64_t line) const {
+    const int64_t at = line - first_[0];
+    return reached_ + at / plan_.run_lines % plan_.runs * plan_.run_floats + at % plan_.run_lines * pitch_;
+  }
+
+  // A run of lines through all taps, some channels at a time.
+  void multiply(int64_t line, int64_t count) {
+    const int64_t pixels = count * pitch_;
+    const int64_t at = place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel +
+                       line * plan_.in.axis[1] + first_[1] * plan_.in.axis[2];
+    float* const to = reached(line);
+    for (int64_t c = 0; c < s_.in_channels; c += plan_.words) {
+      const int64_t words = std::min(plan_.words, s_.in_channels - c);
+      const int64_t first = at + c * plan_.in.channel;
+      if (!plan_.in_place) {
+        gather(first, words, pixels);
+        multiply(gathered_, plan_.run_floats, c, words, pixels, to);
+        continue;
+      }
+      // Only of whole vectors are there surely as many pixels.
+      const int64_t rest = pixels % plan_.block;
+      const int64_t end = first + (words - 1) * plan_.in.channel + ceil_div(pixels, vec_width) * vec_width;
+      const int64_t apart = end > last_ + 1 ? rest : 0;
+      multiply(p_.in + first, plan_.in.channel, c, words, pixels - apart, to);
+      if (apart == 0) continue;
+      gather(first + pixels - apart, words, apart);
+      multiply(gathered_, plan_.run_floats, c, words, apart, to + pixels - apart);
+    }
+  }
+
+  // Lines of some channels from `c` on: the chunks of a register block while its pixels lie in the first-level cache,
+  // or, of few channels, a chunk of all blocks after the other.
+  void multiply(const float* lines, int64_t pitch, int64_t c, int64_t words, int64_t pixels, float* to) const {
+    const float* const weights = p_.weights + group_ * f_.group_floats(s_) + c * f_.chunk;
+    const int64_t at_once = plan_.words < s_.in_channels ? std::max<int64_t>(1, pixels / plan_.block) : 1;
+    const int64_t offset = 0;
+    PixelsTile t = {};
+    t.offsets = &offset;
+    t.channel_pitch = pitch;
+    t.sum_pitch = plan_.column_pitch;
+    t.words = words;
+    t.taps = 1;
+    t.continues = c > 0;
+    for (int64_t p = 0; p < pixels;) {
+      const int64_t count = std::min(plan_.block, pixels - p);
+      t.blocks = count < plan_.block ? 1 : std::min(at_once, (pixels - p) / plan_.block);
+      t.lines = lines + p;
+      for (int64_t chunk = 0; chunk < f_.chunks; ++chunk) {
+        t.weights = weights + chunk * s_.in_channels * f_.chunk;
+        t.sums = to + chunk * f_.chunk * plan_.column_pitch + p;
+        functions_[ceil_div(count, vec_width) - 1](t);
+      }
+      p += t.blocks * count;
+    }
+  }
+
+  // Pixels that do not lie side by side as floats, or behind which there may be no more memory, of some channels.
+  void gather(int64_t at, int64_t words, int64_t count) const {
+    const StoredImage image = StoredImage(p_.in, s_.types.in) + at;
+    for (int64_t c = 0; c < words; ++c)
+      load_run(image + c * plan_.in.channel, plan_.in.axis[2], gathered_ + c * plan_.run_floats, count);
+  }
+
+  // What meets in the outputs of each phase of a line.
+  void find_taps(const AxisTaps& lines, int64_t q) {
+    int64_t count = 0;
+    for (int64_t r = 0; r < w_.phases(); ++r) {
+      phase_taps_[r] = count;
+      const AxisTaps along = w_.taps(r);
+      for (int64_t i = 0; i < lines.count; ++i) {
+        const int64_t line = q + lines.first_shift + i * lines.shift_step;
+        if (line < 0 || line >= s_.in[1]) continue;
+        const int64_t point = (lines.first_index + i * lines.index_step) * s_.kernel[2] + along.first_index;
+        const float* const from = reached(line) - first_[1];
+        for (int64_t k = 0; k < along.count; ++k) {
+          const int64_t shift = along.first_shift + k * along.shift_step;
+          const int64_t column = (point + k * along.index_step) * s_.out_channels;
+          taps_[count++] = {from + column * plan_.column_pitch + shift, shift};
+        }
+      }
+    }
+    phase_taps_[w_.phases()] = count;
+  }
+
+  void write_line(int64_t phase, int64_t q, int64_t y) {
+    find_taps(h_.taps(phase), q);
+    place_.axis[1] = y;
+    const bool is_staged = plan_.out.axis[2] != 1 || plan_.past_caches || is_narrow(s_.types.out);
+    for (int64_t o = 0; o < s_.out_channels; ++o) {
+      const int64_t channel = group_ * s_.out_channels + o;
+      const float bias = plan_.has_bias ? p_.bias[channel] : 0.0F;
+      for (int64_t r = 0; r < w_.phases(); ++r)
+        add_up({taps_ + phase_taps_[r], taps_ + phase_taps_[r + 1]}, o * plan_.column_pitch, bias,
+               sums_ + r * plan_.sum_pitch - q0_[1]);
+      const StoredResult to =
+          StoredResult(p_.out, s_.types.out) + (place_.batch * plan_.out.batch + channel * plan_.out.channel +
+                                                y * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2]);
+      float* const values = is_staged ? line_ : to.floats();
+      interleave_part(sums_, plan_.sum_pitch, values, w_.phases(), part_);
+      if (plan_.endings.count > 0) {
+        place_.channel = channel;
+        apply_endings(plan_.endings, p_.operands, values, part_.hi - part_.lo, place_, false);
+      }
+      if (is_staged) store_line(values, to, plan_.out.axis[2], part_.hi - part_.lo, plan_.past_caches);
+    }
+  }
+
+  struct Taps {
+    const OverlapTap* first;
+    const OverlapTap* end;
+  };
+
+  // The sums of one phase of the last axis into to[q]: vectors where all taps meet, which may write up to a vector
+  // more, then the q at the image's borders, where some do.
+  void add_up(const Taps& taps, int64_t column, float bias, float* to) const {
+    int64_t least = 0;
+    int64_t most = taps.first == taps.end ? 0 : -s_.in[2];
+    for (const OverlapTap* tap = taps.first; tap != taps.end; ++tap) {
+      least = std::min(least, tap->shift);
+      most = std::max(most, tap->shift);
+    }
+    const int64_t lo = std::clamp(-least, q0_[1], q1_[1]);
+    const int64_t hi = taps.first == taps.end ? q1_[1] : std::clamp(s_.in[2] - most, lo, q1_[1]);
+    int64_t q = lo;
+    constexpr int at_once = 4;
+    for (; q + at_once * vec_width <= hi; q += at_once * vec_width)
+      add_vectors<at_once>(taps, column + q, bias, to + q);
+    for (; q < hi; q += vec_width) add_vectors<1>(taps, column + q, bias, to + q);
+    for (q = q0_[1]; q < lo; ++q) to[q] = add_border(taps, column, q, bias);
+    for (q = hi; q < q1_[1]; ++q) to[q] = add_border(taps, column, q, bias);
+  }
+
+  template <int V>
+  static POLYPHASE_INLINE void add_vectors(const Taps& taps, int64_t at, float bias, float* to) {
+    VecF sums[V];
+    const OverlapTap* tap = taps.first;
+    const bool is_any = tap != taps.end;
+    unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
+      sums[v] = is_any ? load(tap->from + at + v * vec_width) : broadcast(0.0F);
+    });
+    for (tap += is_any ? 1 : 0; tap != taps.end; ++tap) {
+      unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { sums[v] = sums[v] + load(tap->from + at + v * vec_width); });
+    }
+    unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { store(to + v * vec_width, sums[v] + broadcast(bias)); });
+  }
+
+  float add_border(const Taps& taps, int64_t column, int64_t q, float bias) const {
+    float sum = 0;
+    for (const OverlapTap* tap = taps.first; tap != taps.end; ++tap) {
+      const int64_t x = q + tap->shift;
+      if (x >= 0 && x < s_.in[2]) sum += tap->from[column + q];
+    }
+    return sum + bias;
+  }
+
+  const ConvOverlapPlan& plan_;
+  const ConvShape& s_;
+  const ConvOverlapFormat& f_;
+  const ConvPointers& p_;
+  ConvAxis h_;
+  ConvAxis w_;
+  const PixelsTileFunction* functions_;  // by vectors, from one on
+  float* reached_;
+  float* sums_;
+  float* line_;
+  float* gathered_;
+  OverlapTap* taps_;
+  int64_t* phase_taps_;       // where those of each phase begin
+  int64_t last_ = INT64_MIN;  // of the image's elements: reading up to it needs no copy
+  int64_t group_ = 0;
+  int64_t q0_[2] = {};  // of the tile
+  int64_t q1_[2] = {};
+  int64_t first_[2] = {};  // input positions that it reads
+  int64_t end_[2] = {};
+  int64_t pitch_ = 0;  // pixels of a line
+  LinePart part_ = {};
+  ResultPlace place_ = {};
+};
+
+}  // namespace
+
+void run_conv_overlap(const ConvOverlapPlan& plan, const ConvPointers& pointers, int, int64_t tile,
+                      std::byte* scratch) {
+  Tile(plan, pointers, scratch).run(tile);
+}
+
+}  // namespace polyphase::cpu::POLYPHASE_CLUSTER
