@@ -23,6 +23,7 @@ constexpr int64_t collide_above = 256;     // input channels below which a row's
 constexpr int64_t copy_work = 256;         // multiply-adds of an input element that pay for its copy
 constexpr int64_t cache_line_floats = 16;  // of a cache line
 constexpr int64_t gather_below = 12;       // input channels under which a tap is too short for an inner loop of its own
+constexpr int64_t heavy_floats = 1 << 20;  // of weights
 constexpr int64_t join_below = 128;        // input channels from which changing segments costs nothing
 
 // One vector alone leaves the multiply-adders waiting for the broadcasts.
@@ -34,7 +35,10 @@ bool stacking_pays(const ConvShape& shape, int width) {
   const double apart = static_cast<double>(shape.kernel[2]) * vector_cost(ceil_div(shape.out_channels, width));
   const double together =
       static_cast<double>(ceil_div(shape.kernel[2], s)) * vector_cost(ceil_div(s * shape.out_channels, width));
-  return together < apart;
+  // Columns of stacked phases are split among tiles by whole pixels only, often not at all: then every block of rows
+  // reads all the weights, which costs more than a few empty lanes where they come from behind the inner caches.
+  const bool is_heavy = shape.kernel_points() * shape.in_channels * shape.out_channels > heavy_floats;
+  return together < (is_heavy ? 0.95 : 1.0) * apart;
 }
 
 int64_t most_taps(const ConvAxis& axis) {

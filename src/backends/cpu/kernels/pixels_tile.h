@@ -39,10 +39,13 @@ template <Products products, int M, int V>
 POLYPHASE_INLINE const float* add_products(VecF (&acc)[M * V], const PixelsTile& t, const float* lines, int64_t words,
                                            int64_t first_tap, int64_t last_tap, const float* weight) {
   if constexpr (products == Products::floats) {
-    if (last_tap - first_tap == 1) {  // of words that may be read where they lie, which the processor foresees itself
+    if (last_tap - first_tap == 1) {
+      constexpr int64_t next = V * vec_width + 24;  // pixels, of a block that comes soon
       const float* line = lines + t.offsets[first_tap];
-      for (const float* const end = weight + words * M; weight != end; weight += M, line += t.channel_pitch)
+      for (const float* const end = weight + words * M; weight != end; weight += M, line += t.channel_pitch) {
+        __builtin_prefetch(line + next, 0, 3);
         add_products_of_tap<products, M, V>(acc, line, weight);
+      }
       return weight;
     }
   }

@@ -407,9 +407,9 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
       "few output channels: vectors along the pixels, multiplied in bf16, two channels at a time";
   rows.push_back(
       ConvRow<PixelsPairs>::row("conv_transpose_pixels_pairs", "conv_transpose", "conv_pixels_pairs/1", pixels_pairs));
-  rows.push_back(ConvRow<PointwiseGemm>::row("conv_transpose_point", "conv_transpose", "conv_point/1",
+  rows.push_back(ConvRow<PointwiseGemm>::row("conv_transpose_point", "conv_transpose", "conv_point/2",
                                              "an image of one pixel: a product of its channels with all taps"));
-  rows.push_back(ConvRow<Gemm>::row("conv_transpose_gemm", "conv_transpose", "conv_gemm/1",
+  rows.push_back(ConvRow<Gemm>::row("conv_transpose_gemm", "conv_transpose", "conv_gemm/2",
                                     "phases as GEMMs whose rows point into the input; stacked where the channels alone "
                                     "do not fill vectors"));
   rows.push_back(
@@ -441,7 +441,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
                                       "few output channels: vectors along the pixels, weights broadcast"));
   rows.push_back(ConvRow<PixelsPairs>::row("conv_pixels_pairs", "conv", "conv_pixels_pairs/1", pixels_pairs));
   rows.push_back(
-      ConvRow<Gemm>::row("conv_gemm", "conv", "conv_gemm/1", "a GEMM whose rows point into the input, tap by tap"));
+      ConvRow<Gemm>::row("conv_gemm", "conv", "conv_gemm/2", "a GEMM whose rows point into the input, tap by tap"));
   rows.push_back(ConvRow<Disjoint>::row("conv_pointwise", "conv", "conv_disjoint/1",
                                         "kernel and stride 1 between channels-first images: one product"));
   rows.push_back(ConvRow<DisjointPairs>::row("conv_pointwise_pairs", "conv", "conv_disjoint_pairs/1",
@@ -452,7 +452,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
                                              Exactness::bounded));
   rows.push_back(ConvRow<Pairs>::row("conv_pairs", "conv", "conv_pairs/2", pairs));
   rows.push_back(ProductRow<Gemm>::row(
-      "matmul_gemm", "conv_gemm/1", "a constant second operand, packed ahead; what follows is done before the store"));
+      "matmul_gemm", "conv_gemm/2", "a constant second operand, packed ahead; what follows is done before the store"));
   rows.push_back(ProductRow<Pairs>::row("matmul_pairs", "conv_pairs/2",
                                         "a constant second operand, packed ahead; multiplies in bf16, two elements of "
                                         "a row at a time, and adds up in f32"));
