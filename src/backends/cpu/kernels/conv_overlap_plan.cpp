@@ -14,7 +14,8 @@ namespace {
 constexpr int64_t least_overlap_channels = 8;   // fewer are too little beside storing what they come to
 constexpr int64_t most_overlap_channels = 256;  // whose products are one piece of a sum (blocked_sum.h)
 constexpr int64_t near_floats = 256 * 1024;     // of an image that the caches hold near
-constexpr int64_t most_overlap_columns = 36;    // more are much beside a copy of the image
+constexpr int64_t most_columns_of_one = 100;    // output channel, whose phases alone leave registers unused
+constexpr int64_t most_columns_of_some = 36;    // more are much beside a copy of the image
 constexpr int64_t kept_floats = 48 * 1024;      // of what is reached: half of a small second-level cache
 constexpr int64_t run_pixels = 4096;            // which the processor foresees, channel by channel
 constexpr int64_t lines_by_halo = 6;            // of a tile, for each that it shares with the one in front of it
@@ -100,10 +101,11 @@ static_assert(most_overlap_channels == 2 * sum_piece);
 
 bool conv_overlap_takes(const ConvShape& shape) {
   const bool is_flat = shape.in[0] == 1 && shape.out[0] == 1 && shape.kernel[0] == 1 && shape.pre[0] == 0;
-  return shape.transposed && is_flat && shape.products == Products::floats && shape.pad_mode == PadMode::zero &&
-         shape.in_channels >= least_overlap_channels && shape.in_channels <= most_overlap_channels &&
-         shape.kernel_points() <= most_overlap_columns &&
-         shape.kernel_points() * shape.out_channels <= most_overlap_columns;
+  const bool is_plain = shape.products == Products::floats && shape.pad_mode == PadMode::zero;
+  const bool has_channels = shape.in_channels >= least_overlap_channels && shape.in_channels <= most_overlap_channels;
+  const int64_t most = shape.out_channels == 1 ? most_columns_of_one : most_columns_of_some;
+  return shape.transposed && is_flat && is_plain && has_channels && shape.kernel_points() <= most &&
+         shape.kernel_points() * shape.out_channels <= most;
 }
 
 // Register blocks of the size that pads the columns least, as few as can be.

@@ -117,8 +117,7 @@ struct Overlap
     : ConvKernel<ConvOverlapPlan, NarrowImages::none, plan_conv_overlap, conv_overlap_packed_floats, pack_conv_overlap,
                  conv_overlap_phases, conv_overlap_tiles, &ClusterKernels::conv_overlap, conv_overlap_seconds> {
   static std::string refuses(const ConvShape& s) {
-    return conv_overlap_takes(s) ? ""
-                                 : "three axes, fewer than 8 or more than 256 input channels, or more than 36 columns";
+    return conv_overlap_takes(s) ? "" : "three axes, fewer than 8 or more than 256 input channels, or too many columns";
   }
 };
 
