@@ -4,9 +4,10 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/apply_endings.h"
+#include "backends/cpu/kernels/conv_pixels_run.h"
 #include "backends/cpu/kernels/pixels_lines.h"
-#include "backends/cpu/kernels/pixels_tile.h"
 #include "backends/cpu/kernels/scratch_pieces.h"
+#include "backends/cpu/simd/unrolled.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
@@ -22,7 +23,7 @@ class Tile {
     gathered_ = pieces.next<float>(plan.words * plan.run_floats + lines_slack(vec_width));
     taps_ = pieces.next<OverlapTap>(s_.kernel_points());
     phase_taps_ = pieces.next<int64_t>(w_.phases() + 1);
-    functions_ = pixels_tiles<Products::floats>(static_cast<int>(f_.chunk));
+    functions_ = float_pixels_tiles(static_cast<int>(f_.chunk));
     find_last();
   }
 

@@ -76,7 +76,7 @@ class Tile {
  private:
   const PixelsTileFunction* tiles_of(int64_t columns) const {
     const bool in_pairs = s_.products == Products::pairs;
-    return (in_pairs ? plan_.pairs : pixels_tiles<Products::floats>)(static_cast<int>(columns));
+    return (in_pairs ? plan_.pairs : float_pixels_tiles)(static_cast<int>(columns));
   }
 
   // What the tile's lines read, at the least shift of the first q.
@@ -418,6 +418,8 @@ class Tile {
 };
 
 }  // namespace
+
+const PixelsTileFunction* float_pixels_tiles(int columns) { return pixels_tiles<Products::floats>(columns); }
 
 void run_conv_pixels(const ConvPixelsPlan& plan, const ConvPointers& pointers, int, int64_t tile, std::byte* scratch) {
   Tile(plan, pointers, scratch).run(tile);
