@@ -50,3 +50,22 @@ def test_most_of_these_geometries_take_it():
         steps = polyphase.compile(up, (torch.randn(2, channels[0], *size),), target="avx2").info()["steps"]
         taken += [step["rows"][0] for step in steps] == ["conv_transpose_overlap"]
     assert taken >= 4, "estimates have changed: write down geometries that take the kernel"
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_open_sizes(rank):
+    """Whether there is a third axis shows in the rank alone: its size may be open, its kernel 1."""
+    torch.manual_seed(rank)
+    convs = {**CONVS, 3: torch.nn.ConvTranspose3d}
+    net = convs[rank](24, 1, (1, 3, 3)[3 - rank:], (1, 2, 2)[3 - rank:], padding=(0, 1, 1)[3 - rank:]).eval()
+    x = torch.randn(1, 24, *(5, 40, 41)[3 - rank:])
+    sizes = {2 + axis: torch.export.Dim.AUTO for axis in range(rank)}
+    compiled = polyphase.compile(net, (x,), dynamic_shapes=(sizes,))
+    for factor in (1, 2):
+        x = torch.randn(1, 24, *(factor * 5 + 2, 40 * factor, 41 + factor)[3 - rank:])
+        with torch.no_grad():
+            want = net(x)
+        found = compiled(x)
+        found = found[0] if isinstance(found, (tuple, list)) else found
+        assert found.shape == want.shape
+        assert torch.max(torch.abs(torch.as_tensor(found) - want)) < 1e-4

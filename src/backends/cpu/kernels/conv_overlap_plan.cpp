@@ -1,6 +1,5 @@
 // Plans and packs transposed convolution by overlap-add.
 #include <algorithm>
-#include <vector>
 
 #include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/kernels/conv_overlap.h"
@@ -13,9 +12,11 @@ namespace {
 
 constexpr int64_t least_overlap_channels = 8;   // fewer are too little beside storing what they come to
 constexpr int64_t most_overlap_channels = 256;  // whose products are one piece of a sum (blocked_sum.h)
+static_assert(most_overlap_channels == 2 * sum_piece);
 constexpr int64_t near_floats = 256 * 1024;     // of an image that the caches hold near
 constexpr int64_t most_columns_of_one = 100;    // output channel, whose phases alone leave registers unused
 constexpr int64_t most_columns_of_some = 36;    // more are much beside a copy of the image
+constexpr int64_t most_behind[] = {100, 4096};  // lines and pixels that are kept for taps that lie apart
 constexpr int64_t kept_floats = 48 * 1024;      // of what is reached: half of a small second-level cache
 constexpr int64_t run_pixels = 4096;            // which the processor foresees, channel by channel
 constexpr int64_t lines_by_halo = 6;            // of a tile, for each that it shares with the one in front of it
@@ -30,8 +31,11 @@ constexpr int64_t lines_fetched(int width) { return width == 16 ? 64 : 8; }
 constexpr int64_t shared_sets = 1024;
 constexpr int64_t least_ways = 8;
 
-// The size of equal parts that are no more than those of `size`.
+// The least size that needs no more parts.
 int64_t evened_out(int64_t count, int64_t size) { return ceil_div(count, ceil_div(count, size)); }
+
+// Input positions in front of its own that a q reads.
+int64_t positions_behind(const ConvAxis& axis) { return (axis.kernel - 1) * axis.dilation / axis.stride; }
 
 int64_t words_at_once(const ConvShape& shape, const ImageStrides& in, int width) {
   const bool is_far = shape.in_channels * shape.in_points() > near_floats;
@@ -47,7 +51,7 @@ void choose_tiles(ConvOverlapPlan& plan) {
     const ConvAxis axis(s, a + 1);
     plan.first_q[a] = floor_div(axis.crop(), axis.phases());
     plan.q_count[a] = std::max<int64_t>(1, ceil_div(axis.out + axis.crop(), axis.phases()) - plan.first_q[a]);
-    plan.behind[a] = (axis.kernel - 1) * axis.dilation / axis.stride;
+    plan.behind[a] = positions_behind(axis);
   }
   // Lines that are too long to keep what their outputs read are cut in whole register blocks.
   const int64_t kept_pixels = kept_floats / (columns * (plan.behind[0] + 1));
@@ -95,17 +99,18 @@ void choose_run(ConvOverlapPlan& plan) {
   plan.column_pitch = (ceil_div(plan.runs * plan.run_floats, cache_floats) / 2 * 2 + 1) * cache_floats;
 }
 
-static_assert(most_overlap_channels == 2 * sum_piece);
-
 }  // namespace
 
 bool conv_overlap_takes(const ConvShape& shape) {
   const bool is_flat = shape.in[0] == 1 && shape.out[0] == 1 && shape.kernel[0] == 1 && shape.pre[0] == 0;
   const bool is_plain = shape.products == Products::floats && shape.pad_mode == PadMode::zero;
   const bool has_channels = shape.in_channels >= least_overlap_channels && shape.in_channels <= most_overlap_channels;
+  if (!shape.transposed || !is_flat || !is_plain || !has_channels) return false;
+  for (int a = 0; a < 2; ++a) {
+    if (positions_behind(ConvAxis(shape, a + 1)) > most_behind[a]) return false;
+  }
   const int64_t most = shape.out_channels == 1 ? most_columns_of_one : most_columns_of_some;
-  return shape.transposed && is_flat && is_plain && has_channels && shape.kernel_points() <= most &&
-         shape.kernel_points() * shape.out_channels <= most;
+  return shape.kernel_points() <= most && shape.kernel_points() * shape.out_channels <= most;
 }
 
 // Register blocks of the size that pads the columns least, as few as can be.

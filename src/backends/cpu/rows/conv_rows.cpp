@@ -117,7 +117,9 @@ struct Overlap
     : ConvKernel<ConvOverlapPlan, NarrowImages::none, plan_conv_overlap, conv_overlap_packed_floats, pack_conv_overlap,
                  conv_overlap_phases, conv_overlap_tiles, &ClusterKernels::conv_overlap, conv_overlap_seconds> {
   static std::string refuses(const ConvShape& s) {
-    return conv_overlap_takes(s) ? "" : "three axes, fewer than 8 or more than 256 input channels, or too many columns";
+    return conv_overlap_takes(s)
+               ? ""
+               : "fewer than 8 or more than 256 input channels, too many columns, or taps too far apart";
   }
 };
 
@@ -265,6 +267,8 @@ struct ConvRow {
     if (reason.empty() && is_planar_only && (!lies_planar(desc.data()) || !lies_planar(desc.outputs[0]))) {
       reason = "between channels-first images only";
     }
+    constexpr int most_axes = std::is_same_v<K, Overlap> ? 2 : 3;  // whose sizes only a run may tell
+    if (reason.empty() && desc.data().type.shape.rank() > most_axes + 2) reason = "three axes";
     if (!reason.empty()) return reason;
     const ConvShape shape = conv_shape_of(desc);
     if (!is_point && shape.phases(most_phases) > most_phases) {
