@@ -1,28 +1,7 @@
 """Layers whose kernel is no longer than their stride, between channels-first images, with what follows them fused: the paths
 of conv_disjoint (straight stores, held sums, single channels line by line, stores past the caches, gaps) against PyTorch."""
-import numpy as np
-import polyphase
 import pytest
-import torch
-
-CONVS = {1: torch.nn.ConvTranspose1d, 2: torch.nn.ConvTranspose2d, 3: torch.nn.ConvTranspose3d}
-
-
-class Net(torch.nn.Module):
-    def __init__(self, rank: int, channels: tuple[int, int], kernel, stride, ending: str, **options):
-        super().__init__()
-        self.up = CONVS[rank](*channels, kernel, stride, **options)
-        self.ending = ending
-        self.scale = torch.nn.Parameter(torch.rand(channels[1], *[1] * rank) + 0.5)
-
-    def forward(self, x, skip):
-        y = self.up(x)
-        if self.ending == "alike":  # the same for all pixels of a channel
-            return torch.sigmoid(y * self.scale)
-        if self.ending == "residual":
-            return torch.relu(y + skip)
-        return y
-
+from fused_layers import check, count_taking
 
 GEOMETRIES = {
     "whole vectors": (2, (24, 20), 2, 2, {}, (16, 32)),
@@ -52,24 +31,9 @@ GEOMETRIES = {
 @pytest.mark.parametrize("ending", ["none", "alike", "residual"])
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_kernel_no_longer_than_its_stride(name, ending):
-    rank, channels, kernel, stride, options, size = GEOMETRIES[name]
-    torch.manual_seed(len(name))
-    net = Net(rank, channels, kernel, stride, ending, **options).eval()
-    x = torch.randn(2, channels[0], *size)
-    with torch.no_grad():
-        skip = torch.randn(net.up(x).shape)
-        want = net.double()(x.double(), skip.double()).numpy()
-    compiled = polyphase.compile(net.float(), (x, skip))
-    got = compiled(x, skip)
-    got = (got[0] if isinstance(got, (tuple, list)) else got).detach().numpy()
-    assert got.shape == want.shape
-    assert np.max(np.abs(got - want)) < 2e-5 * max(1, np.sqrt(channels[0]))
+    check(GEOMETRIES[name], ending, len(name))
 
 
 def test_most_of_these_geometries_take_it():
-    taken = 0
-    for rank, channels, kernel, stride, options, size in GEOMETRIES.values():
-        up = CONVS[rank](*channels, kernel, stride, **options)
-        steps = polyphase.compile(up, (torch.randn(2, channels[0], *size),)).info()["steps"]
-        taken += [step["rows"][0] for step in steps] == ["conv_transpose_disjoint"]
+    taken = count_taking("conv_transpose_disjoint", GEOMETRIES.values())
     assert taken >= 12, "estimates have changed: write down geometries that take the kernel"
