@@ -37,7 +37,7 @@ bool stacking_pays(const ConvShape& shape, int width) {
       static_cast<double>(ceil_div(shape.kernel[2], s)) * vector_cost(ceil_div(s * shape.out_channels, width));
   // Columns of stacked phases are split among tiles by whole pixels only, often not at all: then every block of rows
   // reads all the weights, which costs more than some empty lanes where they come from behind the inner caches.
-  // Measured on Emerald Rapids (0.73 of the time over 57 drawn geometries) and Zen 3 (0.85 over 24).
+  // Measured on Emerald Rapids (0.73 of the time over 47 geometries) and Zen 3 (0.85 over 24).
   const bool is_wide = width == 16;
   const bool is_heavy =
       shape.kernel_points() * shape.in_channels * shape.out_channels > (is_wide ? heavy_floats / 2 : heavy_floats);

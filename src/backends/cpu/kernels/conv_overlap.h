@@ -63,10 +63,18 @@ struct ConvOverlapPlan {
   int64_t scratch_bytes;
 };
 
-// What meets in an output of one phase along a line.
+// A tap whose results meet others' in the outputs of one phase of a line.
 struct OverlapTap {
   const float* from;  // of the first out channel, at q = 0
   int64_t shift;
+};
+
+// Those of a phase, and the q from `lo` to `hi` of the tile at which all of them lie in the image.
+struct OverlapPhase {
+  const OverlapTap* first;
+  const OverlapTap* end;
+  int64_t lo;
+  int64_t hi;
 };
 
 // Whether the kernel knows the geometry: one or two axes, not too few channels, few columns.

@@ -31,9 +31,6 @@ constexpr int64_t lines_fetched(int width) { return width == 16 ? 64 : 8; }
 constexpr int64_t shared_sets = 1024;
 constexpr int64_t least_ways = 8;
 
-// The least size that needs no more parts.
-int64_t evened_out(int64_t count, int64_t size) { return ceil_div(count, ceil_div(count, size)); }
-
 // Input positions in front of its own that a q reads.
 int64_t positions_behind(const ConvAxis& axis) { return (axis.kernel - 1) * axis.dilation / axis.stride; }
 
@@ -41,7 +38,7 @@ int64_t words_at_once(const ConvShape& shape, const ImageStrides& in, int width)
   const bool is_far = shape.in_channels * shape.in_points() > near_floats;
   const bool collides = in.channel % shared_sets == 0;
   const int64_t most = collides ? least_ways : is_far ? lines_fetched(width) : shape.in_channels;
-  return evened_out(shape.in_channels, std::min(most, shape.in_channels));
+  return even_pieces(shape.in_channels, most);
 }
 
 void choose_tiles(ConvOverlapPlan& plan) {
@@ -49,8 +46,8 @@ void choose_tiles(ConvOverlapPlan& plan) {
   const int64_t columns = plan.format.chunks * plan.format.chunk;
   for (int a = 0; a < 2; ++a) {
     const ConvAxis axis(s, a + 1);
-    plan.first_q[a] = floor_div(axis.crop(), axis.phases());
-    plan.q_count[a] = std::max<int64_t>(1, ceil_div(axis.out + axis.crop(), axis.phases()) - plan.first_q[a]);
+    plan.first_q[a] = axis.begin_q();
+    plan.q_count[a] = axis.count_q();
     plan.behind[a] = positions_behind(axis);
   }
   // Lines that are too long to keep what their outputs read are cut in whole register blocks.
@@ -58,9 +55,8 @@ void choose_tiles(ConvOverlapPlan& plan) {
   const int64_t least_pixels = std::max(8 * plan.block, lines_by_halo * plan.behind[1]);
   plan.tile_q[1] = plan.q_count[1];
   if (plan.q_count[1] > std::max(least_pixels, kept_pixels)) {
-    const int64_t whole = ceil_div(std::max(least_pixels, kept_pixels), plan.block) * plan.block;
-    plan.tile_q[1] =
-        std::min(plan.q_count[1], evened_out(ceil_div(plan.q_count[1], plan.block), whole / plan.block) * plan.block);
+    const int64_t most = ceil_div(std::max(least_pixels, kept_pixels), plan.block);
+    plan.tile_q[1] = std::min(plan.q_count[1], even_pieces(ceil_div(plan.q_count[1], plan.block), most) * plan.block);
   }
   plan.blocks[1] = ceil_div(plan.q_count[1], plan.tile_q[1]);
   const double line_work =
@@ -69,13 +65,13 @@ void choose_tiles(ConvOverlapPlan& plan) {
   const int64_t splits = std::clamp<int64_t>(overlap_tiles_aimed / others, 1, plan.q_count[0]);
   const auto least_lines = static_cast<int64_t>(least_overlap_work / line_work) + 1;
   const int64_t lines = std::max({plan.q_count[0] / splits, lines_by_halo * plan.behind[0], least_lines});
-  plan.tile_q[0] = evened_out(plan.q_count[0], std::min(plan.q_count[0], lines));
+  plan.tile_q[0] = even_pieces(plan.q_count[0], lines);
   plan.blocks[0] = ceil_div(plan.q_count[0], plan.tile_q[0]);
   plan.tile_groups = 1;
   if (plan.blocks[0] * plan.blocks[1] == 1 && s.groups > 1) {
     const auto enough =
         static_cast<int64_t>(least_overlap_work / (line_work * static_cast<double>(plan.q_count[0]))) + 1;
-    plan.tile_groups = evened_out(s.groups, std::min(s.groups, enough));
+    plan.tile_groups = even_pieces(s.groups, enough);
   }
   plan.group_blocks = ceil_div(s.groups, plan.tile_groups);
 }
@@ -151,7 +147,7 @@ ConvOverlapPlan plan_conv_overlap(const ConvShape& shape, const ImageStrides& in
       scratch_piece_bytes<float>(columns * plan.column_pitch + lines_slack(width) * 2) +
       scratch_piece_bytes<float>(phases * plan.sum_pitch) + scratch_piece_bytes<float>(plan.line_floats) +
       scratch_piece_bytes<float>(plan.words * plan.run_floats + lines_slack(width)) +
-      scratch_piece_bytes<OverlapTap>(shape.kernel_points()) + scratch_piece_bytes<int64_t>(phases + 1);
+      scratch_piece_bytes<OverlapTap>(shape.kernel_points()) + scratch_piece_bytes<OverlapPhase>(phases);
   return plan;
 }
 

@@ -22,7 +22,7 @@ class Tile {
     line_ = pieces.next<float>(plan.line_floats);
     gathered_ = pieces.next<float>(plan.words * plan.run_floats + lines_slack(vec_width));
     taps_ = pieces.next<OverlapTap>(s_.kernel_points());
-    phase_taps_ = pieces.next<int64_t>(w_.phases() + 1);
+    phases_ = pieces.next<OverlapPhase>(w_.phases());
     functions_ = float_pixels_tiles(static_cast<int>(f_.chunk));
     find_last();
   }
@@ -134,10 +134,12 @@ class Tile {
 
   // What meets in the outputs of each phase of a line.
   void find_taps(const AxisTaps& lines, int64_t q) {
-    int64_t count = 0;
+    OverlapTap* tap = taps_;
     for (int64_t r = 0; r < w_.phases(); ++r) {
-      phase_taps_[r] = count;
       const AxisTaps along = w_.taps(r);
+      const int64_t last_shift = along.first_shift + (along.count - 1) * along.shift_step;
+      const int64_t lo = std::clamp(-along.first_shift, q0_[1], q1_[1]);
+      phases_[r] = {tap, tap, lo, std::clamp(s_.in[2] - last_shift, lo, q1_[1])};
       for (int64_t i = 0; i < lines.count; ++i) {
         const int64_t line = q + lines.first_shift + i * lines.shift_step;
         if (line < 0 || line >= s_.in[1]) continue;
@@ -146,11 +148,11 @@ class Tile {
         for (int64_t k = 0; k < along.count; ++k) {
           const int64_t shift = along.first_shift + k * along.shift_step;
           const int64_t column = (point + k * along.index_step) * s_.out_channels;
-          taps_[count++] = {from + column * plan_.column_pitch + shift, shift};
+          *tap++ = {from + column * plan_.column_pitch + shift, shift};
         }
       }
+      phases_[r].end = tap;
     }
-    phase_taps_[w_.phases()] = count;
   }
 
   void write_line(int64_t phase, int64_t q, int64_t y) {
@@ -161,8 +163,7 @@ class Tile {
       const int64_t channel = group_ * s_.out_channels + o;
       const float bias = plan_.has_bias ? p_.bias[channel] : 0.0F;
       for (int64_t r = 0; r < w_.phases(); ++r)
-        add_up({taps_ + phase_taps_[r], taps_ + phase_taps_[r + 1]}, o * plan_.column_pitch, bias,
-               sums_ + r * plan_.sum_pitch - q0_[1]);
+        add_up(phases_[r], o * plan_.column_pitch, bias, sums_ + r * plan_.sum_pitch - q0_[1]);
       const StoredResult to =
           StoredResult(p_.out, s_.types.out) + (place_.batch * plan_.out.batch + channel * plan_.out.channel +
                                                 y * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2]);
@@ -176,48 +177,35 @@ class Tile {
     }
   }
 
-  struct Taps {
-    const OverlapTap* first;
-    const OverlapTap* end;
-  };
-
   // The sums of one phase of the last axis into to[q]: vectors where all taps meet, which may write up to a vector
   // more, then the q at the image's borders, where some do.
-  void add_up(const Taps& taps, int64_t column, float bias, float* to) const {
-    int64_t least = 0;
-    int64_t most = taps.first == taps.end ? 0 : -s_.in[2];
-    for (const OverlapTap* tap = taps.first; tap != taps.end; ++tap) {
-      least = std::min(least, tap->shift);
-      most = std::max(most, tap->shift);
-    }
-    const int64_t lo = std::clamp(-least, q0_[1], q1_[1]);
-    const int64_t hi = taps.first == taps.end ? q1_[1] : std::clamp(s_.in[2] - most, lo, q1_[1]);
-    int64_t q = lo;
+  void add_up(const OverlapPhase& phase, int64_t column, float bias, float* to) const {
+    int64_t q = phase.lo;
     constexpr int at_once = 4;
-    for (; q + at_once * vec_width <= hi; q += at_once * vec_width)
-      add_vectors<at_once>(taps, column + q, bias, to + q);
-    for (; q < hi; q += vec_width) add_vectors<1>(taps, column + q, bias, to + q);
-    for (q = q0_[1]; q < lo; ++q) to[q] = add_border(taps, column, q, bias);
-    for (q = hi; q < q1_[1]; ++q) to[q] = add_border(taps, column, q, bias);
+    for (; q + at_once * vec_width <= phase.hi; q += at_once * vec_width)
+      add_vectors<at_once>(phase, column + q, bias, to + q);
+    for (; q < phase.hi; q += vec_width) add_vectors<1>(phase, column + q, bias, to + q);
+    for (q = q0_[1]; q < phase.lo; ++q) to[q] = add_border(phase, column, q, bias);
+    for (q = phase.hi; q < q1_[1]; ++q) to[q] = add_border(phase, column, q, bias);
   }
 
   template <int V>
-  static POLYPHASE_INLINE void add_vectors(const Taps& taps, int64_t at, float bias, float* to) {
+  static POLYPHASE_INLINE void add_vectors(const OverlapPhase& phase, int64_t at, float bias, float* to) {
     VecF sums[V];
-    const OverlapTap* tap = taps.first;
-    const bool is_any = tap != taps.end;
+    const OverlapTap* tap = phase.first;
+    const bool is_any = tap != phase.end;
     unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
       sums[v] = is_any ? load(tap->from + at + v * vec_width) : broadcast(0.0F);
     });
-    for (tap += is_any ? 1 : 0; tap != taps.end; ++tap) {
+    for (tap += is_any ? 1 : 0; tap != phase.end; ++tap) {
       unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { sums[v] = sums[v] + load(tap->from + at + v * vec_width); });
     }
     unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA { store(to + v * vec_width, sums[v] + broadcast(bias)); });
   }
 
-  float add_border(const Taps& taps, int64_t column, int64_t q, float bias) const {
+  float add_border(const OverlapPhase& phase, int64_t column, int64_t q, float bias) const {
     float sum = 0;
-    for (const OverlapTap* tap = taps.first; tap != taps.end; ++tap) {
+    for (const OverlapTap* tap = phase.first; tap != phase.end; ++tap) {
       const int64_t x = q + tap->shift;
       if (x >= 0 && x < s_.in[2]) sum += tap->from[column + q];
     }
@@ -236,7 +224,7 @@ class Tile {
   float* line_;
   float* gathered_;
   OverlapTap* taps_;
-  int64_t* phase_taps_;       // where those of each phase begin
+  OverlapPhase* phases_;      // of the last axis
   int64_t last_ = INT64_MIN;  // of the image's elements: reading up to it needs no copy
   int64_t group_ = 0;
   int64_t q0_[2] = {};  // of the tile

@@ -161,11 +161,6 @@ namespace {
 
 int64_t span_of(const PairsAxis& axis) { return axis.greatest_shift - axis.least_shift; }
 
-int64_t even_pieces(int64_t whole, int64_t most) {
-  const int64_t pieces = ceil_div(whole, std::max<int64_t>(1, most));
-  return std::max<int64_t>(1, ceil_div(whole, std::max<int64_t>(1, pieces)));
-}
-
 // `results`: whose sums a tile may hold, q of all phases that it holds.
 void cut_into_strips(ConvPairsPlan& plan, int64_t results) {
   const ConvShape& s = plan.shape;

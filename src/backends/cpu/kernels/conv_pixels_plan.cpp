@@ -77,8 +77,8 @@ class PixelsPlanner {
   explicit PixelsPlanner(ConvPixelsPlan& plan) : plan_(plan), s_(plan.shape) {
     for (int a = 0; a < 3; ++a) {
       const ConvAxis axis(s_, a);
-      plan.first_q[a] = floor_div(axis.crop(), axis.phases());
-      plan.q_count[a] = std::max<int64_t>(1, ceil_div(s_.out[a] + axis.crop(), axis.phases()) - plan.first_q[a]);
+      plan.first_q[a] = axis.begin_q();
+      plan.q_count[a] = axis.count_q();
       plan.tile_q[a] = 1;
       if (a < 2) find_shifts(axis, a);
     }
@@ -92,10 +92,10 @@ class PixelsPlanner {
     const int64_t most = std::clamp(wide, plan_.depthwise ? kept_depthwise_floats : kept_line_floats, scratch_floats);
     for (const int a : {1, 0}) {
       grow(plan_.tile_q[a], plan_.q_count[a], [&] { return tile_floats() <= most; });
-      even_out(plan_.q_count[a], plan_.tile_q[a]);
+      plan_.tile_q[a] = even_pieces(plan_.q_count[a], plan_.tile_q[a]);
     }
     grow(plan_.tile_groups, s_.groups, [&] { return work() <= 8 * least_tile_work; });
-    even_out(s_.groups, plan_.tile_groups);
+    plan_.tile_groups = even_pieces(s_.groups, plan_.tile_groups);
     for (int a = 0; a < 3; ++a) plan_.blocks[a] = ceil_div(plan_.q_count[a], plan_.tile_q[a]);
     for (int a = 0; a < 2; ++a) plan_.tile_lines[a] = lines(a, plan_.tile_q[a]);
     plan_.group_blocks = ceil_div(s_.groups, plan_.tile_groups);
@@ -134,13 +134,8 @@ class PixelsPlanner {
     const int64_t q = plan_.q_count[2];
     plan_.tile_q[2] = q;
     if (q <= most) return;
-    int64_t blocks = std::max<int64_t>(1, most / block);
-    even_out(ceil_div(q, block), blocks);
-    plan_.tile_q[2] = blocks * block;
+    plan_.tile_q[2] = even_pieces(ceil_div(q, block), most / block) * block;
   }
-
-  // The least size that needs no more tiles.
-  static void even_out(int64_t count, int64_t& size) { size = ceil_div(count, ceil_div(count, size)); }
 
   // Doubles a size of the tile while it fits and enough tiles are left, or tiles would be next to nothing.
   template <class Fits>

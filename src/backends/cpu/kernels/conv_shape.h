@@ -8,6 +8,7 @@
 // A forward convolution is the same picture with one phase, whose input position is s*q + (d*t - pre).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 
@@ -90,6 +91,12 @@ struct AxisTaps {
   int64_t index_step;
 };
 
+// The least size of pieces of `whole` that are no more than pieces of `most` would be.
+inline int64_t even_pieces(int64_t whole, int64_t most) {
+  const int64_t pieces = ceil_div(whole, std::max<int64_t>(1, most));
+  return std::max<int64_t>(1, ceil_div(whole, std::max<int64_t>(1, pieces)));
+}
+
 // One axis of a ConvShape: how it falls into phases.
 struct ConvAxis {
   bool transposed;
@@ -148,6 +155,10 @@ struct ConvAxis {
     const int64_t count = ceil_div(kernel, stride);
     return {count, -(count - 1), 1, stride * (count - 1), -stride};
   }
+
+  // The q of all phases together that have outputs; at least one.
+  int64_t begin_q() const { return floor_div(crop(), phases()); }
+  int64_t count_q() const { return std::max<int64_t>(1, ceil_div(out + crop(), phases()) - begin_q()); }
 
   // The first q of a phase whose output coordinate is at least o.
   int64_t first_q(int64_t phase, int64_t o) const { return transposed ? ceil_div(o + pre - phase, stride) : o; }
