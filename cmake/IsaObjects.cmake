@@ -24,9 +24,10 @@ set(POLYPHASE_ISA_FLAG_avx512_bf16 avx512_bf16)
 set(POLYPHASE_ISA_FLAG_amx amx_bf16)
 
 if(POLYPHASE_SANITIZE)
-  # -O3 takes the compiler three times as long to instrument. So does asking of every sum of a pointer whether it wraps around,
-  # of which kernels have thousands; where one leads out of its memory, AddressSanitizer sees what is read or written there.
-  set(POLYPHASE_ISA_COMMON -O1 -fno-sanitize=pointer-overflow)
+  # -O3 takes the compiler three times as long to instrument. So does asking of every pointer whether it is null, whether a sum with it
+  # wraps around and how large its object is, of which kernels have thousands; where one leads out of its memory, AddressSanitizer
+  # sees what is read or written there.
+  set(POLYPHASE_ISA_COMMON -O1 -fno-sanitize=pointer-overflow,null,object-size)
   set(POLYPHASE_ISA_scalar "")
 else()
   set(POLYPHASE_ISA_COMMON -O3)
