@@ -12,6 +12,9 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
+constexpr int64_t least_chunks_of_copy = 3;  // that read a block, from which on it is copied
+constexpr int64_t cache_floats = 16;
+
 class Tile {
  public:
   Tile(const ConvOverlapPlan& plan, const ConvPointers& pointers, std::byte* scratch)
@@ -104,24 +107,44 @@ class Tile {
   void multiply(const float* lines, int64_t pitch, int64_t c, int64_t words, int64_t pixels, float* to) const {
     const float* const weights = p_.weights + group_ * f_.group_floats(s_) + c * f_.chunk;
     const int64_t at_once = plan_.words < s_.in_channels ? std::max<int64_t>(1, pixels / plan_.block) : 1;
+    const bool is_copied = at_once == 1 && f_.chunks >= least_chunks_of_copy && lines != gathered_;
     const int64_t offset = 0;
+    const int64_t parts = ceil_div(plan_.block, cache_floats);
     PixelsTile t = {};
     t.offsets = &offset;
     t.channel_pitch = pitch;
     t.sum_pitch = plan_.column_pitch;
     t.words = words;
     t.taps = 1;
+    t.fetched_pitch = pitch;
     t.continues = c > 0;
     for (int64_t p = 0; p < pixels;) {
       const int64_t count = std::min(plan_.block, pixels - p);
+      const int64_t vectors = ceil_div(count, vec_width);
       t.blocks = count < plan_.block ? 1 : std::min(at_once, (pixels - p) / plan_.block);
       t.lines = lines + p;
+      if (is_copied) {
+        copy_block(lines + p, pitch, words, vectors);
+        t.lines = gathered_;
+        t.channel_pitch = vectors * vec_width;
+      }
       for (int64_t chunk = 0; chunk < f_.chunks; ++chunk) {
+        // Each chunk fetches another part of the next block.
+        t.fetched = lines + p + plan_.block + cache_floats - 1 + chunk % parts * cache_floats;
         t.weights = weights + chunk * s_.in_channels * f_.chunk;
         t.sums = to + chunk * f_.chunk * plan_.column_pitch + p;
-        functions_[ceil_div(count, vec_width) - 1](t);
+        functions_[vectors - 1](t);
       }
       p += t.blocks * count;
+    }
+  }
+
+  // A block of pixels, its channels side by side: where they lie apart they may share sets of the first-level cache,
+  // and every chunk fetches them again.
+  void copy_block(const float* lines, int64_t pitch, int64_t words, int64_t vectors) const {
+    float* to = gathered_;
+    for (int64_t c = 0; c < words; ++c, lines += pitch) {
+      for (int64_t v = 0; v < vectors; ++v, to += vec_width) store(to, load(lines + v * vec_width));
     }
   }
 

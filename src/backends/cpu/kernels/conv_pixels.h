@@ -83,6 +83,8 @@ struct PixelsTile {
   float* sums;           // [M], `sum_pitch` apart
   int64_t sum_pitch;
   int64_t channel_pitch;   // floats of `lines` from word to word
+  const float* fetched;    // of one tap: what is fetched along with the first word of the first block
+  int64_t fetched_pitch;   // from word to word
   const int64_t* offsets;  // [tap]: floats from the word's first to the tap's
   int64_t words;
   int64_t taps;

@@ -274,6 +274,7 @@ class Tile {
     PixelsTile t = {};
     t.sum_pitch = plan_.sum_pitch;
     t.channel_pitch = plan_.channel_pitch;
+    t.fetched_pitch = plan_.channel_pitch;
     for (int64_t c = 0; c < s_.in_words(); c += phase.words) {
       t.words = std::min(phase.words, s_.in_words() - c);
       const float* weights = p_.weights + group_ * f_.group_size + phase.weights;
@@ -316,6 +317,7 @@ class Tile {
       if (blocks.count == 0) continue;
       t.blocks = blocks.count;
       t.lines = lines;
+      t.fetched = lines + blocks.vectors * vec_width + 24;
       t.sums = sums;
       functions[blocks.vectors - 1](t);
       lines += blocks.count * blocks.vectors * vec_width;

@@ -36,14 +36,15 @@ POLYPHASE_INLINE void add_products_of_tap(VecF (&acc)[M * V], const float* line,
 
 // Adds the products of some taps of some words; returns where the next weights lie.
 template <Products products, int M, int V>
-POLYPHASE_INLINE const float* add_products(VecF (&acc)[M * V], const PixelsTile& t, const float* lines, int64_t words,
-                                           int64_t first_tap, int64_t last_tap, const float* weight) {
+POLYPHASE_INLINE const float* add_products(VecF (&acc)[M * V], const PixelsTile& t, const float* lines,
+                                           const float* fetched, int64_t words, int64_t first_tap, int64_t last_tap,
+                                           const float* weight) {
   if constexpr (products == Products::floats) {
     if (last_tap - first_tap == 1) {
-      constexpr int64_t next = V * vec_width + 24;  // pixels, of a block that comes soon
       const float* line = lines + t.offsets[first_tap];
-      for (const float* const end = weight + words * M; weight != end; weight += M, line += t.channel_pitch) {
-        __builtin_prefetch(line + next, 0, 3);
+      for (const float* const end = weight + words * M; weight != end;
+           weight += M, line += t.channel_pitch, fetched += t.fetched_pitch) {
+        __builtin_prefetch(fetched, 0, 3);
         add_products_of_tap<products, M, V>(acc, line, weight);
       }
       return weight;
@@ -91,7 +92,8 @@ POLYPHASE_INLINE void run_pixels_block(const PixelsTile& t, int64_t words, const
         });
         summed = M;
       }
-      weight = add_products<products, M, V>(acc, t, lines + c * t.channel_pitch, count, k,
+      weight = add_products<products, M, V>(acc, t, lines + c * t.channel_pitch,
+                                            t.fetched + (lines - t.lines) + c * t.fetched_pitch, count, k,
                                             k + taps < t.taps ? k + taps : t.taps, weight);
     }
   }
