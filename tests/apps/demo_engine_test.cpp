@@ -12,9 +12,14 @@
 #include "engine/file_header.h"
 #include "polyphase/polyphase.h"
 #include "runtime/program.h"
+#include "suite_size.h"
 
 namespace polyphase {
 namespace {
+
+// To the next of an engine's bytes to try. A sanitizer, which makes each try ten times as long, sees all of the header
+// and the tables behind it, and then one byte of seven.
+std::size_t after(std::size_t i) { return i < 4096 || !test::sliced() ? i + 1 : i + 7; }
 
 constexpr std::size_t checksummed_header_bytes = engine_header_bytes + 2 * engine_section_entry_bytes;
 
@@ -62,7 +67,7 @@ class DemoEngine : public testing::Test {
 TEST_F(DemoEngine, EveryChangedByteIsRefused) {
   ASSERT_NO_FATAL_FAILURE(compile_for("native"));
   ASSERT_EQ(refusal(), "");
-  for (std::size_t i = 0; i < bytes_->size_bytes(); ++i) {
+  for (std::size_t i = 0; i < bytes_->size_bytes(); i = after(i)) {
     at(i) ^= std::byte{0xff};
     const std::string words = refusal();
     at(i) ^= std::byte{0xff};
@@ -74,7 +79,7 @@ TEST_F(DemoEngine, EveryChangedByteIsRefused) {
 TEST_F(DemoEngine, EveryCutIsRefused) {
   ASSERT_NO_FATAL_FAILURE(compile_for("native"));
   const std::size_t size = bytes_->size_bytes();
-  for (std::size_t length = 0; length < size; ++length) {
+  for (std::size_t length = 0; length < size; length = after(length)) {
     const std::string words = refusal(length);
     ASSERT_EQ(words.rfind("'demo.ppe' is ", 0), 0U) << length << " bytes: " << words;
     if (length < 8) continue;  // too short to tell that it is an engine

@@ -3,17 +3,19 @@
 //   conformance FILE|FOLDER|'CASE LINE'… [--bench] [--verbose] [--row NAME] [--cluster NAME]
 //
 // A failure prints the line, cluster, row and variant, which repeat it. --bench times each row after its result was
-// checked.
+// checked. Under a sanitizer the lines of files and folders run on one cluster each, by turns.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "backends/cpu/catalogue.h"
 #include "conformance/execution.h"
 #include "conformance/symbolic.h"
+#include "suite_size.h"
 
 namespace polyphase::test {
 namespace {
@@ -81,7 +83,9 @@ class Driver {
     std::string line;
     for (int number = 1; std::getline(file, line); ++number) {
       where_ = path.filename().string() + ":" + std::to_string(number);
-      if (!line.empty() && line[0] != '#') run_line(line);
+      if (line.empty() || line[0] == '#') continue;
+      if (sliced()) turn_ = tally_.cases % static_cast<int>(catalogues_.size());
+      run_line(line);
     }
   }
 
@@ -97,8 +101,10 @@ class Driver {
     const auto prepared = prepare(std::move(parsed).value());
     if (!prepared.ok()) return fail(line, prepared.error().text());
     bool taken = false;
-    for (const Cluster cluster : clusters_here()) {
-      if (!options_.cluster.empty() && options_.cluster != name_of(cluster)) continue;
+    int at = 0;
+    for (const auto& [cluster, catalogue] : catalogues_) {
+      const bool another = turn_.has_value() && at++ != *turn_;
+      if (another || (!options_.cluster.empty() && options_.cluster != name_of(cluster))) continue;
       for (const Variant& variant : variants_of(*prepared)) taken |= run_variant(*prepared, variant, cluster);
     }
     if (!taken) ++tally_.only_reference_of_op[prepared->parts.front().op->name];
@@ -158,6 +164,7 @@ class Driver {
   std::map<Cluster, Catalogue> catalogues_;
   Tally tally_;
   std::string where_ = "argument";
+  std::optional<int> turn_;  // the one of the catalogues whose turn it is
 };
 
 int main_of(int count, char** arguments) {
