@@ -5,8 +5,10 @@
 //     out[o][s*q + r - pre] = Σ_t reached[(t, o)][q + shift(t)] + bias[o]       over the taps t of phase r
 //     (conv_shape.h)
 //
-// Nothing is copied, padded, or filled up to the taps of the longest phase; in return every column is stored and loaded
-// once. That pays for few columns, where a copy of the image would be much beside the products.
+// Nothing is padded, or filled up to the taps of the longest phase; in return every column is stored and loaded once.
+// That pays for few columns, where a padded copy of the image would be much beside the products. A block of pixels that
+// several chunks of columns read is copied by itself, since channels that lie apart share sets of the first-level
+// cache.
 //
 // A tile owns some groups by a block of q along the last two axes and goes down its lines: a run of input lines is
 // multiplied when the first of them is reached, as one line where they lie behind each other, and kept until no output
@@ -41,7 +43,8 @@ struct ConvOverlapPlan {
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
   bool has_bias;
-  bool in_place;     // pixels of a line lie side by side, as floats
+  bool in_place;     // lines are read where they lie: side by side, as floats; else they are gathered, a run at a time
+  bool copies;       // of them a block is copied before its chunks read it
   bool past_caches;  // rows of an output so large that the caches cannot hold it for its reader
   int32_t width;
   int64_t first_q[2];  // un-cropped q range
@@ -52,6 +55,7 @@ struct ConvOverlapPlan {
   int64_t tile_groups;
   int64_t group_blocks;
   int64_t words;         // input channels that are multiplied at a time
+  int64_t most_run;      // pixels of a run, unless a line has more
   int64_t run_lines;     // multiplied at a time; several only where lines are whole and lie behind each other
   int64_t runs;          // that are kept
   int64_t run_floats;    // of a column and a run, whole vectors

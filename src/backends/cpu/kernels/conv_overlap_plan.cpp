@@ -19,13 +19,15 @@ constexpr int64_t most_columns_of_some = 36;    // more are much beside a copy o
 constexpr int64_t most_behind[] = {100, 4096};  // lines and pixels that are kept for taps that lie apart
 constexpr int64_t kept_floats = 48 * 1024;      // of what is reached: half of a small second-level cache
 constexpr int64_t run_pixels = 4096;            // which the processor foresees, channel by channel
+constexpr int64_t gathered_floats = 64 * 1024;  // that are read again: another half of that cache
+constexpr int64_t least_chunks_of_copy = 3;     // that read a block, from which on a copy of it pays
 constexpr int64_t lines_by_halo = 6;            // of a tile, for each that it shares with the one in front of it
 constexpr int64_t overlap_tiles_aimed = 24;
 constexpr double least_overlap_work = 8192;  // vector instructions: much beside what beginning a tile costs
 
 // Lines of which a processor fetches what comes next by itself: of many at once, Zen 3 loses them, so that images in
 // memory take five times as long; Emerald Rapids follows some eighty, and loses time by every sum that is put aside.
-constexpr int64_t lines_fetched(int width) { return width == 16 ? 64 : 8; }
+constexpr int64_t lines_fetched(int width, bool has_many_chunks) { return width == 8 ? 8 : has_many_chunks ? 256 : 64; }
 
 // Channels so many floats apart share sets of the first-level cache, which has eight to twelve ways.
 constexpr int64_t shared_sets = 1024;
@@ -34,11 +36,22 @@ constexpr int64_t least_ways = 8;
 // Input positions in front of its own that a q reads.
 int64_t positions_behind(const ConvAxis& axis) { return (axis.kernel - 1) * axis.dilation / axis.stride; }
 
-int64_t words_at_once(const ConvShape& shape, const ImageStrides& in, int width) {
-  const bool is_far = shape.in_channels * shape.in_points() > near_floats;
-  const bool collides = in.channel % shared_sets == 0;
-  const int64_t most = collides ? least_ways : is_far ? lines_fetched(width) : shape.in_channels;
-  return even_pieces(shape.in_channels, most);
+// How lines are read: where channels share sets, many chunks read a run of them gathered, few some channels at a time.
+void choose_reading(ConvOverlapPlan& plan) {
+  const ConvShape& s = plan.shape;
+  const bool has_many_chunks = plan.format.chunks >= least_chunks_of_copy;
+  const bool collides = plan.in.channel % shared_sets == 0;
+  const bool is_far = s.in_channels * s.in_points() > near_floats;
+  plan.in_place = plan.in.axis[2] == 1 && s.types.in == DType::f32 && !(collides && has_many_chunks);
+  int64_t most = s.in_channels;
+  if (collides && !has_many_chunks) {
+    most = least_ways;
+  } else if (!collides && is_far) {
+    most = lines_fetched(plan.width, has_many_chunks);
+  }
+  plan.words = even_pieces(s.in_channels, most);
+  plan.copies = plan.in_place && has_many_chunks && plan.words == s.in_channels;
+  plan.most_run = plan.in_place ? run_pixels : std::min(run_pixels, gathered_floats / plan.words);
 }
 
 void choose_tiles(ConvOverlapPlan& plan) {
@@ -51,7 +64,8 @@ void choose_tiles(ConvOverlapPlan& plan) {
     plan.behind[a] = positions_behind(axis);
   }
   // Lines that are too long to keep what their outputs read are cut in whole register blocks.
-  const int64_t kept_pixels = kept_floats / (columns * (plan.behind[0] + 1));
+  int64_t kept_pixels = kept_floats / (columns * (plan.behind[0] + 1));
+  if (!plan.in_place) kept_pixels = std::min(kept_pixels, plan.most_run);
   const int64_t least_pixels = std::max(8 * plan.block, lines_by_halo * plan.behind[1]);
   plan.tile_q[1] = plan.q_count[1];
   if (plan.q_count[1] > std::max(least_pixels, kept_pixels)) {
@@ -84,7 +98,7 @@ void choose_run(ConvOverlapPlan& plan) {
                      plan.first_q[1] + plan.q_count[1] >= s.in[2] && plan.in.axis[2] == 1 && plan.in.axis[1] == s.in[2];
   plan.run_lines = 1;
   const auto runs = [&](int64_t lines) { return ceil_div(plan.behind[0], lines) + 1; };
-  while (joins && 2 * plan.run_lines * line <= run_pixels && 2 * plan.run_lines <= plan.tile_q[0] + plan.behind[0] &&
+  while (joins && 2 * plan.run_lines * line <= plan.most_run && 2 * plan.run_lines <= plan.tile_q[0] + plan.behind[0] &&
          columns * runs(2 * plan.run_lines) * 2 * plan.run_lines * line <= kept_floats) {
     plan.run_lines *= 2;
   }
@@ -132,14 +146,13 @@ ConvOverlapPlan plan_conv_overlap(const ConvShape& shape, const ImageStrides& in
   plan.out = out;
   plan.endings = endings;
   plan.has_bias = has_bias;
-  plan.in_place = in.axis[2] == 1 && shape.types.in == DType::f32;
   plan.past_caches = out.axis[2] == 1 && is_past_caches(shape) && shape.out[2] >= least_streamed;
   plan.width = width;
   plan.block = pixel_vectors(width, static_cast<int>(plan.format.chunk)) * width;
+  choose_reading(plan);
   choose_tiles(plan);
   choose_run(plan);
   const int64_t columns = plan.format.chunks * plan.format.chunk;
-  plan.words = words_at_once(shape, in, width);
   const int64_t phases = ConvAxis(shape, 2).phases();
   plan.sum_pitch = (ceil_div(plan.tile_q[1], width) + 4) * width;
   plan.line_floats = plan.tile_q[1] * phases;

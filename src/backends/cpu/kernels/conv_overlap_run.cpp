@@ -12,7 +12,6 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
-constexpr int64_t least_chunks_of_copy = 3;  // that read a block, from which on it is copied
 constexpr int64_t cache_floats = 16;
 
 class Tile {
@@ -107,7 +106,7 @@ class Tile {
   void multiply(const float* lines, int64_t pitch, int64_t c, int64_t words, int64_t pixels, float* to) const {
     const float* const weights = p_.weights + group_ * f_.group_floats(s_) + c * f_.chunk;
     const int64_t at_once = plan_.words < s_.in_channels ? std::max<int64_t>(1, pixels / plan_.block) : 1;
-    const bool is_copied = at_once == 1 && f_.chunks >= least_chunks_of_copy && lines != gathered_;
+    const bool is_copied = plan_.copies && lines != gathered_;
     const int64_t offset = 0;
     const int64_t parts = ceil_div(plan_.block, cache_floats);
     PixelsTile t = {};
