@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/conv_gemm.h"
+#include "backends/cpu/kernels/scratch_pieces.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -21,7 +22,6 @@ constexpr int64_t summed_floats = 64 * 1024;  // partial sums of a tile
 constexpr int64_t collision_floats = 512;     // half of what one way of a first-level cache holds
 constexpr int64_t collide_above = 256;     // input channels below which a row's part is used up before it is pushed out
 constexpr int64_t copy_work = 256;         // multiply-adds of an input element that pay for its copy
-constexpr int64_t cache_line_floats = 16;  // of a cache line
 constexpr int64_t gather_below = 12;       // input channels under which a tap is too short for an inner loop of its own
 constexpr int64_t heavy_floats = 1 << 20;  // of weights
 constexpr int64_t join_below = 128;        // input channels from which changing segments costs nothing

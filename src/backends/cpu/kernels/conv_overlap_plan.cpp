@@ -105,8 +105,7 @@ void choose_run(ConvOverlapPlan& plan) {
   plan.runs = runs(plan.run_lines);
   plan.run_floats = ceil_div(plan.run_lines * line, plan.width) * plan.width;
   // Columns an odd number of lines of the cache apart share no sets.
-  constexpr int64_t cache_floats = 16;
-  plan.column_pitch = (ceil_div(plan.runs * plan.run_floats, cache_floats) / 2 * 2 + 1) * cache_floats;
+  plan.column_pitch = (ceil_div(plan.runs * plan.run_floats, cache_line_floats) / 2 * 2 + 1) * cache_line_floats;
 }
 
 }  // namespace

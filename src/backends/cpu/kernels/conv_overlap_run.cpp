@@ -12,8 +12,6 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
-constexpr int64_t cache_floats = 16;
-
 class Tile {
  public:
   Tile(const ConvOverlapPlan& plan, const ConvPointers& pointers, std::byte* scratch)
@@ -108,7 +106,7 @@ class Tile {
     const int64_t at_once = plan_.words < s_.in_channels ? std::max<int64_t>(1, pixels / plan_.block) : 1;
     const bool is_copied = plan_.copies && lines != gathered_;
     const int64_t offset = 0;
-    const int64_t parts = ceil_div(plan_.block, cache_floats);
+    const int64_t parts = ceil_div(plan_.block, cache_line_floats);
     PixelsTile t = {};
     t.offsets = &offset;
     t.channel_pitch = pitch;
@@ -129,7 +127,7 @@ class Tile {
       }
       for (int64_t chunk = 0; chunk < f_.chunks; ++chunk) {
         // Each chunk fetches another part of the next block.
-        t.fetched = lines + p + plan_.block + cache_floats - 1 + chunk % parts * cache_floats;
+        t.fetched = lines + p + plan_.block + cache_line_floats - 1 + chunk % parts * cache_line_floats;
         t.weights = weights + chunk * s_.in_channels * f_.chunk;
         t.sums = to + chunk * f_.chunk * plan_.column_pitch + p;
         functions_[vectors - 1](t);
