@@ -7,6 +7,10 @@
 # LABELS meaning: the test asks what something means, never how fast or by which kernel; `make test` runs it under the sanitizers
 # alone, and builds target polyphase_optimised_tests (the others, and what the Python tests call) in release.
 find_package(GTest REQUIRED)
+set(POLYPHASE_SANITIZED 0)
+if(POLYPHASE_SANITIZE)
+  set(POLYPHASE_SANITIZED 1)  # tests of speed and large suites (tests/suite_size.h) ask for it
+endif()
 if(POLYPHASE_PCH)
   polyphase_define_precompiled(tests PROGRAMS LIBS polyphase_glue_flags GTest::gtest HEADERS <gtest/gtest.h>)
 endif()
@@ -27,12 +31,8 @@ function(polyphase_test)
   polyphase_precompiled(${target} tests)
   polyphase_unity(${target})
   polyphase_light(${target})
-  set(sanitized 0)
-  if(POLYPHASE_SANITIZE)
-    set(sanitized 1)  # a test of speed asks for it
-  endif()
   target_compile_definitions(${target} PRIVATE POLYPHASE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-    POLYPHASE_SANITIZED=${sanitized})
+    POLYPHASE_SANITIZED=${POLYPHASE_SANITIZED})
   if(arg_NEEDS_CPU)
     add_test(NAME ${arg_NAME} COMMAND sh -c "grep -qw ${arg_NEEDS_CPU} /proc/cpuinfo || exit 77; exec $0 --gtest_brief=1"
                                       $<TARGET_FILE:${target}>)

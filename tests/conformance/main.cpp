@@ -20,14 +20,6 @@
 namespace polyphase::test {
 namespace {
 
-std::vector<Cluster> clusters_here() {
-  std::vector<Cluster> out;
-  for (const Cluster cluster : all_clusters) {
-    if (cpu::runs_here(cluster)) out.push_back(cluster);
-  }
-  return out;
-}
-
 struct Options {
   std::vector<std::string> sources;
   bool bench = false;
@@ -48,8 +40,9 @@ struct Tally {
 class Driver {
  public:
   explicit Driver(Options options) : options_(std::move(options)), registry_(Registry::built_in()) {
-    for (const Cluster cluster : clusters_here())
-      catalogues_.emplace(cluster, Catalogue(cpu::rows_of(cluster), registry_));
+    for (const Cluster cluster : all_clusters) {
+      if (cpu::runs_here(cluster)) catalogues_.emplace(cluster, Catalogue(cpu::rows_of(cluster), registry_));
+    }
   }
 
   int run() {
@@ -84,8 +77,8 @@ class Driver {
     for (int number = 1; std::getline(file, line); ++number) {
       where_ = path.filename().string() + ":" + std::to_string(number);
       if (line.empty() || line[0] == '#') continue;
-      if (sliced()) turn_ = tally_.cases % static_cast<int>(catalogues_.size());
-      run_line(line);
+      const int turn = tally_.cases % static_cast<int>(catalogues_.size());
+      run_line(line, sliced() ? std::optional(turn) : std::nullopt);
     }
   }
 
@@ -94,7 +87,8 @@ class Driver {
     std::printf("FAILED %s: %s\n  %s\n", where_.c_str(), line.c_str(), what.c_str());
   }
 
-  void run_line(const std::string& line) {
+  // On all clusters, or on the one whose `turn` it is.
+  void run_line(const std::string& line, std::optional<int> turn = {}) {
     ++tally_.cases;
     auto parsed = parse_case(line, registry_);
     if (!parsed.ok()) return fail(line, parsed.error().text());
@@ -103,16 +97,17 @@ class Driver {
     bool taken = false;
     int at = 0;
     for (const auto& [cluster, catalogue] : catalogues_) {
-      const bool another = turn_.has_value() && at++ != *turn_;
-      if (another || (!options_.cluster.empty() && options_.cluster != name_of(cluster))) continue;
-      for (const Variant& variant : variants_of(*prepared)) taken |= run_variant(*prepared, variant, cluster);
+      const bool waits = turn.has_value() && *turn != at;
+      ++at;
+      if (waits || (!options_.cluster.empty() && options_.cluster != name_of(cluster))) continue;
+      for (const Variant& variant : variants_of(*prepared))
+        taken |= run_variant(*prepared, variant, cluster, catalogue);
     }
     if (!taken) ++tally_.only_reference_of_op[prepared->parts.front().op->name];
   }
 
   // Whether a row other than the reference took it.
-  bool run_variant(const PreparedCase& prepared, const Variant& variant, Cluster cluster) {
-    const Catalogue& catalogue = catalogues_.at(cluster);
+  bool run_variant(const PreparedCase& prepared, const Variant& variant, Cluster cluster, const Catalogue& catalogue) {
     const Target target = cpu::target_of(cluster, false, catalogue);
     std::vector<TensorView> constants;
     for (const Tensor& input : prepared.inputs) constants.push_back(input.view());
@@ -164,7 +159,6 @@ class Driver {
   std::map<Cluster, Catalogue> catalogues_;
   Tally tally_;
   std::string where_ = "argument";
-  std::optional<int> turn_;  // the one of the catalogues whose turn it is
 };
 
 int main_of(int count, char** arguments) {
