@@ -27,7 +27,11 @@ constexpr double least_overlap_work = 8192;  // vector instructions: much beside
 
 // Lines of which a processor fetches what comes next by itself: of many at once, Zen 3 loses them, so that images in
 // memory take five times as long; Emerald Rapids follows some eighty, and loses time by every sum that is put aside.
-constexpr int64_t lines_fetched(int width, bool has_many_chunks) { return width == 8 ? 8 : has_many_chunks ? 256 : 64; }
+// There many chunks, which fetch the next block themselves, read all channels.
+constexpr int64_t lines_fetched(int width, bool has_many_chunks) {
+  if (width < 16) return 8;
+  return has_many_chunks ? most_overlap_channels : 64;
+}
 
 // Channels so many floats apart share sets of the first-level cache, which has eight to twelve ways.
 constexpr int64_t shared_sets = 1024;
