@@ -185,17 +185,7 @@ class Tile {
 
   // The columns of a block: straight into the output, or into sums_[column][pixel] or [line][pixel][phase].
   void compute() {
-    const int64_t kernel_lines = s_.kernel[0] * s_.kernel[1];
-    const int64_t chunks = ceil_div(lines_of_block() * s_.kernel[2], f_.chunk);
-    for (int64_t i = 0; i < chunks * f_.chunk; ++i) {
-      const int64_t channel = (block_ * f_.lines_per_block + i / s_.kernel[2]) / kernel_lines;
-      bias_[i] = plan_.has_bias && channel < s_.out_channels ? p_.bias[group_ * s_.out_channels + channel] : 0.0F;
-    }
-    for (int64_t i = 0; i < lines_of_block(); ++i) {
-      const int64_t line = block_ * f_.lines_per_block + i;
-      line_out_[i] = (group_ * s_.out_channels + line / kernel_lines) * plan_.out.channel +
-                     line / s_.kernel[1] % s_.kernel[0] * plan_.out.axis[0] + line % s_.kernel[1] * plan_.out.axis[1];
-    }
+    begin_columns();
     const PanelProduct product = {.panel = panel_,
                                   .panel_step = plan_.panel_step,
                                   .block = plan_.pixels,
@@ -211,6 +201,28 @@ class Tile {
                                   .partial = partial_,
                                   .targets = targets_};
     s_.products == Products::pairs ? plan_.pairs(product) : multiply_panel<Products::floats>(product);
+  }
+
+  // What the columns of a block begin with, and where its lines lie in the output. Divisions would take as long as some
+  // products: a block of few pixels has no more of these than columns.
+  void begin_columns() {
+    const int64_t lines = lines_of_block();
+    int64_t rest = block_ * f_.lines_per_block;
+    int64_t y = rest % s_.kernel[1];
+    rest /= s_.kernel[1];
+    int64_t z = rest % s_.kernel[0];
+    int64_t channel = group_ * s_.out_channels + rest / s_.kernel[0];
+    float* bias = bias_;
+    for (int64_t i = 0; i < lines; ++i) {
+      line_out_[i] = channel * plan_.out.channel + z * plan_.out.axis[0] + y * plan_.out.axis[1];
+      bias = std::fill_n(bias, s_.kernel[2], plan_.has_bias ? p_.bias[channel] : 0.0F);
+      if (++y < s_.kernel[1]) continue;
+      y = 0;
+      if (++z < s_.kernel[0]) continue;
+      z = 0;
+      ++channel;
+    }
+    std::fill(bias, bias_ + f_.columns(), 0.0F);
   }
 
   // The output's lines in front of those that the input line at this pixel leads to, in the order in which they lie.

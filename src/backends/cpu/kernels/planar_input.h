@@ -12,19 +12,30 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
-// f(point, offset in elements, count) for the runs of points [begin, end) of an image that lie strides.axis[2] apart.
-template <class F>
-void each_run_of_points(const int64_t (&extent)[3], const ImageStrides& strides, int64_t begin, int64_t end, F f) {
+// Points of an image that lie strides.axis[2] apart.
+struct PointRun {
+  int64_t offset;  // of the first, in elements
+  int64_t count;
+};
+
+// Those from `begin` on, before `end`.
+inline PointRun run_of_points(const int64_t (&extent)[3], const ImageStrides& strides, int64_t begin, int64_t end) {
   const bool lines_join = (extent[1] == 1 || strides.axis[1] == extent[2] * strides.axis[2]) &&
                           (extent[0] == 1 || strides.axis[0] == extent[1] * extent[2] * strides.axis[2]);
   const int64_t run = lines_join ? extent[0] * extent[1] * extent[2] : extent[2];
+  const int64_t line = begin / extent[2];
+  return {line / extent[1] * strides.axis[0] + line % extent[1] * strides.axis[1] + begin % extent[2] * strides.axis[2],
+          std::min(end, (begin / run + 1) * run) - begin};
+}
+
+// f(point, offset in elements, count) for the runs of points [begin, end) of an image that lie strides.axis[2] apart.
+template <class F>
+void each_run_of_points(const int64_t (&extent)[3], const ImageStrides& strides, int64_t begin, int64_t end,
+                        const F& f) {
   for (int64_t point = begin; point < end;) {
-    const int64_t next = std::min(end, (point / run + 1) * run);
-    const int64_t line = point / extent[2];
-    f(point,
-      line / extent[1] * strides.axis[0] + line % extent[1] * strides.axis[1] + point % extent[2] * strides.axis[2],
-      next - point);
-    point = next;
+    const PointRun run = run_of_points(extent, strides, point, end);
+    f(point, run.offset, run.count);
+    point += run.count;
   }
 }
 
@@ -34,34 +45,38 @@ struct PixelPanel {
   int64_t step;   // floats from one block to the next
 };
 
-// The pixels [first, last) of all channels of a group's image, zeros behind them as far as vectors go. `gathered` holds
-// as many pixels, where they do not lie side by side or are not wide.
+// A channel of the panel: `count` pixels, and zeros behind them as far as vectors go.
+POLYPHASE_INLINE void copy_panel_line(const float* pixels, int64_t count, const PixelPanel& panel, float* to) {
+  for (; count >= panel.block; count -= panel.block, pixels += panel.block, to += panel.step) {
+    for (int64_t v = 0; v < panel.block; v += vec_width) store(to + v, load(pixels + v));
+  }
+  for (int64_t v = 0; count > 0 && v < panel.block; v += vec_width) {
+    const auto lanes = static_cast<int>(std::clamp<int64_t>(count - v, 0, vec_width));
+    store(to + v, lanes == vec_width ? load(pixels + v) : load_first(pixels + v, lanes));
+  }
+}
+
+// The pixels [first, last) of all channels of a group's image. `gathered` holds as many pixels, where they do not lie
+// side by side or are not wide.
 inline void copy_panel(const ConvShape& shape, const ImageStrides& strides, StoredImage image, int64_t first,
                        int64_t last, const PixelPanel& panel, float* gathered, float* to) {
   constexpr int64_t ahead = 4;  // channels
-  for (int64_t c = 0; c < shape.in_channels; ++c) {
+  if (first == last) return;
+  const int64_t count = last - first;
+  const PointRun run = run_of_points(shape.in, strides, first, last);
+  const bool is_line = strides.axis[2] == 1 && run.count == count;
+  for (int64_t c = 0; c < shape.in_channels; ++c, to += panel.block) {
     const StoredImage channel = image + c * strides.channel;
-    const float* pixels = gathered;
-    each_run_of_points(shape.in, strides, first, last, [&](int64_t point, int64_t offset, int64_t count) {
-      const StoredImage from = channel + offset;
-      const bool is_line = strides.axis[2] == 1 && count == last - first;
-      if (is_line && c + ahead < shape.in_channels) fetch_line(from + ahead * strides.channel, count);
-      if (is_line && from.wide()) {
-        pixels = from.floats();
-      } else {
-        load_run(from, strides.axis[2], gathered + point - first, count);
-      }
+    const StoredImage line = channel + run.offset;
+    if (is_line && c + ahead < shape.in_channels) fetch_line(line + ahead * strides.channel, count);
+    if (is_line && line.wide()) {
+      copy_panel_line(line.floats(), count, panel, to);
+      continue;
+    }
+    each_run_of_points(shape.in, strides, first, last, [&](int64_t point, int64_t offset, int64_t n) {
+      load_run(channel + offset, strides.axis[2], gathered + point - first, n);
     });
-    float* target = to + c * panel.block;
-    int64_t left = last - first;
-    for (; left >= panel.block; left -= panel.block, pixels += panel.block, target += panel.step) {
-      for (int64_t v = 0; v < panel.block; v += vec_width) store(target + v, load(pixels + v));
-    }
-    if (left == 0) continue;
-    for (int64_t v = 0; v < panel.block; v += vec_width) {
-      const auto lanes = static_cast<int>(std::clamp<int64_t>(left - v, 0, vec_width));
-      store(target + v, lanes == vec_width ? load(pixels + v) : load_first(pixels + v, lanes));
-    }
+    copy_panel_line(gathered, count, panel, to);
   }
 }
 

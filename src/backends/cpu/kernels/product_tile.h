@@ -188,8 +188,7 @@ ProductTileFunction product_tile(int columns, int vectors, int taps, int phases)
 }
 
 // What multiply_panel reads behind the weights of `chunk`: of the next one, the next pixels, words or block.
-inline const float* weights_behind(const PanelProduct& p, int64_t word, int64_t pixel, int64_t chunk) {
-  const int64_t chunks = ceil_div(p.columns, p.chunk);
+inline const float* weights_behind(const PanelProduct& p, int64_t word, int64_t pixel, int64_t chunk, int64_t chunks) {
   if (chunk + 1 < chunks) return p.weights + ((chunk + 1) * p.words + word) * p.chunk;
   if (pixel + p.block < p.pixels) return p.weights + word * p.chunk;
   const bool is_last = word + p.depth >= p.words;
@@ -201,6 +200,11 @@ void multiply_panel(const PanelProduct& p) {
   ProductTile t = {};
   t.pitch = p.block;
   const int64_t chunks = ceil_div(p.columns, p.chunk);
+  const auto tile_of = [&](int64_t pixels) {
+    return product_tile<products>(static_cast<int>(p.chunk), static_cast<int>(ceil_div(pixels, vec_width)),
+                                  static_cast<int>(p.taps), static_cast<int>(p.phases));
+  };
+  const ProductTileFunction whole = tile_of(p.block);
   for (int64_t c = 0; c < std::max<int64_t>(1, p.words); c += p.depth) {
     t.words = std::min(p.depth, p.words - c);
     t.begun = c > 0;
@@ -209,12 +213,10 @@ void multiply_panel(const PanelProduct& p) {
     for (int64_t pixel = 0; pixel < p.pixels; pixel += p.block) {
       t.pixels = p.panel + pixel / p.block * p.panel_step + c * p.block;
       t.targets = p.targets + pixel / vec_width;
-      const auto vectors = static_cast<int>(ceil_div(std::min(p.block, p.pixels - pixel), vec_width));
-      const ProductTileFunction function = product_tile<products>(static_cast<int>(p.chunk), vectors,
-                                                                  static_cast<int>(p.taps), static_cast<int>(p.phases));
+      const ProductTileFunction function = p.pixels - pixel < p.block ? tile_of(p.pixels - pixel) : whole;
       for (int64_t chunk = 0; chunk < chunks; ++chunk, t.partial += p.chunk * p.block) {
         t.weights = p.weights + (chunk * p.words + c) * p.chunk;
-        t.next_weights = weights_behind(p, c, pixel, chunk);
+        t.next_weights = weights_behind(p, c, pixel, chunk, chunks);
         t.init = p.init + chunk * p.chunk;
         t.first_line = chunk * p.chunk / p.taps;
         t.lines = p.columns / p.taps - t.first_line;

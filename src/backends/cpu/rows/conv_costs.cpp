@@ -163,7 +163,9 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
   if (plan.by_lines) {
     const double lines = groups * product_of_factors(f.lines, s.in[0], s.in[1]);
     const double results = lines * product_of_factors(ceil_div(s.in[2], width), plan.phases);
-    return (by.result_by_lines * results + by.line * lines + by.byte_beyond * bytes_beyond_caches(s) + by.call) * ns +
+    return (by.result_by_lines * results + by.line_by_lines * lines + by.byte_beyond * bytes_beyond_caches(s) +
+            by.call) *
+               ns +
            conversion_seconds(s, conversions);
   }
   const int64_t vectors_of_block = plan.pixels / width;
@@ -180,8 +182,7 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
   const double filled = groups * std::max(0.0, all - reached) * static_cast<double>(s.out[2]);
   return (by.product * groups * vectors * columns * static_cast<double>(f.words) +
           results * (by.result * straight + by.result_held * (1 - straight)) +
-          (plan.phases != f.leaving ? by.result_scattered * results : 0) + by.line * lines +
-          by.block * groups * static_cast<double>(f.blocks) + by.filled * filled +
+          (plan.phases != f.leaving ? by.result_scattered * results : 0) + by.line * lines + by.filled * filled +
           by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, f.words) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +

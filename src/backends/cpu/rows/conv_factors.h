@@ -142,35 +142,35 @@ struct DisjointFactors {
   double result_held;  // by way of the sums
   double result_scattered;
   double result_by_lines;  // of one input channel
-  double line;             // of the output that is held, or comes from one channel
-  double block;
+  double line;             // of the output that is held
+  double line_by_lines;    // that comes from one channel
   double copied;
   double filled;  // outputs in lines that no tap reaches
   double byte_beyond;
   double call;
 };
 inline constexpr DisjointFactors disjoint_avx2 = {.product = 0.184,
-                                                  .result = 3.91,
+                                                  .result = 3,
                                                   .result_held = 0.835,
                                                   .result_scattered = 3.6,
                                                   .result_by_lines = 0.796,
                                                   .line = 13.2,
-                                                  .block = 12.8,
-                                                  .copied = 0.164,
+                                                  .line_by_lines = 13.2,
+                                                  .copied = 0.12,
                                                   .filled = 0.3,
                                                   .byte_beyond = 0.0781,
-                                                  .call = 867};
-inline constexpr DisjointFactors disjoint_avx512 = {.product = 0.207,
-                                                    .result = 5.31,
-                                                    .result_held = 1.26,
-                                                    .result_scattered = 7.1,
-                                                    .result_by_lines = 3.9,
-                                                    .line = 8.14,
-                                                    .block = 798,
-                                                    .copied = 0.247,
-                                                    .filled = 0.1,
-                                                    .byte_beyond = 0.03,
-                                                    .call = 663};
+                                                  .call = 450};
+inline constexpr DisjointFactors disjoint_avx512 = {.product = 0.2,
+                                                    .result = 2.93,
+                                                    .result_held = 4.8,
+                                                    .result_scattered = 0.95,
+                                                    .result_by_lines = 1.88,
+                                                    .line = 3.7,
+                                                    .line_by_lines = 12.8,
+                                                    .copied = 0.2,
+                                                    .filled = 0.42,
+                                                    .byte_beyond = 0.04,
+                                                    .call = 390};
 
 inline constexpr DisjointFactors disjoint_pairs = {.product = 0.292,
                                                    .result = 2.78,
@@ -178,7 +178,7 @@ inline constexpr DisjointFactors disjoint_pairs = {.product = 0.292,
                                                    .result_scattered = 0,
                                                    .result_by_lines = 1.25,
                                                    .line = 6.81,
-                                                   .block = 0,
+                                                   .line_by_lines = 6.81,
                                                    .copied = 0.176,
                                                    .filled = 0.3,
                                                    .byte_beyond = 0.133,
