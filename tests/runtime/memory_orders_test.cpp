@@ -41,17 +41,27 @@ std::vector<std::string> rows_of(const std::string& dtype, const std::string& bo
 
 constexpr const char* window = " stride=[2, 2] dilation=[1, 1] groups=1 pre=[0, 0] post=[0, 0]\n";
 
+// Either kernel that reads and writes channels-first images.
+void expect_no_turns(const std::vector<std::string>& rows, std::size_t conv, std::size_t count) {
+  ASSERT_EQ(rows.size(), count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i == conv) {
+      EXPECT_TRUE(rows[i] == "conv_transpose_disjoint" || rows[i] == "conv_transpose_pixels") << rows[i];
+    } else {
+      EXPECT_EQ(rows[i], "elementwise_chain");
+    }
+  }
+}
+
 TEST(MemoryOrders, AConvolutionTurnsTogetherWithWhatHangsOnIt) {
   const std::string conv = std::string("conv_transpose(%x, %w, %b)") + window;
   const std::string between = std::string(" %a = sin(%x)\n %c = conv_transpose(%a, %w, %b)") + window;
   for (const Cluster cluster : {Cluster::avx2, Cluster::avx512}) {
     SCOPED_TRACE(name_of(cluster));
-    const std::vector<std::string> alone = {"conv_transpose_disjoint"};
-    const std::vector<std::string> surrounded = {"elementwise_chain", "conv_transpose_disjoint", "elementwise_chain"};
-    EXPECT_EQ(rows_of("f32", " %y = " + conv, cluster), alone);
-    EXPECT_EQ(rows_of("f16", " %y = " + conv, cluster), alone);
-    EXPECT_EQ(rows_of("f32", between + " %y = sin(%c)\n", cluster), surrounded);
-    EXPECT_EQ(rows_of("f16", between + " %d = sin(%c)\n %y = mul(%d, %d)\n", cluster), surrounded);
+    expect_no_turns(rows_of("f32", " %y = " + conv, cluster), 0, 1);
+    expect_no_turns(rows_of("f16", " %y = " + conv, cluster), 0, 1);
+    expect_no_turns(rows_of("f32", between + " %y = sin(%c)\n", cluster), 1, 3);
+    expect_no_turns(rows_of("f16", between + " %d = sin(%c)\n %y = mul(%d, %d)\n", cluster), 1, 3);
   }
 }
 

@@ -279,7 +279,7 @@ bool is_point(const ConvShape& shape) {
 }
 
 bool takes_pixels(const ConvShape& shape) {
-  return conv_pixels_takes(shape) && ConvAxis(shape, 2).phases() * shape.out_channels <= 64;
+  return conv_pixels_takes(shape) && ConvAxis(shape, 2).phases() * shape.out_channels <= most_pixels_columns;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Convolution and transposed convolution with few output channels: vectors along the pixels, weights broadcast.
+// Convolution and transposed convolution by vectors along the pixels, weights broadcast: few output channels, or images
+// that would have to be turned.
 //
 // The columns (phase of the last axis, out channel) of a group are N = stride * out_channels; phases of the middle axis
 // join them where few columns would leave registers unused: all of them read the same lines, but where the stride does
@@ -20,7 +21,8 @@
 // In bf16 two input channels are one word of 32 bits, a pair, on both sides: copied lines and packed weights hold pairs
 // in place of floats, of which there are half as many.
 //
-// Nothing is gained where N fills vectors by itself: that is conv_gemm's work.
+// Where N is large, conv_gemm multiplies as fast; but it turns channels-first images on both ways, and its vectors of
+// output channels are filled up. The estimates choose.
 #pragma once
 
 #include <cstdint>
@@ -128,6 +130,9 @@ struct ConvPixelsPlan {
   int64_t shared_bytes;    // none
   int64_t scratch_bytes;
 };
+
+// A line of sums of all columns is held at a time.
+inline constexpr int64_t most_pixels_columns = 4096;
 
 // Whether the geometry is one that the kernel knows: unit input steps along the last axis, unit dilation where it
 // strides.

@@ -1,4 +1,4 @@
-// Plans and packs convolution with few output channels.
+// Plans and packs convolution by vectors along the pixels.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace polyphase::cpu {
 namespace {
 
-constexpr int64_t scratch_floats = 96 * 1024;
+constexpr int64_t scratch_floats = 96 * 1024;         // of a tile's lines, and of the sums of a line of q
 constexpr int64_t kept_line_floats = 5 * 1024;        // of a tile's lines that stay in the first-level cache
 constexpr int64_t kept_depthwise_floats = 16 * 1024;  // those that neighbouring tiles read as well are fewer
 constexpr int64_t kept_sum_floats = 3 * 1024;         // and of a run's sums
@@ -130,7 +130,9 @@ class PixelsPlanner {
     const int64_t block = pixel_vectors(plan_.width, static_cast<int>(plan_.format.chunk)) * plan_.width;
     const int64_t a_pixel = s_.in_words() * lines(0, 1) * lines(1, std::min<int64_t>(few_lines, plan_.q_count[1]));
     const int64_t wide = a_pixel * std::max<int64_t>(512, 16 * reach(s_));
-    const int64_t most = std::clamp(wide, kept_line_floats, scratch_floats) / a_pixel - reach(s_);
+    const int64_t columns = plan_.format.chunk * plan_.format.chunks;
+    const int64_t most = std::min(std::clamp(wide, kept_line_floats, scratch_floats) / a_pixel - reach(s_),
+                                  std::max(scratch_floats / columns, block));
     const int64_t q = plan_.q_count[2];
     plan_.tile_q[2] = q;
     if (q <= most) return;

@@ -1,4 +1,4 @@
-// Computes one tile of convolution with few output channels.
+// Computes one tile of convolution by vectors along the pixels.
 #include "backends/cpu/kernels/conv_pixels_run.h"
 
 #include <algorithm>

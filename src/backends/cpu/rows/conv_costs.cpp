@@ -150,7 +150,7 @@ double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool o
           by.run * work.runs + by.line * work.lines + by.copied * work.copied + by.copied_line * work.copied_lines +
           by.tile * work.tiles + between_layouts + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         conversion_seconds(s, conversions);
+         weights_seconds(packed_bytes(plan.format.group_size * s.groups)) + conversion_seconds(s, conversions);
 }
 
 double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {

@@ -51,10 +51,13 @@ inline double weights_beyond(double bytes) {
 }
 
 // To fetch them once: what little else there is to do for few pixels does not hide it. At the memory's rate, though a
-// layer alone would find them in the third-level cache: the other layers of a network have pushed them out.
+// layer alone would find them in the third-level cache: the other layers of a network have pushed them out. What no
+// such cache holds takes longer.
 inline double weights_seconds(double bytes) {
   constexpr double of_byte = 0.05;
-  return of_byte * weights_beyond(bytes) * ns;
+  constexpr double of_byte_beyond = 0.03;  // more
+  constexpr double bytes_held = 32e6;
+  return (of_byte * weights_beyond(bytes) + of_byte_beyond * std::max(0.0, bytes - bytes_held)) * ns;
 }
 
 inline double bytes_beyond_caches(const ConvShape& s) {

@@ -98,8 +98,8 @@ struct Pixels : ConvKernel<ConvPixelsPlan, NarrowImages::channels_first, plan_co
     if (!conv_pixels_takes(s)) {
       return s.transposed ? "dilated along the last axis" : "strides along the last axis";
     }
-    if (s.out_channels * (s.transposed ? s.stride[2] : 1) > 64)
-      return "more than 64 columns: channels fill the vectors";
+    if (s.out_channels * ConvAxis(s, 2).phases() > most_pixels_columns)
+      return "more than " + std::to_string(most_pixels_columns) + " channels by phases of the last axis";
     return {};
   }
 };
@@ -405,9 +405,8 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
                                          "one input channel per group: vectors along the channels, each phase's taps "
                                          "in place"));
   rows.push_back(ConvRow<Pixels>::row("conv_transpose_pixels", "conv_transpose", "conv_pixels/4",
-                                      "few output channels: vectors along the pixels of one phase, weights broadcast"));
-  constexpr const char* pixels_pairs =
-      "few output channels: vectors along the pixels, multiplied in bf16, two channels at a time";
+                                      "vectors along the pixels of one phase, weights broadcast"));
+  constexpr const char* pixels_pairs = "vectors along the pixels, multiplied in bf16, two channels at a time";
   rows.push_back(
       ConvRow<PixelsPairs>::row("conv_transpose_pixels_pairs", "conv_transpose", "conv_pixels_pairs/1", pixels_pairs));
   rows.push_back(ConvRow<PointwiseGemm>::row("conv_transpose_point", "conv_transpose", "conv_point/2",
@@ -440,8 +439,8 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<Pairs>::row("conv_transpose_pairs", "conv_transpose", "conv_pairs/2", pairs));
   rows.push_back(ConvRow<Depthwise>::row("conv_depthwise", "conv", "conv_depthwise/1",
                                          "one input channel per group: vectors along the channels, taps in place"));
-  rows.push_back(ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/4",
-                                      "few output channels: vectors along the pixels, weights broadcast"));
+  rows.push_back(
+      ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/4", "vectors along the pixels, weights broadcast"));
   rows.push_back(ConvRow<PixelsPairs>::row("conv_pixels_pairs", "conv", "conv_pixels_pairs/1", pixels_pairs));
   rows.push_back(
       ConvRow<Gemm>::row("conv_gemm", "conv", "conv_gemm/2", "a GEMM whose rows point into the input, tap by tap"));
