@@ -193,6 +193,8 @@ struct OverlapFactors {
   double line;  // of the output
   double byte;
   double byte_beyond;
+  double gathered;         // bytes of an image whose lines are not read in place
+  double gathered_beyond;  // and of those that do not fit into caches
   double call;
 };
 inline constexpr OverlapFactors overlap_avx2 = {.product = 0.139,
@@ -202,6 +204,8 @@ inline constexpr OverlapFactors overlap_avx2 = {.product = 0.139,
                                                 .line = 25.5,
                                                 .byte = 0,
                                                 .byte_beyond = 0.0244,
+                                                .gathered = 0.04,
+                                                .gathered_beyond = 0.06,
                                                 .call = 1130};
 inline constexpr OverlapFactors overlap_avx512 = {.product = 0.137,
                                                   .visit = 0.0587,
@@ -210,6 +214,8 @@ inline constexpr OverlapFactors overlap_avx512 = {.product = 0.137,
                                                   .line = 24.4,
                                                   .byte = 0.0153,
                                                   .byte_beyond = 0.022,
+                                                  .gathered = 0.04,
+                                                  .gathered_beyond = 0.06,
                                                   .call = 373};
 
 struct WinogradFactors {
