@@ -81,11 +81,19 @@ class GemmBlock {
     const int64_t count[2] = {d_.first_q(phase_[0], s_.out[0]) - first[0], h_.first_q(phase_[1], s_.out[1]) - first[1]};
     const int64_t all = s_.batch * count[0] * count[1];
     line_count_ = std::min(plan_.lines_per_tile, all - line0_);
+    if (line_count_ <= 0) return false;
+    int64_t batch = line0_ / (count[0] * count[1]);
+    int64_t d = line0_ / count[1] % count[0];
+    int64_t h = line0_ % count[1];
     for (int64_t i = 0; i < line_count_; ++i) {
-      const int64_t line = line0_ + i;
-      lines_[i] = {line / (count[0] * count[1]), {first[0] + line / count[1] % count[0], first[1] + line % count[1]}};
+      lines_[i] = {batch, {first[0] + d, first[1] + h}};
+      if (++h < count[1]) continue;
+      h = 0;
+      if (++d < count[0]) continue;
+      d = 0;
+      ++batch;
     }
-    return line_count_ > 0;
+    return true;
   }
 
   void fill_bias() {
@@ -96,10 +104,10 @@ class GemmBlock {
     }
     const float* from = p_.bias + group_ * s_.out_channels;
     int64_t channel = n0_ % s_.out_channels;
-    for (int64_t i = 0; i < columns; ++i) {
-      bias_[i] = n0_ + i < n1_ ? from[channel] : 0.0F;
-      if (++channel == s_.out_channels) channel = 0;
-    }
+    float* to = bias_;
+    for (float* const end = bias_ + (n1_ - n0_); to < end; channel = 0)
+      to = std::copy_n(from + channel, std::min(s_.out_channels - channel, end - to), to);
+    std::fill(to, bias_ + columns, 0.0F);
   }
 
   bool place_column_group() {

@@ -17,7 +17,7 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 // short, and stores of a part of a vector take many processors long.
 template <DType type>
 POLYPHASE_INLINE void copy_padded(const std::byte* from, float* to, int64_t before, int64_t count, int64_t after) {
-  for (int64_t i = 0; i < before; i += vec_width) store(to + i, broadcast(0.0F));
+  store_zeros(to, before);
   to += before;
   int64_t i = 0;
   for (; i + vec_width <= count; i += vec_width) store(to + i, load_stored<type>(from, i));
@@ -25,7 +25,7 @@ POLYPHASE_INLINE void copy_padded(const std::byte* from, float* to, int64_t befo
     store(to + i, load_stored_first<type>(from, i, static_cast<int>(count - i)));
     i += vec_width;
   }
-  for (; i < count + after; i += vec_width) store(to + i, broadcast(0.0F));
+  store_zeros(to + i, count + after - i);
 }
 
 POLYPHASE_INLINE void copy_padded(StoredImage from, float* to, int64_t before, int64_t count, int64_t after) {
@@ -38,11 +38,11 @@ POLYPHASE_INLINE void copy_padded(StoredImage from, float* to, int64_t before, i
 template <DType type>
 POLYPHASE_INLINE void copy_padded_whole(const std::byte* from, float* to, int64_t before, int64_t count,
                                         int64_t after) {
-  for (int64_t i = 0; i < before; i += vec_width) store(to + i, broadcast(0.0F));
+  store_zeros(to, before);
   to += before;
   for (int64_t i = 0; i < count; i += vec_width) store(to + i, load_stored<type>(from, i));
   to += count;
-  for (int64_t i = 0; i < after; i += vec_width) store(to + i, broadcast(0.0F));
+  store_zeros(to, after);
 }
 
 // Words of pairs of two channels' elements, rounded where they are not bf16; zeros where there is no odd channel.
@@ -52,7 +52,7 @@ POLYPHASE_INLINE void copy_padded_pairs(const std::byte* even, const std::byte* 
   const VecI kept = broadcast(odd != nullptr ? -1 : 0xffff);
   if (odd == nullptr) odd = even;
   const auto pair = [&](VecF low, VecF high) { return as_float(pair_elements<type>(low, high) & kept); };
-  for (int64_t i = 0; i < before; i += vec_width) store(to + i, broadcast(0.0F));
+  store_zeros(to, before);
   to += before;
   int64_t i = 0;
   for (; i + vec_width <= count; i += vec_width)
@@ -62,7 +62,7 @@ POLYPHASE_INLINE void copy_padded_pairs(const std::byte* even, const std::byte* 
     store(to + i, pair(load_stored_first<type>(even, i, rest), load_stored_first<type>(odd, i, rest)));
     i += vec_width;
   }
-  for (; i < count + after; i += vec_width) store(to + i, broadcast(0.0F));
+  store_zeros(to + i, count + after - i);
 }
 
 POLYPHASE_INLINE void copy_padded_pairs(StoredImage even, const std::byte* odd, float* to, int64_t before,

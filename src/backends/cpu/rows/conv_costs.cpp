@@ -203,10 +203,11 @@ double conv_overlap_seconds(const ConvShape& s, int width, bool, bool) {
   const auto passes = static_cast<double>(ceil_div(s.in_channels, plan.words));
   const double written = product_of_factors(s.batch, s.groups, s.out_channels, s.out[1], plan.blocks[1]);
   const double results = written * product_of_factors(ceil_div(plan.tile_q[1], width), ConvAxis(s, 2).phases());
+  const double taps = product_of_factors(s.kernel[1], s.kernel[2]) / static_cast<double>(ConvAxis(s, 1).phases());
   const double of_gathered = by.gathered * 4 * elements_read(s) + by.gathered_beyond * bytes_beyond_caches(s);
   return (by.product * vectors * columns * static_cast<double>(s.in_channels) +
           by.visit * vectors * product_of_factors(f.chunks, s.in_channels) + by.reached * vectors * columns * passes +
-          by.result * results + by.line * written + by.byte * bytes_of_images(s) +
+          by.result * results + (by.line + by.line_tap * taps) * written + by.byte * bytes_of_images(s) +
           by.byte_beyond * bytes_beyond_caches(s) + (plan.in_place ? 0 : of_gathered) + by.call) *
              ns +
          weights_seconds(packed_bytes(conv_overlap_packed_floats(s, width))) + conversion_seconds(s, of_floats);

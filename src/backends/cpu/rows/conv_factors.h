@@ -190,7 +190,8 @@ struct OverlapFactors {
   double visit;    // vectors of pixels that are loaded, by each chunk of columns
   double reached;  // vectors of what they reach, stored and loaded again by all channels that are multiplied at once
   double result;
-  double line;  // of the output
+  double line;      // of the output
+  double line_tap;  // as often as a line is added to
   double byte;
   double byte_beyond;
   double gathered;         // bytes of an image whose lines are not read in place
@@ -202,21 +203,23 @@ inline constexpr OverlapFactors overlap_avx2 = {.product = 0.139,
                                                 .reached = 0.677,
                                                 .result = 1.68,
                                                 .line = 25.5,
+                                                .line_tap = 0,
                                                 .byte = 0,
                                                 .byte_beyond = 0.0244,
                                                 .gathered = 0.04,
                                                 .gathered_beyond = 0.06,
                                                 .call = 1130};
-inline constexpr OverlapFactors overlap_avx512 = {.product = 0.137,
-                                                  .visit = 0.0587,
-                                                  .reached = 2.15,
-                                                  .result = 0.568,
-                                                  .line = 24.4,
-                                                  .byte = 0.0153,
-                                                  .byte_beyond = 0.022,
-                                                  .gathered = 0.04,
-                                                  .gathered_beyond = 0.06,
-                                                  .call = 373};
+inline constexpr OverlapFactors overlap_avx512 = {.product = 0.184,
+                                                  .visit = 0.095,
+                                                  .reached = 1.15,
+                                                  .result = 3.9,
+                                                  .line = 0,
+                                                  .line_tap = 8.25,
+                                                  .byte = 0.0071,
+                                                  .byte_beyond = 0.0316,
+                                                  .gathered = 0.0285,
+                                                  .gathered_beyond = 0.056,
+                                                  .call = 995};
 
 struct WinogradFactors {
   double product;

@@ -8,6 +8,15 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
+// Zeros as far as whole vectors go. Compilers that see such a loop call memset, which takes longer than the one or two
+// vectors that a border mostly is.
+POLYPHASE_INLINE void store_zeros(float* to, int64_t count) {
+  for (int64_t i = 0; i < count; i += vec_width) {
+    store(to + i, broadcast(0.0F));
+    asm volatile("");  // a loop with this in it stays one
+  }
+}
+
 // Where whole vectors leave a rest, the last one is written over the one before: rows do not overlap.
 inline void copy_row(const float* from, float* to, int64_t count) {
   int64_t i = 0;
