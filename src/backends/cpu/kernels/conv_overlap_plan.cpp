@@ -14,8 +14,7 @@ constexpr int64_t least_overlap_channels = 8;   // fewer are too little beside s
 constexpr int64_t most_overlap_channels = 256;  // whose products are one piece of a sum (blocked_sum.h)
 static_assert(most_overlap_channels == 2 * sum_piece);
 constexpr int64_t near_floats = 256 * 1024;     // of an image that the caches hold near
-constexpr int64_t most_columns_of_one = 100;    // output channel, whose phases alone leave registers unused
-constexpr int64_t most_columns_of_some = 36;    // more are much beside a copy of the image
+constexpr int64_t most_overlap_columns = 256;   // whose sums of a run of lines stay in the second-level cache
 constexpr int64_t most_behind[] = {100, 4096};  // lines and pixels that are kept for taps that lie apart
 constexpr int64_t kept_floats = 48 * 1024;      // of what is reached: half of a small second-level cache
 constexpr int64_t run_pixels = 4096;            // which the processor foresees, channel by channel
@@ -122,8 +121,8 @@ bool conv_overlap_takes(const ConvShape& shape) {
   for (int a = 0; a < 2; ++a) {
     if (positions_behind(ConvAxis(shape, a + 1)) > most_behind[a]) return false;
   }
-  const int64_t most = shape.out_channels == 1 ? most_columns_of_one : most_columns_of_some;
-  return shape.kernel_points() <= most && shape.kernel_points() * shape.out_channels <= most;
+  return shape.kernel_points() <= most_overlap_columns &&
+         shape.kernel_points() * shape.out_channels <= most_overlap_columns;
 }
 
 // Register blocks of the size that pads the columns least, as few as can be.
