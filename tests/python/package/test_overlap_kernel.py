@@ -1,5 +1,5 @@
 """Layers of few output channels between channels-first images, with what follows them fused: the paths of conv_overlap (images read
-where they lie, near and far, lines that are cut, borders, crops, groups) against PyTorch."""
+where they lie, near and far, or gathered, lines that are cut, borders, crops, groups) against PyTorch."""
 import polyphase
 import pytest
 import torch
@@ -23,6 +23,24 @@ def test_few_output_channels(name):
 def test_most_of_these_geometries_take_it():
     taken = count_taking("conv_transpose_overlap", GEOMETRIES.values())
     assert taken >= 4, "estimates have changed: write down geometries that take the kernel"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_images_in_half(name, dtype):
+    """Widened as they are gathered, rounded once as they are stored."""
+    rank, channels, kernel, stride, options, size = GEOMETRIES[name]
+    torch.manual_seed(len(name))
+    net = CONVS[rank](*channels, kernel, stride, **options).to(dtype).eval()
+    x = torch.randn(2, channels[0], *size).to(dtype)
+    compiled = polyphase.compile(net, (x,))
+    with torch.no_grad():
+        want = net.double()(x.double())
+    found = compiled(x)
+    found = found[0] if isinstance(found, (tuple, list)) else found
+    assert found.dtype == dtype
+    off = torch.abs(torch.as_tensor(found).double() - want)
+    assert torch.all(off <= 0.51 * torch.finfo(dtype).eps * torch.abs(want) + 1e-5)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])

@@ -113,9 +113,9 @@ struct Disjoint : ConvKernel<ConvDisjointPlan, NarrowImages::channels_first, pla
   }
 };
 
-struct Overlap
-    : ConvKernel<ConvOverlapPlan, NarrowImages::none, plan_conv_overlap, conv_overlap_packed_floats, pack_conv_overlap,
-                 conv_overlap_phases, conv_overlap_tiles, &ClusterKernels::conv_overlap, conv_overlap_seconds> {
+struct Overlap : ConvKernel<ConvOverlapPlan, NarrowImages::channels_first, plan_conv_overlap,
+                            conv_overlap_packed_floats, pack_conv_overlap, conv_overlap_phases, conv_overlap_tiles,
+                            &ClusterKernels::conv_overlap, conv_overlap_seconds> {
   static std::string refuses(const ConvShape& s) {
     return conv_overlap_takes(s)
                ? ""
