@@ -203,8 +203,8 @@ class Tile {
     s_.products == Products::pairs ? plan_.pairs(product) : multiply_panel<Products::floats>(product);
   }
 
-  // What the columns of a block begin with, and where its lines lie in the output: counted on, since divisions for every
-  // column would take a block of few pixels as long as its products.
+  // What the columns of a block begin with, and where its lines lie in the output: counted on, since divisions for
+  // every column would take a block of few pixels as long as its products.
   void begin_columns() {
     const int64_t lines = lines_of_block();
     int64_t rest = block_ * f_.lines_per_block;

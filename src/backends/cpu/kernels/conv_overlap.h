@@ -6,9 +6,9 @@
 //     (conv_shape.h)
 //
 // Nothing is padded, or filled up to the taps of the longest phase; in return every column is stored and loaded once.
-// That pays for few columns, or many channels: where a padded copy of the image and the zeros of a kernel that the stride
-// does not divide would be much beside that. A block of pixels that several chunks of columns read is copied by itself,
-// since channels that lie apart share sets of the first-level cache.
+// That pays for few columns, or many channels: where a padded copy of the image and the zeros of a kernel that the
+// stride does not divide would be much beside that. A block of pixels that several chunks of columns read is copied by
+// itself, since channels that lie apart share sets of the first-level cache.
 //
 // A tile owns some groups by a block of q along the last two axes and goes down its lines: a run of input lines is
 // multiplied when the first of them is reached, as one line where they lie behind each other, and kept until no output
