@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t scratch_floats = 96 * 1024;         // of a tile's lines, and of the sums of a line of q
 constexpr int64_t kept_line_floats = 5 * 1024;        // of a tile's lines that stay in the first-level cache
 constexpr int64_t kept_depthwise_floats = 16 * 1024;  // those that neighbouring tiles read as well are fewer
-constexpr int64_t kept_sum_floats = 3 * 1024;         // and of a run's sums
+constexpr int64_t kept_sum_floats = 12 * 1024;        // and of a run's sums, which joined lines fill better
 constexpr int64_t held_floats = 1024;                 // of lines on their way out
 constexpr int64_t few_lines = 4;
 constexpr int64_t pixels_tiles_aimed = 24;
