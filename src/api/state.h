@@ -75,9 +75,9 @@ Result<std::unique_ptr<polyphase::Session>> make_session(const Engine& engine, c
 // What an error is about. Its words are put together only where there is one: a run has a subject for each tensor.
 class Subject {
  public:
-  Subject(std::string_view words) : words_(words) {}
-  Subject(const char* words) : words_(words) {}
-  Subject(const std::string& words) : words_(words) {}
+  Subject(std::string_view words) : words_(words) {}    // NOLINT(google-explicit-constructor): words are a subject
+  Subject(const char* words) : words_(words) {}         // NOLINT(google-explicit-constructor)
+  Subject(const std::string& words) : words_(words) {}  // NOLINT(google-explicit-constructor)
   Subject(std::string_view words, std::string_view name) : words_(words), name_(name), is_named_(true) {}
 
   friend std::string operator+(const Subject& subject, std::string_view text);
