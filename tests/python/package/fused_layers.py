@@ -22,6 +22,11 @@ class Net(torch.nn.Module):
         return y
 
 
+def only(results):
+    """A program's one result, in a tuple or not."""
+    return results[0] if isinstance(results, (tuple, list)) else results
+
+
 def check(geometry, ending: str, seed: int) -> None:
     """`geometry`: rank, channels, kernel, stride, options of the layer, sizes of the image."""
     rank, channels, kernel, stride, options, size = geometry
@@ -32,8 +37,7 @@ def check(geometry, ending: str, seed: int) -> None:
         skip = torch.randn(net.up(x).shape)
         want = net.double()(x.double(), skip.double()).numpy()
     compiled = polyphase.compile(net.float(), (x, skip))
-    got = compiled(x, skip)
-    got = (got[0] if isinstance(got, (tuple, list)) else got).detach().numpy()
+    got = only(compiled(x, skip)).detach().numpy()
     assert got.shape == want.shape
     assert np.max(np.abs(got - want)) < 2e-5 * max(1, np.sqrt(channels[0]))
 
