@@ -97,22 +97,24 @@ inline void load_bf16_run(StoredImage from, int64_t stride, uint16_t* to, int64_
 inline void copy_pair_panel(const ConvShape& shape, const ImageStrides& strides, StoredImage image, int64_t first,
                             int64_t last, const PixelPanel& panel, float* gathered, float* to) {
   constexpr int64_t ahead = 4;  // channels
+  if (first == last) return;
   const int64_t pixels = last - first;
+  const PointRun run = run_of_points(shape.in, strides, first, last);
+  const bool is_line = strides.axis[2] == 1 && run.count == pixels;
   auto* const room = reinterpret_cast<uint16_t*>(gathered);
   for (int64_t c = 0; c < shape.in_channels; c += 2, to += panel.block) {
     const bool is_pair = c + 1 < shape.in_channels;
     const uint16_t* lines[2] = {room, is_pair ? room + pixels : room};
     for (int k = 0; k < (is_pair ? 2 : 1); ++k) {
       const StoredImage channel = image + (c + k) * strides.channel;
-      each_run_of_points(shape.in, strides, first, last, [&](int64_t point, int64_t offset, int64_t count) {
-        const StoredImage from = channel + offset;
-        const bool is_line = strides.axis[2] == 1 && count == pixels;
-        if (is_line && c + k + ahead < shape.in_channels) fetch_line(from + ahead * strides.channel, count);
-        if (is_line && from.type == DType::bf16) {
-          lines[k] = reinterpret_cast<const uint16_t*>(from.data);
-        } else {
-          load_bf16_run(from, strides.axis[2], room + k * pixels + point - first, count);
-        }
+      const StoredImage line = channel + run.offset;
+      if (is_line && c + k + ahead < shape.in_channels) fetch_line(line + ahead * strides.channel, pixels);
+      if (is_line && line.type == DType::bf16) {
+        lines[k] = reinterpret_cast<const uint16_t*>(line.data);
+        continue;
+      }
+      each_run_of_points(shape.in, strides, first, last, [&](int64_t point, int64_t offset, int64_t n) {
+        load_bf16_run(channel + offset, strides.axis[2], room + k * pixels + point - first, n);
       });
     }
     const VecI kept = broadcast(is_pair ? -1 : 0xffff);
