@@ -49,12 +49,18 @@ ConvData make_data(const ConvCase& c, uint64_t seed, bool integers);
 // Channels-first result in double.
 std::vector<double> reference(const ConvCase& c, const ConvData& data);
 
+// What lies in the scratch before a kernel runs: a number so large that sums would show it.
+inline constexpr uint32_t huge_word = 0x7f7f7f7f;
+// Small integers and halves of pointers are such numbers, which processors multiply a hundred times slower.
+inline constexpr uint32_t subnormal_word = 0x00012345;
+
 struct Layouts {
   bool in_planar = true;
   bool out_planar = true;
   ImageTypes types = {};    // as the images are stored
   int64_t extra = 0;        // pixels (channels-last) or lines (channels-first) lie this many elements further apart
   int64_t narrow_past = 1;  // elements by which images half as wide begin past a line of the caches
+  uint32_t scratch = huge_word;
 
   std::string text() const;
 };

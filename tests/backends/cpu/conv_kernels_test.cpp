@@ -15,6 +15,10 @@
 #include "base/float16.h"
 #include "suite_size.h"
 
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
 namespace polyphase::cpu::testing {
 namespace {
 
@@ -111,6 +115,45 @@ TEST(ConvKernels, RandomGeometriesAreExact) {
     if (HasFatalFailure()) return;
   }
 }
+
+#if defined(__SSE__)
+// Whether a subnormal operand was met since this was asked last.
+bool subnormal_met() {
+  const unsigned int state = _mm_getcsr();
+  _mm_setcsr(state & ~_MM_EXCEPT_DENORM);
+  return (state & _MM_EXCEPT_DENORM) != 0;
+}
+
+// What is computed beside the results, in the lanes and rows that are left over, must not depend on what lay in the
+// scratch before: products of subnormal numbers take a hundred times as long.
+TEST(ConvKernels, WhatLiesInTheScratchIsNotMultiplied) {
+  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 500, 1500);
+  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
+  for (uint64_t i = 0; i < cases; ++i) {
+    std::mt19937_64 random(seed * 2'000'003 + i);
+    const ConvCase c = random_case(random, 3'000'000);
+    const Layouts layouts = {.in_planar = random() % 2 == 0,
+                             .out_planar = random() % 2 == 0,
+                             .types = {},
+                             .extra = random() % 3 == 0 ? 5 : 0,
+                             .narrow_past = 1,
+                             .scratch = subnormal_word};
+    const ConvData data = make_data(c, seed + i, true);
+    for (const std::string& cluster : runnable_clusters()) {
+      for (const std::string& kernel : kernels_for(c)) {
+        const auto bound = bind_kernel(kernel, c, data, layouts, cluster, 1);
+        subnormal_met();
+        for (int phase = 0; phase < bound->phases(); ++phase) {
+          for (int64_t tile = 0; tile < bound->tiles(phase); ++tile) bound->run(phase, tile, 0);
+        }
+        EXPECT_FALSE(subnormal_met()) << kernel << " on " << cluster << ", case " << i << ", " << layouts.text() << "\n"
+                                      << c.text();
+      }
+    }
+    if (HasFailure()) return;
+  }
+}
+#endif
 
 // Those that read images padded by their own elements; few channels between which taps cannot be joined are gathered
 // from a copy.

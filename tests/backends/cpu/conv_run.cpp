@@ -20,9 +20,9 @@ constexpr float untouched = -12345.75F;
 
 // 64-byte aligned memory of exactly the size asked for, so that a sanitizer sees one element too many.
 struct AlignedBytes {
-  explicit AlignedBytes(int64_t size)
+  AlignedBytes(int64_t size, uint32_t word)
       : bytes(static_cast<std::byte*>(std::aligned_alloc(64, static_cast<size_t>((size + 63) / 64 * 64 + 64)))) {
-    std::memset(bytes.get(), 0x7f, static_cast<size_t>((size + 63) / 64 * 64));
+    std::fill_n(reinterpret_cast<uint32_t*>(bytes.get()), (size + 63) / 64 * 16, word);
   }
   struct Free {
     void operator()(std::byte* p) const { std::free(p); }
@@ -149,9 +149,10 @@ class Bound : public BoundKernel {
 
  protected:
   void make_room(int64_t packed_floats, int64_t shared_bytes, int64_t scratch_bytes, int workers) {
-    packed_ = std::make_unique<AlignedBytes>(packed_floats * 4);
-    shared_ = std::make_unique<AlignedBytes>(shared_bytes);
-    for (int i = 0; i < workers; ++i) scratch_.push_back(std::make_unique<AlignedBytes>(scratch_bytes));
+    packed_ = std::make_unique<AlignedBytes>(packed_floats * 4, huge_word);
+    shared_ = std::make_unique<AlignedBytes>(shared_bytes, layouts_.scratch);
+    for (int i = 0; i < workers; ++i)
+      scratch_.push_back(std::make_unique<AlignedBytes>(scratch_bytes, layouts_.scratch));
     pointers_ = {in_.data(),  packed_->floats(), bias_.empty() ? nullptr : bias_.data(),
                  out_.data(), shared_->floats(), operands_};
     operands_[0] = narrow_added_.has_value() ? reinterpret_cast<const float*>(narrow_added_->data()) : added_.data();

@@ -80,6 +80,7 @@ class Tile {
     const int64_t at = place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel +
                        line * plan_.in.axis[1] + first_[1] * plan_.in.axis[2];
     float* const to = reached(line);
+    const int64_t whole = ceil_div(pixels, vec_width) * vec_width;
     for (int64_t c = 0; c < s_.in_channels; c += plan_.words) {
       const int64_t words = std::min(plan_.words, s_.in_channels - c);
       const int64_t first = at + c * plan_.in.channel;
@@ -90,7 +91,7 @@ class Tile {
       }
       // Only of whole vectors are there surely as many pixels.
       const int64_t rest = pixels % plan_.block;
-      const int64_t end = first + (words - 1) * plan_.in.channel + ceil_div(pixels, vec_width) * vec_width;
+      const int64_t end = first + (words - 1) * plan_.in.channel + whole;
       const int64_t apart = end > last_ + 1 ? rest : 0;
       multiply(p_.in + first, plan_.in.channel, c, words, pixels - apart, to);
       if (apart == 0) continue;
@@ -148,8 +149,11 @@ class Tile {
   // Pixels that do not lie side by side as floats, or behind which there may be no more memory, of some channels.
   void gather(int64_t at, int64_t words, int64_t count) const {
     const StoredImage image = StoredImage(p_.in, s_.types.in) + at;
-    for (int64_t c = 0; c < words; ++c)
-      load_run(image + c * plan_.in.channel, plan_.in.axis[2], gathered_ + c * plan_.run_floats, count);
+    for (int64_t c = 0; c < words; ++c) {
+      float* const to = gathered_ + c * plan_.run_floats;
+      store(to + count / vec_width * vec_width, broadcast(0.0F));  // see PixelsCopy::clear_ends
+      load_run(image + c * plan_.in.channel, plan_.in.axis[2], to, count);
+    }
   }
 
   // What meets in the outputs of each phase of a line.
@@ -204,13 +208,18 @@ class Tile {
     constexpr int at_once = 4;
     for (; q + at_once * vec_width <= phase.hi; q += at_once * vec_width)
       add_vectors<at_once>(phase, column + q, bias, to + q);
-    for (; q < phase.hi; q += vec_width) add_vectors<1>(phase, column + q, bias, to + q);
+    for (; q + vec_width <= phase.hi; q += vec_width) add_vectors<1>(phase, column + q, bias, to + q);
+    if (q < phase.hi) {
+      const auto lanes = static_cast<int>(phase.hi - q);
+      add_vectors<1>(phase, column + q, bias, to + q, [lanes](const float* at) { return load_first(at, lanes); });
+    }
     for (q = q0_[1]; q < phase.lo; ++q) to[q] = add_border(phase, column, q, bias);
     for (q = phase.hi; q < q1_[1]; ++q) to[q] = add_border(phase, column, q, bias);
   }
 
-  template <int V>
-  static POLYPHASE_INLINE void add_vectors(const OverlapPhase& phase, int64_t at, float bias, float* to) {
+  template <int V, class Load = VecF (*)(const float*)>
+  static POLYPHASE_INLINE void add_vectors(const OverlapPhase& phase, int64_t at, float bias, float* to,
+                                           Load load = polyphase::cpu::POLYPHASE_CLUSTER::load) {
     VecF sums[V];
     const OverlapTap* tap = phase.first;
     const bool is_any = tap != phase.end;

@@ -101,6 +101,7 @@ class PixelsCopy {
 
   // In ascending order: each copy overwrites what the one before wrote too much.
   void run(float* to) const {
+    clear_ends(to);
     const bool is_row = plan_.in_planar && plan_.in.axis[2] == 1;
     const bool by_words = is_row && plan_.turned_floats == 0;
     const int64_t depth_pitch = plan_.tile_lines[1] * plan_.pitch;
@@ -129,6 +130,18 @@ class PixelsCopy {
   }
 
  private:
+  // Lines are read as whole vectors, depthwise ones as whole register blocks, and what lies behind them may be
+  // subnormal as floats, whose products take a hundred times as long. Zeros are overwritten where other lines follow.
+  void clear_ends(float* to) const {
+    const int64_t behind = plan_.depthwise ? lines_slack(vec_width) : vec_width;
+    const int64_t depth_pitch = plan_.tile_lines[1] * plan_.pitch;
+    const int64_t first = block_.extent[1] < plan_.tile_lines[1] ? 0 : block_.extent[0] - 1;
+    for (int64_t i = first; i < block_.extent[0]; ++i) {
+      float* end = to + i * depth_pitch + block_.extent[1] * plan_.pitch;
+      for (int64_t word = 0; word < s_.in_words(); ++word, end += plan_.channel_pitch) store_zeros(end, behind);
+    }
+  }
+
   void copy_channels(float* to) const {
     if (block_.image.wide()) return copy_channels<DType::f32>(to);
     block_.image.type == DType::f16 ? copy_channels<DType::f16>(to) : copy_channels<DType::bf16>(to);

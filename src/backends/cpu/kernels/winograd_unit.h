@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 
 #include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/kernels/conv_winograd.h"
@@ -45,7 +46,42 @@ void multiply_winograd_rows(const WinogradProduct& t, const float* rows, const f
   }
 }
 
-// What lies behind the last row is multiplied too, and never looked at.
+// Fewer rows than a register tile holds. They are not filled up by what lies behind them: of whatever was in the
+// scratch before, words may be subnormal as floats, whose products take a hundred times as long.
+inline void multiply_last_winograd_rows(const WinogradProduct& t, int64_t row, int count, const float* next) {
+  const auto no_more = [] {  // added to a sum, leaves it as it is, also where that is -0
+    std::array<float, max_vectors* vec_width> zeros = {};
+    zeros.fill(-0.0F);
+    return zeros;
+  };
+  alignas(64) static constexpr std::array<float, max_vectors* vec_width> init = no_more();
+  const int64_t lanes = t.vectors * vec_width;
+  const float* rows[max_rows];
+  float* out[max_rows];
+  for (int i = 0; i < count; ++i) {
+    rows[i] = t.rows + (row + i) * t.pitch;
+    out[i] = t.out + (row + i) * lanes;
+  }
+  const int32_t tap = 0;
+  gemm_tile(count, t.vectors)({.rows = rows,
+                               .taps = &tap,
+                               .panel = t.panel,
+                               .next_panel = next,
+                               .init = init.data(),
+                               .out = out,
+                               .row_pitch = count,
+                               .init_pitch = 0,
+                               .tap_pitch = 0,
+                               .out_column = 0,
+                               .first_channel = 0,
+                               .channels = t.depth,
+                               .segments = 1,
+                               .last_lanes = vec_width,
+                               .activation = TileActivation::none,
+                               .slope = 0});
+}
+
+// Pairs have no subnormal operands: what lies behind the last row is multiplied along with it, and never looked at.
 template <Products products>
 void multiply_winograd(const WinogradProduct& t) {
   const auto multiply = t.vectors == 1   ? multiply_winograd_rows<products, 1>
@@ -54,9 +90,18 @@ void multiply_winograd(const WinogradProduct& t) {
   const int rows = tile_rows(t.vectors);
   const int64_t share = t.depth * vec_width;
   const float* const next = t.panel + t.vectors * share;  // the next point's panel, or column's
-  for (int64_t row = 0; row < t.row_count; row += rows) {
-    const int64_t fetched = row / rows < t.vectors ? row / rows : 0;
-    multiply(t, t.rows + row * t.pitch, next + fetched * share, t.out + row * t.vectors * vec_width);
+  int64_t row = 0;
+  int64_t tile = 0;
+  const auto fetched = [&] { return next + (tile < t.vectors ? tile : 0) * share; };
+  const int64_t rest = products == Products::floats ? t.row_count % rows : 0;
+  const int64_t last = rest > 0 ? rest + (t.row_count > rows ? rows : 0) : 0;  // in two tiles as equal as can be
+  for (; row < t.row_count - last; row += rows, ++tile)
+    multiply(t, t.rows + row * t.pitch, fetched(), t.out + row * t.vectors * vec_width);
+  for (int64_t left = last; left > 0; ++tile) {
+    const int64_t count = left > rows ? ceil_div(left, 2) : left;
+    multiply_last_winograd_rows(t, row, static_cast<int>(count), fetched());
+    row += count;
+    left -= count;
   }
 }
 
