@@ -62,26 +62,69 @@ Scratch& scratch_of_this_worker() {
 // The job's fields are written only while the desk is closed and nobody helps. A worker first counts itself into
 // `helpers`, then looks whether the desk is (still) open; the owner first closes, then waits for no helpers. All four
 // are sequentially consistent, so either the worker sees the desk closed or the owner sees the worker.
+//
+// The tiles are as many ranges as there are threads. Each thread begins with its own, and goes on with the others':
+// steps that follow each other then mostly find what the one before wrote in their own core's cache.
 struct alignas(64) ThreadPool::Desk {
+  struct alignas(64) Range {
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
+
   std::atomic<bool> open{false};
   std::atomic<int> helpers{0};
-  std::atomic<std::int64_t> next{0};
+  std::atomic<std::int64_t> ranges_left{0};  // that have a tile which nobody has taken
   Job job;
   bool taken = false;
+  std::vector<Range> ranges;
+  std::int64_t range_count = 0;  // those that the job has
   // The owner's own: see ThreadPool::run.
   int alone = 0;
   int penalty = least_penalty;
 
-  void take_tiles(std::byte* scratch) {
-    for (;;) {
-      const std::int64_t tile = next.fetch_add(1, std::memory_order_relaxed);
-      if (tile >= job.tiles) return;
-      if (!job.run(job.state, tile, scratch)) next.store(job.tiles, std::memory_order_relaxed);
+  void offer(const Job& offered) {
+    job = offered;
+    range_count = std::min(job.tiles, static_cast<std::int64_t>(ranges.size()));
+    const std::int64_t each = job.tiles / range_count;
+    const std::int64_t longer = job.tiles % range_count;
+    std::int64_t begin = 0;
+    for (std::int64_t i = 0; i < range_count; ++i) {
+      Range& range = ranges[static_cast<std::size_t>(i)];
+      range.next.store(begin, std::memory_order_relaxed);
+      begin += each + (i < longer ? 1 : 0);
+      range.end = begin;
     }
+    ranges_left.store(range_count, std::memory_order_relaxed);
+    open.store(true);
+  }
+
+  bool has_tiles() const { return ranges_left.load(std::memory_order_relaxed) > 0; }
+
+  // As worker `index` of the pool; the owner of the run is 0.
+  void take_tiles(std::size_t index, std::byte* scratch) {
+    const auto own = static_cast<std::int64_t>(index) % range_count;
+    for (std::int64_t i = 0; i < range_count && has_tiles(); ++i) {
+      if (take_tiles(ranges[static_cast<std::size_t>((own + i) % range_count)], scratch)) continue;
+      ranges_left.store(0, std::memory_order_relaxed);
+      return;
+    }
+  }
+
+ private:
+  // False: the job is not to go on.
+  bool take_tiles(Range& range, std::byte* scratch) {
+    while (range.next.load(std::memory_order_relaxed) < range.end && has_tiles()) {
+      const std::int64_t tile = range.next.fetch_add(1, std::memory_order_relaxed);
+      if (tile + 1 == range.end) ranges_left.fetch_sub(1, std::memory_order_relaxed);
+      if (tile >= range.end) return true;
+      if (!job.run(job.state, tile, scratch)) return false;
+    }
+    return true;
   }
 };
 
 ThreadPool::ThreadPool(int threads) : desks_(std::make_unique<Desk[]>(desk_count)) {
+  for (std::size_t i = 0; i < desk_count; ++i) desks_[i].ranges = std::vector<Desk::Range>(std::max(threads, 1));
   try {
     for (int i = 1; i < threads; ++i) {
       workers_.threads.emplace_back([this, i] { work(static_cast<std::size_t>(i)); });
@@ -130,11 +173,9 @@ void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
   }
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
-  desk->job = job;
-  desk->next.store(0, std::memory_order_relaxed);
-  desk->open.store(true);
+  desk->offer(job);
   if (sleepers_.load() > 0) wake();
-  desk->take_tiles(scratch);
+  desk->take_tiles(0, scratch);
   desk->open.store(false);
   const Clock::time_point done = Clock::now();
   for (int spins = 0; desk->helpers.load() != 0; ++spins) {
@@ -160,10 +201,10 @@ bool ThreadPool::help_somebody(std::size_t index) {
     Desk& desk = desks_[(i + index) % used];
     if (!desk.open.load()) continue;
     desk.helpers.fetch_add(1);
-    if (desk.open.load() && desk.next.load(std::memory_order_relaxed) < desk.job.tiles) {
+    if (desk.open.load() && desk.has_tiles()) {
       Scratch& scratch = scratch_of_this_worker();
       if (scratch.hold(desk.job.scratch_bytes)) {
-        desk.take_tiles(scratch.data());
+        desk.take_tiles(index, scratch.data());
         helped = true;
       }
     }
