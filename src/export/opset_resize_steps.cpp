@@ -97,7 +97,8 @@ Result<std::vector<float>> scales_of_sizes(const onnx::NodeProto& node, const Re
     const Dim& size = type.shape[static_cast<int>(i)];
     if (!size.is_constant() || size.value() == 0 || sizes[i] % size.value() != 0)
       return cannot_be_said("it asks for sizes that are no whole multiples of its operand's");
-    scales.push_back(static_cast<float>(sizes[i] / size.value()));
+    const std::int64_t times = sizes[i] / size.value();
+    scales.push_back(static_cast<float>(times));
   }
   return scales;
 }

@@ -20,9 +20,12 @@ struct Made {
 };
 using Maker = std::function<Made(const Call&)>;
 
+// What any module shares with its copies; its own type is the caller's matter.
+Module base_of(const Module& module) { return module; }
+
 template <typename M>
 Made of_one(M module) {
-  return {module, [module](const Inputs& in) { return module(in[0]); }};
+  return {base_of(module), [module](const Inputs& in) { return module(in[0]); }};
 }
 
 ConvOptions conv_options(const Call& c) {
@@ -53,7 +56,8 @@ Made conv_transpose(const Call& c) {
                   .bias = c.flag("bias", d.bias),
                   .padding_mode = c.word("padding_mode", d.padding_mode.c_str())});
   const Sizes size = c.sizes("output_size");
-  return {module, [module, size](const Inputs& in) { return module(in[0], in.size() > 1 ? Sizes(in[1]) : size); }};
+  return {base_of(module),
+          [module, size](const Inputs& in) { return module(in[0], in.size() > 1 ? Sizes(in[1]) : size); }};
 }
 
 // As in test_layers.py: a generator with two heads, and a U-Net whose way up is as large as its way down.
@@ -135,7 +139,7 @@ std::map<std::string, Maker> makers() {
     const MultiHeadAttention module(c.integer("embed_dim"), c.integer("num_heads"),
                                     {.bias = c.flag("bias", true), .batch_first = c.flag("batch_first", false)});
     return {
-        module, [module](const Inputs& in) {
+        base_of(module), [module](const Inputs& in) {
           return in.size() == 1 ? module(in[0]) : in.size() == 2 ? module(in[0], in[1]) : module(in[0], in[1], in[2]);
         }};
   };

@@ -1,9 +1,8 @@
 // The row of cum_max and cum_min: the best element so far, column by column.
 #include <algorithm>
-#include <cmath>
-#include <type_traits>
 
 #include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/rows/is_nan.h"
 #include "backends/cpu/rows/row_list.h"
 
 namespace polyphase::cpu {
@@ -33,12 +32,6 @@ Plan plan_extremes(const PlanRequest& request, const Target&) {
   plan.maximum = request.desc.anchor_part().op->name == "cum_max";
   plan.x = around_axis(x, axis);
   return Plan::of(plan);
-}
-
-template <typename T>
-bool is_nan(T x) {
-  if constexpr (std::is_floating_point_v<T>) return std::isnan(x);
-  return false;
 }
 
 // Of equals the last, and a NaN of all.

@@ -6,10 +6,10 @@
 //
 // So an element's updates meet it in the order of the definition, whatever the number of threads.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "backends/cpu/kernels/conv_shape.h"
+#include "backends/cpu/rows/is_nan.h"
 #include "backends/cpu/rows/row_list.h"
 
 namespace polyphase::cpu {
@@ -43,8 +43,8 @@ template <Meeting meeting, typename T>
 T met(T a, T b) {
   if constexpr (meeting == Meeting::add) return static_cast<T>(a + b);
   if constexpr (meeting == Meeting::mul) return static_cast<T>(a * b);
-  if constexpr (meeting == Meeting::max) return b > a || b != b ? b : a;
-  if constexpr (meeting == Meeting::min) return b < a || b != b ? b : a;
+  if constexpr (meeting == Meeting::max) return b > a || is_nan(b) ? b : a;
+  if constexpr (meeting == Meeting::min) return b < a || is_nan(b) ? b : a;
   return b;
 }
 
