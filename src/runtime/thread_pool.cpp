@@ -13,12 +13,13 @@ namespace {
 constexpr int spins_before_sleep = 2000;
 constexpr int spins_before_yield = 5000;
 
-// A run that had to wait for a helper much longer than it computed shares a crowded machine: the system had put the
-// helper aside in the middle of a tile. It then works alone for some jobs, for twice as many each time that this
-// happens again.
+// A run that waited for its helpers longer than they saved it, over its last jobs, shares a crowded machine: the system
+// puts them aside in the middle of a tile. It then works alone for some jobs, for twice as many each time that this
+// happens again. A single long wait is no reason: it costs less than the jobs that follow gain.
 constexpr int least_penalty = 8;
 constexpr int greatest_penalty = 1024;
 constexpr std::chrono::microseconds patience{300};
+constexpr int jobs_remembered = 16;
 
 void pause() {
 #if defined(__x86_64__)
@@ -79,6 +80,7 @@ struct alignas(64) ThreadPool::Desk {
   std::vector<Range> ranges;
   std::int64_t range_count = 0;  // those that the job has
   // The owner's own: see ThreadPool::run.
+  std::chrono::steady_clock::duration gained{};  // by its last jobs, which are forgotten by and by
   int alone = 0;
   int penalty = least_penalty;
 
@@ -185,8 +187,11 @@ void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
       std::this_thread::yield();
     }
   }
+  // Alone it would have taken at least as long again.
   const Clock::duration waited = Clock::now() - done;
-  if (waited > patience + 2 * (done - start)) {
+  desk->gained += (done - start) - waited - desk->gained / jobs_remembered;
+  if (desk->gained < -patience) {
+    desk->gained = {};
     desk->alone = desk->penalty;
     desk->penalty = std::min(2 * desk->penalty, greatest_penalty);
   } else {
