@@ -21,6 +21,9 @@ constexpr int greatest_penalty = 1024;
 constexpr std::chrono::microseconds patience{300};
 constexpr int jobs_remembered = 16;
 
+// Of a job's tiles; more threads share them.
+constexpr int most_ranges = 64;
+
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -64,7 +67,7 @@ Scratch& scratch_of_this_worker() {
 // `helpers`, then looks whether the desk is (still) open; the owner first closes, then waits for no helpers. All four
 // are sequentially consistent, so either the worker sees the desk closed or the owner sees the worker.
 //
-// The tiles are as many ranges as there are threads. Each thread begins with its own, and goes on with the others':
+// The tiles are about as many ranges as there are threads. Each begins with its own, and goes on with the others':
 // steps that follow each other then mostly find what the one before wrote in their own core's cache.
 struct alignas(64) ThreadPool::Desk {
   struct alignas(64) Range {
@@ -126,7 +129,8 @@ struct alignas(64) ThreadPool::Desk {
 };
 
 ThreadPool::ThreadPool(int threads) : desks_(std::make_unique<Desk[]>(desk_count)) {
-  for (std::size_t i = 0; i < desk_count; ++i) desks_[i].ranges = std::vector<Desk::Range>(std::max(threads, 1));
+  const auto ranges = static_cast<std::size_t>(std::clamp(threads, 1, most_ranges));
+  for (std::size_t i = 0; i < desk_count; ++i) desks_[i].ranges = std::vector<Desk::Range>(ranges);
   try {
     for (int i = 1; i < threads; ++i) {
       workers_.threads.emplace_back([this, i] { work(static_cast<std::size_t>(i)); });
