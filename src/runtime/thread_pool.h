@@ -4,6 +4,8 @@
 //   lies run B  ───── open job ─ tile tile ─ close …                          workers walk the desks, take tiles, move
 //   on
 //
+// Each thread begins with a range of the tiles that is its own in every job, and then takes others'.
+//
 // Which thread computes a tile never changes its result, so neither does the number of workers or of concurrent runs.
 #pragma once
 

@@ -160,7 +160,7 @@ struct WinogradInputs {
   int64_t pitch;  // words from tile to tile
   int64_t apart;  // words from point to point
 };
-// One point's transformed inputs times a panel of columns. Whole register tiles of rows are read and written.
+// One point's transformed inputs times a panel of columns. Of pairs, whole register tiles of rows are read and written.
 struct WinogradProduct {
   const float* rows;   // words
   int64_t pitch;       // from row to row
