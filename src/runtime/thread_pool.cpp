@@ -129,8 +129,8 @@ struct alignas(64) ThreadPool::Desk {
 };
 
 ThreadPool::ThreadPool(int threads) : desks_(std::make_unique<Desk[]>(desk_count)) {
-  const auto ranges = static_cast<std::size_t>(std::clamp(threads, 1, most_ranges));
-  for (std::size_t i = 0; i < desk_count; ++i) desks_[i].ranges = std::vector<Desk::Range>(ranges);
+  const auto ranges = static_cast<std::size_t>(std::min(threads, most_ranges));
+  for (std::size_t i = 0; threads > 1 && i < desk_count; ++i) desks_[i].ranges = std::vector<Desk::Range>(ranges);
   try {
     for (int i = 1; i < threads; ++i) {
       workers_.threads.emplace_back([this, i] { work(static_cast<std::size_t>(i)); });
@@ -191,7 +191,7 @@ void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
       std::this_thread::yield();
     }
   }
-  // Alone it would have taken at least as long again.
+  // A helper that works as long as the owner saves it as much.
   const Clock::duration waited = Clock::now() - done;
   desk->gained += (done - start) - waited - desk->gained / jobs_remembered;
   if (desk->gained < -patience) {

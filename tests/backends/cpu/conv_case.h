@@ -51,7 +51,7 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data);
 
 // What lies in the scratch before a kernel runs: a number so large that sums would show it.
 inline constexpr uint32_t huge_word = 0x7f7f7f7f;
-// Small integers and halves of pointers are such numbers, which processors multiply a hundred times slower.
+// One that is subnormal as a float, as small integers and halves of pointers are: multiplied a hundred times slower.
 inline constexpr uint32_t subnormal_word = 0x00012345;
 
 struct Layouts {

@@ -57,6 +57,12 @@ ConvCase random_case(std::mt19937_64& random, int64_t work) {
   }
 }
 
+// Either order of channels, elements sometimes further apart than they need to be.
+Layouts random_layouts(std::mt19937_64& random) {
+  return {
+      .in_planar = random() % 2 == 0, .out_planar = random() % 2 == 0, .types = {}, .extra = random() % 3 == 0 ? 5 : 0};
+}
+
 // That the kernel gives `want`, stored in the result's type.
 void expect_stored(const std::string& kernel, const ConvCase& c, const ConvData& data, const Layouts& layouts,
                    const std::string& cluster, const std::vector<double>& want) {
@@ -106,10 +112,7 @@ TEST(ConvKernels, RandomGeometriesAreExact) {
   for (uint64_t i = 0; i < cases; ++i) {
     std::mt19937_64 random(seed * 1'000'003 + i);
     const ConvCase c = random_case(random, 3'000'000);
-    const Layouts layouts = {.in_planar = random() % 2 == 0,
-                             .out_planar = random() % 2 == 0,
-                             .types = {},
-                             .extra = random() % 3 == 0 ? 5 : 0};
+    const Layouts layouts = random_layouts(random);
     SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
     expect_exact(c, kernels_for(c), seed + i, layouts);
     if (HasFatalFailure()) return;
@@ -132,20 +135,14 @@ TEST(ConvKernels, WhatLiesInTheScratchIsNotMultiplied) {
   for (uint64_t i = 0; i < cases; ++i) {
     std::mt19937_64 random(seed * 2'000'003 + i);
     const ConvCase c = random_case(random, 3'000'000);
-    const Layouts layouts = {.in_planar = random() % 2 == 0,
-                             .out_planar = random() % 2 == 0,
-                             .types = {},
-                             .extra = random() % 3 == 0 ? 5 : 0,
-                             .narrow_past = 1,
-                             .scratch = subnormal_word};
+    Layouts layouts = random_layouts(random);
+    layouts.scratch = subnormal_word;
     const ConvData data = make_data(c, seed + i, true);
     for (const std::string& cluster : runnable_clusters()) {
       for (const std::string& kernel : kernels_for(c)) {
         const auto bound = bind_kernel(kernel, c, data, layouts, cluster, 1);
         subnormal_met();
-        for (int phase = 0; phase < bound->phases(); ++phase) {
-          for (int64_t tile = 0; tile < bound->tiles(phase); ++tile) bound->run(phase, tile, 0);
-        }
+        run_tiles(*bound);
         EXPECT_FALSE(subnormal_met()) << kernel << " on " << cluster << ", case " << i << ", " << layouts.text() << "\n"
                                       << c.text();
       }

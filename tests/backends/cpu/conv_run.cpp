@@ -329,6 +329,12 @@ std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& 
   return names;
 }
 
+void run_tiles(BoundKernel& kernel) {
+  for (int phase = 0; phase < kernel.phases(); ++phase) {
+    for (int64_t tile = 0; tile < kernel.tiles(phase); ++tile) kernel.run(phase, tile, 0);
+  }
+}
+
 std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data,
                                          const Layouts& layouts, const std::string& cluster, int workers) {
   const ClusterKernels& kernels = cluster_kernels(cluster);
@@ -353,9 +359,7 @@ std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCa
 std::vector<float> run_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data,
                               const Layouts& layouts, const std::string& cluster) {
   const auto bound = bind_kernel(kernel, c, data, layouts, cluster, 1);
-  for (int phase = 0; phase < bound->phases(); ++phase) {
-    for (int64_t tile = 0; tile < bound->tiles(phase); ++tile) bound->run(phase, tile, 0);
-  }
+  run_tiles(*bound);
   return bound->result();
 }
 

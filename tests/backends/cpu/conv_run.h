@@ -38,6 +38,9 @@ std::vector<std::string> kernels_for(const ConvCase& c);
 // Of those that multiply in bf16.
 std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& cluster);
 
+// All tiles of all phases, by one worker.
+void run_tiles(BoundKernel& kernel);
+
 std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCase& c, const ConvData& data,
                                          const Layouts& layouts, const std::string& cluster, int workers);
 

@@ -80,7 +80,6 @@ class Tile {
     const int64_t at = place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel +
                        line * plan_.in.axis[1] + first_[1] * plan_.in.axis[2];
     float* const to = reached(line);
-    const int64_t whole = ceil_div(pixels, vec_width) * vec_width;
     for (int64_t c = 0; c < s_.in_channels; c += plan_.words) {
       const int64_t words = std::min(plan_.words, s_.in_channels - c);
       const int64_t first = at + c * plan_.in.channel;
@@ -91,7 +90,7 @@ class Tile {
       }
       // Only of whole vectors are there surely as many pixels.
       const int64_t rest = pixels % plan_.block;
-      const int64_t end = first + (words - 1) * plan_.in.channel + whole;
+      const int64_t end = first + (words - 1) * plan_.in.channel + ceil_div(pixels, vec_width) * vec_width;
       const int64_t apart = end > last_ + 1 ? rest : 0;
       multiply(p_.in + first, plan_.in.channel, c, words, pixels - apart, to);
       if (apart == 0) continue;

@@ -131,8 +131,10 @@ class PixelsCopy {
 
  private:
   // Lines are read as whole vectors, depthwise ones as whole register blocks, and what lies behind them may be
-  // subnormal as floats, whose products take a hundred times as long. Zeros are overwritten where other lines follow.
+  // subnormal as floats, whose products take a hundred times as long; pairs of bf16 know none. Zeros are overwritten
+  // where other lines follow.
   void clear_ends(float* to) const {
+    if (s_.products == Products::pairs) return;
     const int64_t behind = plan_.depthwise ? lines_slack(vec_width) : vec_width;
     const int64_t depth_pitch = plan_.tile_lines[1] * plan_.pitch;
     const int64_t first = block_.extent[1] < plan_.tile_lines[1] ? 0 : block_.extent[0] - 1;

@@ -90,18 +90,18 @@ void multiply_winograd(const WinogradProduct& t) {
   const int rows = tile_rows(t.vectors);
   const int64_t share = t.depth * vec_width;
   const float* const next = t.panel + t.vectors * share;  // the next point's panel, or column's
-  int64_t row = 0;
+  int64_t count = 0;
   int64_t tile = 0;
-  const auto fetched = [&] { return next + (tile < t.vectors ? tile : 0) * share; };
-  const int64_t rest = products == Products::floats ? t.row_count % rows : 0;
-  const int64_t last = rest > 0 ? rest + (t.row_count > rows ? rows : 0) : 0;  // in two tiles as equal as can be
-  for (; row < t.row_count - last; row += rows, ++tile)
-    multiply(t, t.rows + row * t.pitch, fetched(), t.out + row * t.vectors * vec_width);
-  for (int64_t left = last; left > 0; ++tile) {
-    const int64_t count = left > rows ? ceil_div(left, 2) : left;
-    multiply_last_winograd_rows(t, row, static_cast<int>(count), fetched());
-    row += count;
-    left -= count;
+  for (int64_t row = 0; row < t.row_count; row += count, ++tile) {
+    const int64_t left = t.row_count - row;
+    const bool is_whole = products == Products::pairs || left % rows == 0 || left >= 2 * rows;
+    count = is_whole ? rows : left > rows ? ceil_div(left, 2) : left;  // the last two as equal as can be
+    const float* const fetched = next + (tile < t.vectors ? tile : 0) * share;
+    if (count == rows) {
+      multiply(t, t.rows + row * t.pitch, fetched, t.out + row * t.vectors * vec_width);
+    } else {
+      multiply_last_winograd_rows(t, row, static_cast<int>(count), fetched);
+    }
   }
 }
 
