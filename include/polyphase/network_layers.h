@@ -745,16 +745,19 @@ class NetworkLayers : public NetworkBase {
     return result(add_layer("atanh", {x}, {}, name), 0);
   }
 
-  // Scaled dot-product attention, y = softmax(scale * q * transpose(k) + bias) * v for every head; the softmax runs
-  // over the keys.
-  // Neighbouring heads of q share a head of k and v where those have fewer. A bias of -inf hides a key.
+  // Scaled dot-product attention, y = softmax(scale * q * transpose(k) + bias + mask) * v for every head; the softmax
+  // runs over the keys.
+  // Neighbouring heads of q share a head of k and v where those have fewer. A bias or mask of -inf hides a key; they
+  // are two where their sum would be larger than both, as in shifted windows, whose bias is of the heads and whose
+  // mask of the windows (Liu et al. 2021).
   // Source: torch.nn.functional.scaled_dot_product_attention; ONNX operator Attention-23; Vaswani et al. 2017.
   // q: (B, H, S, D), float
   // k: (B, G, T, D), G divides H
   // v: (B, G, T, E)
   // bias: broadcasts to (B, H, S, T); absent means 0 (optional)
-  Result<NetworkTensor> attention(const Operand& q, const Operand& k, const Operand& v, const Operand& bias = {}, const layers::Attention& with = {}, std::string_view name = {}) {
-    return result(add_layer("attention", {q, k, v, bias}, {{"scale", with.scale}, {"causal", with.causal}, {"guarded", with.guarded}}, name), 0);
+  // mask: the same (optional)
+  Result<NetworkTensor> attention(const Operand& q, const Operand& k, const Operand& v, const Operand& bias = {}, const Operand& mask = {}, const layers::Attention& with = {}, std::string_view name = {}) {
+    return result(add_layer("attention", {q, k, v, bias, mask}, {{"scale", with.scale}, {"causal", with.causal}, {"guarded", with.guarded}}, name), 0);
   }
 
   // The mean of the elements under each window, per channel, over one to three spatial axes: their sum divided by the

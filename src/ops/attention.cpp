@@ -1,7 +1,9 @@
-// attention: softmax(scale · Q · Kᵀ + bias) · V for every head, as one operator, so that the scores need never exist at
-// once.
+// attention: softmax(scale · Q · Kᵀ + bias + mask) · V for every head, as one operator, so that the scores need never
+// exist at once.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string_view>
 
 #include "ops/cut.h"
 #include "ops/dense.h"
@@ -9,6 +11,27 @@
 
 namespace polyphase {
 namespace {
+
+// Operands that are added to the scores, and their names.
+constexpr std::size_t first_bias = 3;
+constexpr std::string_view biases[] = {"bias", "mask"};
+
+// An addend of the scores, of `q` and `k`.
+Result<void> check_bias(const InferContext& context, std::size_t operand, const Type& q, const Type& k) {
+  if (!context.has_input(operand)) return {};
+  const Type& bias = context.input(operand);
+  const Dim scores[] = {q.shape[0], q.shape[1], q.shape[2], k.shape[2]};
+  const std::string message = "attention: the " + std::string(biases[operand - first_bias]) +
+                              " must have the dtype of q and broadcast to (B, heads, queries, keys), found " +
+                              bias.text() + " beside " + q.text() + " and " + k.text() + ".";
+  if (bias.dtype != q.dtype || bias.shape.rank() > 4) return Error{ErrorCode::invalid_model, message};
+  for (int axis = 0; axis < bias.shape.rank(); ++axis) {
+    const Dim& size = bias.shape[axis];
+    if (size == 1) continue;
+    TRY_VOID(context.require(size, DimCheck::Relation::equal, scores[4 - bias.shape.rank() + axis], message));
+  }
+  return {};
+}
 
 Result<std::vector<Type>> infer_attention(const InferContext& context) {
   const Type& q = context.input(0);
@@ -33,19 +56,7 @@ Result<std::vector<Type>> infer_attention(const InferContext& context) {
                              "attention: k and v must have at least one head, " + found));
     TRY_VOID(equal(floor_mod(q.shape[1], k.shape[1]), 0, "the heads of k must divide those of q"));
   }
-  if (context.has_input(3)) {
-    const Type& bias = context.input(3);
-    const Dim scores[] = {q.shape[0], q.shape[1], q.shape[2], k.shape[2]};
-    const std::string message =
-        "attention: the bias must have the dtype of q and broadcast to (B, heads, queries, keys), found " +
-        bias.text() + " beside " + q.text() + " and " + k.text() + ".";
-    if (bias.dtype != q.dtype || bias.shape.rank() > 4) return Error{ErrorCode::invalid_model, message};
-    for (int axis = 0; axis < bias.shape.rank(); ++axis) {
-      const Dim& size = bias.shape[axis];
-      if (size == 1) continue;
-      TRY_VOID(context.require(size, DimCheck::Relation::equal, scores[4 - bias.shape.rank() + axis], message));
-    }
-  }
+  for (std::size_t i = 0; i < std::size(biases); ++i) TRY_VOID(check_bias(context, first_bias + i, q, k));
   return std::vector<Type>{{q.dtype, Shape({q.shape[0], q.shape[1], q.shape[2], v.shape[3]})}};
 }
 
@@ -61,12 +72,12 @@ struct Sizes {
         value_width(context.inputs[2].sizes[3]) {}
 };
 
-// What is added to the scores, element by element.
+// One operand that is added to the scores, element by element.
 class Bias {
  public:
-  Bias(const ReferenceContext& context, const Sizes& sizes) {
-    if (!context.has_input(3)) return;
-    const TensorView& bias = context.inputs[3];
+  Bias(const ReferenceContext& context, std::size_t operand, const Sizes& sizes) {
+    if (!context.has_input(operand)) return;
+    const TensorView& bias = context.inputs[operand];
     values_ = dense_values<double>(bias);
     const std::int64_t whole[] = {sizes.batches, sizes.heads, sizes.queries, sizes.keys};
     std::int64_t step = 1;
@@ -104,7 +115,8 @@ Result<void> reference_attention(const ReferenceContext& context) {
   const std::vector<double> q = dense_values<double>(context.inputs[0]);
   const std::vector<double> k = dense_values<double>(context.inputs[1]);
   const std::vector<double> v = dense_values<double>(context.inputs[2]);
-  const Bias bias(context, n);
+  const Bias bias(context, first_bias, n);
+  const Bias mask(context, first_bias + 1, n);
   std::vector<double> result(static_cast<std::size_t>(n.batches * n.heads * n.queries * n.value_width));
   std::vector<double> scores(static_cast<std::size_t>(n.keys));
   const double* query = q.data();
@@ -119,7 +131,8 @@ Result<void> reference_attention(const ReferenceContext& context) {
         double sum = 0;
         for (std::int64_t c = 0; c < n.width; ++c) sum += query[c] * key[c];
         const bool hidden = causal && j > i;
-        scores[static_cast<std::size_t>(j)] = hidden ? -INFINITY : sum * scale + bias.at(batch, head, i, j);
+        scores[static_cast<std::size_t>(j)] =
+            hidden ? -INFINITY : sum * scale + bias.at(batch, head, i, j) + mask.at(batch, head, i, j);
       }
       weigh(scores, guarded);
       for (std::int64_t j = 0; j < n.keys; ++j) {
@@ -138,9 +151,12 @@ CutAnswer cut_attention(const CutContext& context) {
   if (context.any_cut(1))
     return "lets every place look at all places of " + axis_words(q.is_cut() ? q : context.state(1));
   if (q.axis != 2 || context.attributes().get<bool>("causal")) return "mixes the whole of " + axis_words(q);
-  if (!context.has_operand(3)) return q;
-  const Shape& bias = context.operand(3).shape;
-  if (bias.rank() >= 2 && !(bias[bias.rank() - 2] == 1)) return "has a bias of its own for every query";
+  for (std::size_t i = 0; i < std::size(biases); ++i) {
+    if (!context.has_operand(first_bias + i)) continue;
+    const Shape& bias = context.operand(first_bias + i).shape;
+    if (bias.rank() >= 2 && !(bias[bias.rank() - 2] == 1))
+      return "has a " + std::string(biases[i]) + " of its own for every query";
+  }
   return q;
 }
 
@@ -150,15 +166,18 @@ std::vector<OpDef> attention_operators() {
   return {OpDef{
       .name = "attention",
       .doc =
-          "Scaled dot-product attention, y = softmax(scale * q * transpose(k) + bias) * v for every head; the softmax "
-          "runs over the keys.\n"
-          "Neighbouring heads of q share a head of k and v where those have fewer. A bias of -inf hides a key.\n"
+          "Scaled dot-product attention, y = softmax(scale * q * transpose(k) + bias + mask) * v for every head; the "
+          "softmax runs over the keys.\n"
+          "Neighbouring heads of q share a head of k and v where those have fewer. A bias or mask of -inf hides a "
+          "key; they are two where their sum would be larger than both, as in shifted windows, whose bias is of the "
+          "heads and whose mask of the windows (Liu et al. 2021).\n"
           "Source: torch.nn.functional.scaled_dot_product_attention; ONNX operator Attention-23; Vaswani et al. "
           "2017.",
       .inputs = {{"q", "(B, H, S, D), float"},
                  {"k", "(B, G, T, D), G divides H"},
                  {"v", "(B, G, T, E)"},
-                 {"bias", "broadcasts to (B, H, S, T); absent means 0", true}},
+                 {"bias", "broadcasts to (B, H, S, T); absent means 0", true},
+                 {"mask", "the same", true}},
       .outputs = {{"y", "(B, H, S, E)"}},
       .attributes = {{"scale", AttributeKind::real, "multiplies the products", Attribute(1.0)},
                      {"causal", AttributeKind::boolean, "query i sees the keys 0 to i only", Attribute(false)},
@@ -167,7 +186,7 @@ std::vector<OpDef> attention_operators() {
       .infer = infer_attention,
       .reference = reference_attention,
       .cut = cut_attention,
-      .one_dtype = 0b1111,
+      .one_dtype = 0b11111,
       .layout = LayoutRule::row_major}};
 }
 

@@ -6,10 +6,11 @@
 //
 //   %y = matmul(%v, transpose(%w))                      →   %y = transpose(attention(%q, %k, transpose(%v)))
 //
-// The scale may stand on q, on k, on both, or behind the product; the mask may be added or select (where(%m, %s,
-// -inf)); reshapes may lead from (batch · heads) to (batch, heads) and back anywhere between; where(is_nan(%w), 0, %w)
-// makes the attention guarded. k may be transposed through such a reshape. Nobody else may read scores or weights.
-// Float dtypes of at most 32 bits, which have a kernel. Reads values.
+// The scale may stand on q, on k, on both, or behind the product, where it may also be one of each head or query, which
+// goes to q; masks may be added or select (where(%m, %s, -inf)), and two whose sum would be larger than both stay two;
+// reshapes may lead from (batch · heads) to (batch, heads), or (image, window, heads), and back anywhere between;
+// where(is_nan(%w), 0, %w) makes the attention guarded. k may be transposed through such a reshape. Nobody else may
+// read scores or weights. Float dtypes of at most 32 bits, which have a kernel. Reads values.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -68,15 +69,17 @@ struct Bias {
   Value* value = nullptr;
   Value* mask = nullptr;
   bool hides = false;
+  Shape scores;  // of the scores there
 };
 
 struct Attention {
   Value* q = nullptr;
   Value* transposed_k = nullptr;
   double scale = 1;
+  Value* row_scale = nullptr;  // one for all keys, of a head or a query
   bool guarded = false;
   std::vector<Bias> biases;
-  Shape scores;   // where the biases are added; of the product if there are none
+  Shape scores;   // of the product
   int steps = 0;  // so many nodes lie between softmax and product
 };
 
@@ -109,21 +112,21 @@ const Node* find_softmax(const Graph& graph, Value* weights, Attention& found) {
 bool find_score_product(const Graph& graph, Value* scores, Attention& found);
 
 // The scores are operand `side`, and the other one is a bias.
-bool try_bias(const Graph& graph, const Node& node, std::size_t side, const Bias& bias, Attention& found) {
+bool try_bias(const Graph& graph, const Node& node, std::size_t side, Bias bias, Attention& found) {
   if (!(node.input(side)->type == node.output()->type)) return false;
   Attention next = found;
-  next.biases.push_back(bias);
-  next.scores = node.output()->type.shape;
+  bias.scores = node.output()->type.shape;
+  next.biases.push_back(std::move(bias));
   if (!find_score_product(graph, node.input(side), next)) return false;
   found = std::move(next);
   return true;
 }
 
 bool find_behind_bias(const Graph& graph, const Node& node, Attention& found) {
-  if (found.scale != 1) return false;  // it would scale the bias too
-  if (!found.biases.empty() && !(found.scores == node.output()->type.shape)) return false;
+  if (found.scale != 1 || found.row_scale != nullptr) return false;  // it would scale the bias too
   if (node.is("add")) {
-    return try_bias(graph, node, 0, {node.input(1)}, found) || try_bias(graph, node, 1, {node.input(0)}, found);
+    return try_bias(graph, node, 0, {.value = node.input(1), .scores = {}}, found) ||
+           try_bias(graph, node, 1, {.value = node.input(0), .scores = {}}, found);
   }
   for (const std::size_t side : {std::size_t{1}, std::size_t{2}}) {
     const auto hidden = repeated_element(node.input(3 - side));
@@ -131,9 +134,25 @@ bool find_behind_bias(const Graph& graph, const Node& node, Attention& found) {
     // Of a score to which the lowest finite number is added nothing is left either.
     const bool lowest = *hidden < -1e38 && node.output()->type.dtype == DType::f32 && found.biases.empty();
     if (*hidden != -INFINITY && !lowest) continue;
-    if (try_bias(graph, node, side, {node.input(3 - side), node.input(0), side == 2}, found)) return true;
+    const Bias bias = {.value = node.input(3 - side), .mask = node.input(0), .hides = side == 2, .scores = {}};
+    if (try_bias(graph, node, side, bias, found)) return true;
   }
   return false;
+}
+
+// What `scores`, straight from the product, are when taken times one number for each of their rows.
+Value* behind_row_scale(Value* scores, Attention& found) {
+  const Node& node = *scores->producer;
+  if (!node.is("mul") || found.row_scale != nullptr) return nullptr;
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    Value* before = node.input(side);
+    Value* scale = node.input(1 - side);
+    const bool is_of_rows = scale->type.shape.rank() == 0 || size_of(*scale, 1) == 1;
+    if (!is_of_rows || !(before->type == scores->type) || produced_by(before, "matmul") == nullptr) continue;
+    found.row_scale = scale;
+    return before;
+  }
+  return nullptr;
 }
 
 // From the softmax back to the first product.
@@ -142,13 +161,14 @@ bool find_score_product(const Graph& graph, Value* scores, Attention& found) {
   if (scores->producer == nullptr || !graph.has_one_user(scores) || ++found.steps > most_steps) return false;
   const Node& node = *scores->producer;
   if (node.is("matmul")) {
-    if (found.biases.empty()) found.scores = scores->type.shape;
+    found.scores = scores->type.shape;
     found.q = node.input(0);
     found.transposed_k = node.input(1);
     return true;
   }
   if (node.is("add") || node.is("where")) return find_behind_bias(graph, node, found);
   Value* before = behind_factor(scores, found.scale);
+  if (before == nullptr) before = behind_row_scale(scores, found);
   if (before == nullptr && node.is("reshape") && keeps_matrices(node)) before = node.input(0);
   if (before == nullptr && node.is("cast") && is_narrow(node.input(0)->type.dtype)) before = node.input(0);
   return before != nullptr && find_score_product(graph, before, found);
@@ -162,11 +182,19 @@ struct Planes {
   Dim heads = 1;
 };
 
-Planes planes_of(const Shape& scores) {
-  Planes out;
-  if (scores.rank() == 4) return {scores[0], scores[1]};
-  for (int axis = 0; axis + 2 < scores.rank(); ++axis) out.batch = out.batch * scores[axis];
+Dim product_of(const Shape& shape, int first, int last) {
+  Dim out = 1;
+  for (int axis = first; axis < last; ++axis) out = out * shape[axis];
   return out;
+}
+
+// Those of four axes tell which are heads: the product's, or where something is added.
+Planes planes_of(const Attention& found) {
+  if (found.scores.rank() == 4) return {found.scores[0], found.scores[1]};
+  for (const Bias& bias : found.biases) {
+    if (bias.scores.rank() == 4) return {bias.scores[0], bias.scores[1]};
+  }
+  return {product_of(found.scores, 0, found.scores.rank() - 2), 1};
 }
 
 Value* in_planes(Rewrite& rewrite, Value* value, const Planes& planes) {
@@ -197,16 +225,55 @@ Value* key_of(Rewrite& rewrite, Value* transposed, double& scale) {
   return together != nullptr && keeps_matrices(*together) ? together->input(0) : key;
 }
 
-// A bias of these scores as one that broadcasts to (batch, heads, queries, keys).
-Value* in_planes_of(Rewrite& rewrite, Value* bias, const Shape& scores) {
-  const Shape& own = bias->type.shape;
-  if (scores.rank() == 4 || own.rank() <= 2) return bias;
-  if (scores.rank() != 3) return nullptr;
-  return rewrite.reshape(bias, Shape({own[0], Dim(1), own[1], own[2]}));
+// The axes [first, last) of `own` become one: its size, with those of `own` that must be repeated for it set to theirs
+// in `scores`.
+Dim join_axes(const Shape& scores, int first, int last, Shape& own) {
+  bool is_repeated = true;
+  for (int axis = first; axis < last; ++axis) is_repeated = is_repeated && own[axis] == 1;
+  if (is_repeated) return 1;
+  for (int axis = first; axis < last; ++axis) own[axis] = scores[axis];
+  return product_of(own, first, last);
 }
 
-// All that is added to the scores in one; null: nothing. False: it cannot be said.
-bool join_biases(Rewrite& rewrite, const Attention& found, DType dtype, Value*& sum) {
+// A bias that broadcasts to `scores` as one that broadcasts to (batch, heads, queries, keys); null: the batches and
+// heads are no neighbouring axes of these scores.
+Value* in_planes_of(Rewrite& rewrite, Value* bias, const Shape& scores, const Planes& planes) {
+  const Shape& own = bias->type.shape;
+  const int batches = scores.rank() - 2;  // axes of them
+  if (own.rank() <= 2) return bias;
+  for (int split = batches; split >= 0; --split) {
+    if (!(product_of(scores, 0, split) == planes.batch) || !(product_of(scores, split, batches) == planes.heads))
+      continue;
+    if (scores.rank() == 4 && split == 1) return bias;
+    Shape whole;
+    for (int axis = own.rank(); axis < scores.rank(); ++axis) whole.push_back(1);
+    for (const Dim& size : own) whole.push_back(size);
+    Shape repeated = whole;
+    const Dim batch = join_axes(scores, 0, split, repeated);
+    const Dim heads = join_axes(scores, split, batches, repeated);
+    bias = rewrite.reshape(bias, whole);
+    if (!(repeated == whole) && rewrite.ok())
+      bias = rewrite.add("expand", Attributes({{"shape", repeated.dims()}}), {bias});
+    return rewrite.ok() ? rewrite.reshape(bias, Shape({batch, heads, whole[batches], whole[batches + 1]})) : bias;
+  }
+  return nullptr;
+}
+
+// b broadcasts to the shape of a.
+bool covers(const Shape& a, const Shape& b) {
+  if (b.rank() > a.rank()) return false;
+  for (int back = 1; back <= b.rank(); ++back) {
+    const Dim& size = b[b.rank() - back];
+    if (!(size == 1) && !(size == a[a.rank() - back])) return false;
+  }
+  return true;
+}
+
+// All that is added to the scores, as one value, or as two where a sum would be larger than both. False: it cannot be
+// said.
+bool join_biases(Rewrite& rewrite, const Attention& found, const Planes& planes, DType dtype,
+                 std::vector<Value*>& sums) {
+  constexpr std::size_t most = 2;
   for (const Bias& each : found.biases) {
     Value* bias = each.value;
     if (each.mask != nullptr) {
@@ -216,11 +283,21 @@ bool join_biases(Rewrite& rewrite, const Attention& found, DType dtype, Value*& 
     } else {
       bias = rewrite.cast(bias, dtype);
     }
-    if (rewrite.ok()) bias = in_planes_of(rewrite, bias, found.scores);
+    if (rewrite.ok()) bias = in_planes_of(rewrite, bias, each.scores, planes);
     if (!rewrite.ok() || bias == nullptr) return false;
-    sum = sum == nullptr ? bias : rewrite.add("add", {}, {sum, bias});
+    const Shape& shape = bias->type.shape;
+    auto sum = std::find_if(sums.begin(), sums.end(), [&](const Value* other) {
+      return covers(other->type.shape, shape) || covers(shape, other->type.shape);
+    });
+    if (sum == sums.end() && sums.size() < most) {
+      sums.push_back(bias);
+    } else {
+      Value*& to = sum == sums.end() ? sums.back() : *sum;
+      to = rewrite.add("add", {}, {to, bias});
+    }
+    if (!rewrite.ok()) return false;
   }
-  return rewrite.ok();
+  return true;
 }
 
 bool equal_batches(const Value& a, const Value& b) {
@@ -249,16 +326,18 @@ bool recognise_product(Graph& graph, Node* product, bool mirrored) {
   DType dtype = v->type.dtype;
   for (const Bias& bias : found.biases) dtype = bias.value->type.dtype == DType::f32 ? DType::f32 : dtype;
 
-  const Planes planes = planes_of(found.scores);
+  const Planes planes = planes_of(found);
   Rewrite rewrite(graph, product);
-  Value* q = in_planes(rewrite, without_factors(found.q, found.scale), planes);
+  Value* q = without_factors(found.q, found.scale);
+  if (found.row_scale != nullptr) q = rewrite.add("mul", {}, {q, rewrite.cast(found.row_scale, q->type.dtype)});
+  q = in_planes(rewrite, q, planes);
   Value* k = in_planes(rewrite, key_of(rewrite, found.transposed_k, found.scale), planes);
   v = in_planes(rewrite, mirrored ? turned(rewrite, v) : v, planes);
-  Value* bias = nullptr;
-  if (!join_biases(rewrite, found, dtype, bias)) return false;
+  std::vector<Value*> biases;
+  if (!join_biases(rewrite, found, planes, dtype, biases)) return false;
   std::vector<Value*> inputs{q, k, v};
   for (Value*& input : inputs) input = rewrite.cast(input, dtype);
-  if (bias != nullptr) inputs.push_back(bias);
+  inputs.insert(inputs.end(), biases.begin(), biases.end());
   Value* y = rewrite.add("attention", Attributes({{"scale", found.scale}, {"guarded", found.guarded}}), inputs);
   if (rewrite.ok() && mirrored) y = turned(rewrite, y);
   if (!rewrite.ok()) return false;

@@ -83,6 +83,24 @@ class Pixels(nn.Module):
         return x + torch.bmm(self.v(x).reshape(n, c, h * w), weights.permute(0, 2, 1)).reshape(n, c, h, w)
 
 
+class Windows(nn.Module):
+    """Attention within shifted windows (Liu et al. 2022): cosines times a factor of each head, a bias of the heads, a mask of the windows."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(32, 96)
+        self.factor, self.bias = nn.Parameter(torch.rand(4, 1, 1) + 0.5), nn.Parameter(torch.randn(4, 6, 6))
+        self.register_buffer("mask", torch.where(torch.randn(3, 6, 6) > 1, -100.0, 0.0))
+
+    def forward(self, x):
+        n, windows, places, _ = x.shape
+        q, k, v = self.qkv(x).view(n * windows, places, 3, 4, 8).permute(2, 0, 3, 1, 4)
+        scores = F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).transpose(-2, -1) * self.factor + self.bias
+        scores = scores.view(n, windows, 4, places, places) + self.mask[None, :, None]
+        y = torch.softmax(scores.view(n * windows, 4, places, places), -1) @ v
+        return y.transpose(1, 2).reshape(n, windows, places, 32)
+
+
 FORMS = {
     "packed": Packed,
     "bool": lambda: Packed("bool"),
@@ -93,14 +111,18 @@ FORMS = {
     "by_hand": ByHand,
     "batched": Batched,
     "pixels": Pixels,
+    "windows": Windows,
 }
 
 
 def family_of(form: str) -> Family:
     torch.manual_seed(5)
-    image = form == "pixels"
-    inputs, others = ((2, 16, 9, 11), (1, 16, 7, 5)) if image else ((2, 37, 32), (3, 150, 32))
-    axes = {2: "h", 3: "w"} if image else {1: "length"}
+    if form == "pixels":
+        inputs, others, axes = (2, 16, 9, 11), (1, 16, 7, 5), {2: "h", 3: "w"}
+    elif form == "windows":
+        inputs, others, axes = (2, 3, 6, 32), (5, 3, 6, 32), {}
+    else:
+        inputs, others, axes = (2, 37, 32), (3, 150, 32), {1: "length"}
     return Family(FORMS[form]().eval(), {"x": torch.randn(inputs)}, {"x": {0: "n", **axes}}, {"x": torch.randn(others)})
 
 

@@ -182,7 +182,7 @@ Result<NetworkTensor> MultiHeadAttention::operator()(const Operand& query, const
     Operand apart[3];
     for (std::size_t i = 0; i < 3; ++i) apart[i] = heads_apart(network, xs[i], num_heads_, width);
     const Made mixed =
-        network.attention(apart[0], apart[1], apart[2], {}, {.scale = 1 / std::sqrt(static_cast<double>(width))});
+        network.attention(apart[0], apart[1], apart[2], {}, {}, {.scale = 1 / std::sqrt(static_cast<double>(width))});
     const Made joined = network.reshape(network.transpose(mixed, {.order = {0, 2, 1, 3}}),
                                         {.shape = {xs[0].size(0), xs[0].size(1), embed_dim_}});
     const Made y = out_proj(joined);

@@ -116,9 +116,10 @@ Fault matmul(const Plan& plan, const Pointers& pointers, int, int64_t tile, std:
 
 Fault attention(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte* scratch) {
   const auto& p = plan.head<AttentionPlan>();
-  const float* bias = p.has_bias != 0 ? input(pointers, 3) : nullptr;
-  run_attention(p, input(pointers, 0), input(pointers, 1), input(pointers, 2), bias, output(pointers), tile,
-                reinterpret_cast<float*>(scratch));
+  AttentionPointers at = {input(pointers, 0), input(pointers, 1), input(pointers, 2), {}, output(pointers)};
+  for (std::size_t i = 0; i < AttentionPlan::biases; ++i)
+    at.bias[i] = p.bias[i].present ? input(pointers, 3 + i) : nullptr;
+  run_attention(p, at, tile, reinterpret_cast<float*>(scratch));
   return nullptr;
 }
 

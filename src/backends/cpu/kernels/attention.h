@@ -12,8 +12,15 @@
 
 namespace polyphase::cpu {
 
+// An operand that is added to the scores, or none.
+struct AttentionBias {
+  bool present;
+  int64_t strides[4];  // by (batch, head, query, key); 0 where it is broadcast
+};
+
 // Strides in elements by (batch, head, place, element of a head).
 struct AttentionPlan {
+  static constexpr int biases = 2;
   static constexpr int64_t inner_block = 256;  // sums of this many products are added up: shorter chains of roundings
   int64_t heads;
   int64_t heads_per_key;  // heads of q that share one of k and v
@@ -25,7 +32,7 @@ struct AttentionPlan {
   int64_t k[4];
   int64_t v[4];
   int64_t y[4];
-  int64_t bias[4];  // by (batch, head, query, key); 0 where it is broadcast
+  AttentionBias bias[biases];
   int64_t tile_queries;
   int64_t query_tiles;
   int64_t block_keys;
@@ -33,7 +40,6 @@ struct AttentionPlan {
   float scale;
   int32_t causal;
   int32_t guarded;
-  int32_t has_bias;
   // The worker's scratch, in floats from its start.
   int64_t rows;  // of q, scores and o: tile_queries and what the last group of rows computes beyond
   int64_t q_pitch;

@@ -136,32 +136,47 @@ POLYPHASE_INLINE VecF exp_of_nonpositive(VecF x) {
   return polynomial(r, series) * as_float(shift_left<23>(as_int(biased)));
 }
 
+// The operands and the result, or those of one tile; biases that are absent are null.
+struct AttentionPointers {
+  const float* q;
+  const float* k;
+  const float* v;
+  const float* bias[AttentionPlan::biases];
+  float* y;
+};
+
 // Where the tile's queries lie and what hides keys from them.
 struct AttentionRows {
-  const float* bias;  // of the tile's first query, or null
+  const float* const* bias;  // [AttentionPlan::biases], each of the tile's first query, or null
   int64_t first_query;
   int64_t rows;
 };
 
-// Adds the bias to the scores of one row, hides what lies beyond `visible` keys, and gives the largest score.
-inline float finish_scores(const AttentionPlan& p, float* scores, const float* bias, int64_t visible, int64_t padded) {
+// Adds one bias to the scores of a row, `step` elements from key to key.
+inline void add_bias(float* scores, const float* bias, int64_t step, int64_t visible) {
+  const VecF same = step == 0 ? broadcast(*bias) : broadcast(0.0F);
+  for (int64_t j = 0; j < visible; j += vec_width) {
+    const int n = static_cast<int>(std::min<int64_t>(visible - j, vec_width));
+    if (step == 1) {
+      store(scores + j, load(scores + j) + (n == vec_width ? load(bias + j) : load_first(bias + j, n)));
+    } else if (step == 0) {
+      store(scores + j, load(scores + j) + same);
+    } else {
+      for (int64_t lane = 0; lane < n; ++lane) scores[j + lane] += bias[(j + lane) * step];
+    }
+  }
+}
+
+// Hides what lies beyond `visible` keys, and gives the largest score.
+inline float finish_scores(float* scores, int64_t visible, int64_t padded) {
   const VecF hidden = broadcast(-std::numeric_limits<float>::infinity());
   VecF largest = hidden;
-  const int64_t step = p.bias[3];
-  const VecF same = bias == nullptr || step != 0 ? broadcast(0.0F) : broadcast(*bias);
   for (int64_t j = 0; j < padded; j += vec_width) {
     VecF x = load(scores + j);
-    const int n = static_cast<int>(std::clamp<int64_t>(visible - j, 0, vec_width));
-    if (bias != nullptr && step == 1) {
-      x = x + load_first(bias + j, n);
-    } else if (bias != nullptr && step == 0) {
-      x = x + same;
-    } else if (bias != nullptr) {
-      for (int64_t lane = 0; lane < n; ++lane) scores[j + lane] += bias[(j + lane) * step];
-      x = load(scores + j);
+    if (visible - j < vec_width) {
+      x = select(less(to_float(iota()), broadcast(static_cast<float>(visible - j))), x, hidden);
+      store(scores + j, x);
     }
-    if (n < vec_width) x = select(less(to_float(iota()), broadcast(static_cast<float>(n))), x, hidden);
-    if (n < vec_width || bias != nullptr) store(scores + j, x);
     largest = max(x, largest);
   }
   return max_lane(largest);
@@ -176,10 +191,13 @@ inline void weigh_block(const AttentionPlan& p, const AttentionRows& at, int64_t
   float* factors = l + p.rows;
   for (int64_t i = 0; i < at.rows; ++i) {
     float* scores = scratch + p.score_at + i * p.score_pitch;
-    const float* bias = at.bias == nullptr ? nullptr : at.bias + i * p.bias[2] + first_key * p.bias[3];
     const int64_t visible = p.causal != 0 ? std::min(count, at.first_query + i + 1 - first_key) : count;
+    for (int b = 0; b < AttentionPlan::biases; ++b) {
+      const int64_t* by = p.bias[b].strides;
+      if (at.bias[b] != nullptr) add_bias(scores, at.bias[b] + i * by[2] + first_key * by[3], by[3], visible);
+    }
     const float before = m[i];
-    m[i] = std::max(before, finish_scores(p, scores, bias, visible, padded));
+    m[i] = std::max(before, finish_scores(scores, visible, padded));
     const float top = m[i] == -std::numeric_limits<float>::infinity() ? 0.0F : m[i];
     VecF total = broadcast(0.0F);
     for (int64_t j = 0; j < padded; j += vec_width) {
@@ -245,35 +263,37 @@ inline void score_block(const AttentionPlan& p, const float* k, int64_t count, i
   }
 }
 
-inline void run_attention(const AttentionPlan& p, const float* q, const float* k, const float* v, const float* bias,
-                          float* y, int64_t tile, float* scratch) {
+inline void run_attention(const AttentionPlan& p, AttentionPointers at, int64_t tile, float* scratch) {
   const int64_t first = tile % p.query_tiles * p.tile_queries;
   const int64_t head = tile / p.query_tiles % p.heads;
   const int64_t batch = tile / p.query_tiles / p.heads;
   const int64_t shared = head / p.heads_per_key;
   const int64_t rows = std::min(p.tile_queries, p.queries - first);
-  q += batch * p.q[0] + head * p.q[1] + first * p.q[2];
-  k += batch * p.k[0] + shared * p.k[1];
-  v += batch * p.v[0] + shared * p.v[1];
-  y += batch * p.y[0] + head * p.y[1] + first * p.y[2];
-  if (bias != nullptr) bias += batch * p.bias[0] + head * p.bias[1] + first * p.bias[2];
-  const AttentionRows at = {bias, first, rows};
+  at.q += batch * p.q[0] + head * p.q[1] + first * p.q[2];
+  at.k += batch * p.k[0] + shared * p.k[1];
+  at.v += batch * p.v[0] + shared * p.v[1];
+  at.y += batch * p.y[0] + head * p.y[1] + first * p.y[2];
+  for (int b = 0; b < AttentionPlan::biases; ++b) {
+    const int64_t* by = p.bias[b].strides;
+    if (at.bias[b] != nullptr) at.bias[b] += batch * by[0] + head * by[1] + first * by[2];
+  }
+  const AttentionRows seen = {at.bias, first, rows};
   float* m = scratch + p.state_at;
   std::fill(m, m + p.rows, -std::numeric_limits<float>::infinity());
   std::fill(m + p.rows, m + 2 * p.rows, 0.0F);
   std::fill(m + 2 * p.rows, m + 4 * p.rows, 1.0F);  // the factors, and the ones of score_block
-  load_queries(p, q, rows, scratch);
+  load_queries(p, at.q, rows, scratch);
   const int64_t keys = p.causal != 0 ? std::min(p.keys, first + rows) : p.keys;
   for (int64_t key = 0; key < keys; key += p.block_keys) {
     const int64_t count = std::min(p.block_keys, keys - key);
-    score_block(p, k + key * p.k[2], count, rows, scratch);
-    weigh_block(p, at, key, count, scratch);
-    pack_panels({v + key * p.v[2], count, p.v[2], p.value_width, p.v[3]}, scratch + p.v_at);
+    score_block(p, at.k + key * p.k[2], count, rows, scratch);
+    weigh_block(p, seen, key, count, scratch);
+    pack_panels({at.v + key * p.v[2], count, p.v[2], p.value_width, p.v[3]}, scratch + p.v_at);
     multiply({scratch + p.score_at, p.score_pitch, scratch + p.v_at, count, scratch + p.o_at, p.o_pitch,
               key == 0 ? nullptr : m + 2 * p.rows},
              rows, p.value_width);
   }
-  store_results(p, scratch, rows, y);
+  store_results(p, scratch, rows, at.y);
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -11,7 +11,8 @@ struct SoftmaxPlan {
   int64_t length;
   int64_t inner;
   int64_t width;  // results side by side in one tile where inner is not 1: the vector width
-  int64_t tiles;  // outer × blocks of inner, or outer where inner is 1
+  int64_t rows;   // of a tile where inner is 1
+  int64_t tiles;  // outer × blocks of inner, or blocks of rows
 };
 
 }  // namespace polyphase::cpu

@@ -6,35 +6,61 @@
 #include <cstdint>
 #include <limits>
 
+#include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/kernels/softmax.h"
 #include "backends/cpu/simd/math.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
+// f(i, lanes) for each vector of a row.
+template <class F>
+POLYPHASE_INLINE void each_vector(int64_t length, F f) {
+  int64_t i = 0;
+  for (; i + vec_width <= length; i += vec_width) f(i, vec_width);
+  if (i < length) f(i, static_cast<int>(length - i));
+}
+
+POLYPHASE_INLINE VecF load_some(const float* x, int n) { return n == vec_width ? load(x) : load_first(x, n); }
+POLYPHASE_INLINE void store_some(float* y, VecF v, int n) { n == vec_width ? store(y, v) : store_first(y, v, n); }
+// v in its first n lanes, `otherwise` in the others.
+POLYPHASE_INLINE VecF first_lanes(VecF v, int n, VecF otherwise) {
+  return n == vec_width ? v : select(less(to_float(iota()), broadcast(static_cast<float>(n))), v, otherwise);
+}
+
+// NaN is left out: the sum has it from its own exponential.
+inline float largest_of(const float* x, int64_t length) {
+  const VecF lowest = broadcast(-std::numeric_limits<float>::infinity());
+  VecF largest = lowest;
+  each_vector(length, [&](int64_t i, int n) POLYPHASE_INLINE_LAMBDA {
+    largest = max(first_lanes(load_some(x + i, n), n, lowest), largest);
+  });
+  return max_lane(largest);
+}
+
 inline void softmax_row(const SoftmaxPlan& p, const float* x, float* y) {
-  float largest = -std::numeric_limits<float>::infinity();
-  for (int64_t i = 0; i < p.length; ++i) largest = x[i] <= largest ? largest : x[i];
+  const float largest = largest_of(x, p.length);
   const VecF top = broadcast(largest);
   double total = 0;
-  for (int64_t i = 0; i < p.length; i += vec_width) {
-    const int n = static_cast<int>(std::min<int64_t>(vec_width, p.length - i));
-    const VecF e = exp(load_first(x + i, n) - top);
-    if (p.logarithm == 0) store_first(y + i, e, n);
-    float lanes[vec_width];
-    store(lanes, e);
-    for (int lane = 0; lane < n; ++lane) total += static_cast<double>(lanes[lane]);
+  constexpr int64_t piece = sum_piece * vec_width;
+  for (int64_t first = 0; first < p.length; first += piece) {
+    VecF sums = broadcast(0.0F);
+    each_vector(std::min(piece, p.length - first), [&](int64_t i, int n) POLYPHASE_INLINE_LAMBDA {
+      const VecF e = exp(load_some(x + first + i, n) - top);
+      if (p.logarithm == 0) store_some(y + first + i, e, n);
+      sums = sums + first_lanes(e, n, broadcast(0.0F));
+    });
+    total += static_cast<double>(sum(sums));
   }
   if (p.logarithm != 0) {
-    const auto log_total = static_cast<float>(std::log(total));
-    for (int64_t i = 0; i < p.length; ++i) y[i] = x[i] - largest - log_total;
+    const VecF log_total = broadcast(static_cast<float>(std::log(total)));
+    each_vector(p.length, [&](int64_t i, int n)
+                              POLYPHASE_INLINE_LAMBDA { store_some(y + i, load_some(x + i, n) - top - log_total, n); });
     return;
   }
   const VecF divisor = broadcast(static_cast<float>(total));
-  for (int64_t i = 0; i < p.length; i += vec_width) {
-    const int n = static_cast<int>(std::min<int64_t>(vec_width, p.length - i));
-    store_first(y + i, load_first(y + i, n) / divisor, n);
-  }
+  each_vector(p.length,
+              [&](int64_t i, int n) POLYPHASE_INLINE_LAMBDA { store_some(y + i, load_some(y + i, n) / divisor, n); });
 }
 
 // Lanes are neighbours along `inner`.
@@ -60,7 +86,11 @@ inline void softmax_lanes(const SoftmaxPlan& p, const float* x, float* y, int n)
 }
 
 inline void run_softmax(const SoftmaxPlan& p, const float* x, float* y, int64_t tile) {
-  if (p.inner == 1) return softmax_row(p, x + tile * p.length, y + tile * p.length);
+  if (p.inner == 1) {
+    const int64_t last = std::min(p.outer, (tile + 1) * p.rows);
+    for (int64_t row = tile * p.rows; row < last; ++row) softmax_row(p, x + row * p.length, y + row * p.length);
+    return;
+  }
   const int64_t blocks = (p.inner + vec_width - 1) / vec_width;
   const int64_t first = tile % blocks * vec_width;
   const int64_t offset = tile / blocks * p.length * p.inner + first;

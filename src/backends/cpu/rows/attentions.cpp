@@ -86,8 +86,10 @@ Plan plan_attention(const PlanRequest& request, const Target& target) {
   copy_strides(k, p.k, 1);
   copy_strides(v, p.v, 1);
   copy_strides(request.outputs[0], p.y, 1);
-  p.has_bias = request.inputs.size() > 3 && request.desc.inputs[3].present ? 1 : 0;
-  if (p.has_bias != 0) copy_strides(request.inputs[3], p.bias, 0);
+  for (std::size_t i = 0; i < AttentionPlan::biases; ++i) {
+    p.bias[i].present = request.inputs.size() > 3 + i && request.desc.inputs[3 + i].present;
+    if (p.bias[i].present) copy_strides(request.inputs[3 + i], p.bias[i].strides, 0);
+  }
   p.scale = static_cast<float>(attributes.get<double>("scale"));
   p.causal = attributes.get<bool>("causal") ? 1 : 0;
   p.guarded = attributes.get<bool>("guarded") ? 1 : 0;

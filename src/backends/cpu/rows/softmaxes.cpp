@@ -1,4 +1,6 @@
 // Rows of softmax and log_softmax in FP32.
+#include <algorithm>
+
 #include "backends/cpu/kernels/softmax.h"
 #include "backends/cpu/rows/row_list.h"
 
@@ -24,7 +26,9 @@ Plan plan_softmax(const PlanRequest& request, const Target& target) {
   const int64_t count = x.element_count();
   plan.outer = count == 0 ? 0 : count / plan.length / plan.inner;
   plan.width = vector_width(target.cluster);
-  plan.tiles = plan.inner == 1 ? plan.outer : plan.outer * ceil_div(plan.inner, plan.width);
+  constexpr int64_t tile_elements = 4096;  // so many that finding a tile costs little beside it
+  plan.rows = std::max<int64_t>(1, tile_elements / std::max<int64_t>(1, plan.length));
+  plan.tiles = plan.inner == 1 ? ceil_div(plan.outer, plan.rows) : plan.outer * ceil_div(plan.inner, plan.width);
   return Plan::of(plan);
 }
 
