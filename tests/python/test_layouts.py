@@ -29,6 +29,24 @@ def test_depthwise_layer_turns_no_image(kernel: int, sizes: tuple[int, ...]) -> 
     assert [step["rows"] for step in engine.info()["steps"]] == [["conv_transpose_pixels"]]
 
 
+@pytest.mark.parametrize("target", ["scalar", "avx2", "native"])
+@pytest.mark.parametrize(("mode", "sizes"), [("nearest", (9,)), ("bilinear", (7, 5)), ("bilinear", (130, 3)), ("bicubic", (6, 11)), ("trilinear", (3, 4, 5))])
+def test_resized_tokens_become_an_image(mode: str, sizes: tuple[int, ...], target: str) -> None:
+    """Tokens of a transformer, whose channels lie beside each other, resized into a channels-first image: no step but the resize."""
+
+    class Tokens(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            image = x.transpose(1, 2).reshape(x.shape[0], x.shape[2], *sizes)
+            corners = None if mode == "nearest" else False
+            return torch.nn.functional.interpolate(image, scale_factor=2.0, mode=mode, align_corners=corners)
+
+    x = torch.randn(2, int(np.prod(sizes)), 37)
+    engine = polyphase.compile(Tokens(), (x,), target=target)
+    assert operations(engine) == ["resize"]
+    found = next(iter(engine.session().run([x.numpy()]).values()))
+    np.testing.assert_allclose(found, Tokens()(x).numpy(), rtol=1e-5, atol=1e-5)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "family" in metafunc.fixturenames:
         names = list(FAMILIES)

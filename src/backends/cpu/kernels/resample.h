@@ -27,8 +27,9 @@ struct ResamplePlan {
   int64_t taps_at[3];       // byte offset of the lists in the plan
   int64_t from_strides[2];  // n, c
   int64_t to_strides[5];
-  int32_t channels_inside;
+  int32_t channels_inside;  // of both; or of the operand alone, if `turned` is not 0
   DType dtype;
+  int64_t turned;       // results along the last axis that are computed channels-last, then turned channels-first
   int64_t tiles;        // as pool's
   bool lines;           // channels-first, the last axis dense on both sides
   bool picks;           // and near enough to be picked out of vectors

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/resample.h"
+#include "backends/cpu/simd/transpose.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -140,21 +141,34 @@ inline void resample_lines(const ResamplePlan& p, ResampleLists& lists, const fl
   }
 }
 
-inline void run_resample(const ResamplePlan& p, const float* from, float* to, int64_t tile, float* buffer) {
+// A line of results out of an operand whose channels lie beside each other.
+inline void resample_pixels(const ResamplePlan& p, const float* from, float* to, int64_t line, float* buffer) {
+  const int64_t y = line % p.out[1];
+  const int64_t z = line / p.out[1] % p.out[0];
+  const int64_t n = line / p.out[1] / p.out[0];
   ResampleLists lists{};
-  if (p.channels_inside != 0) {
-    const int64_t y = tile % p.out[1];
-    const int64_t z = tile / p.out[1] % p.out[0];
-    const int64_t n = tile / p.out[1] / p.out[0];
-    lists.axis[0] = resample_taps(p, 0, z);
-    lists.axis[1] = resample_taps(p, 1, y);
-    float* row = to + n * p.to_strides[0] + z * p.to_strides[2] + y * p.to_strides[3];
-    for (int64_t x = 0; x < p.out[2]; ++x) {
-      lists.axis[2] = resample_taps(p, 2, x);
-      resample_pixel(p, lists, from + n * p.from_strides[0], row + x * p.to_strides[4]);
-    }
+  lists.axis[0] = resample_taps(p, 0, z);
+  lists.axis[1] = resample_taps(p, 1, y);
+  const float* const image = from + n * p.from_strides[0];
+  float* const row = to + n * p.to_strides[0] + z * p.to_strides[2] + y * p.to_strides[3];
+  const auto resample = [&](int64_t x, float* pixel) {
+    lists.axis[2] = resample_taps(p, 2, x);
+    resample_pixel(p, lists, image, pixel);
+  };
+  if (p.turned == 0) {
+    for (int64_t x = 0; x < p.out[2]; ++x) resample(x, row + x * p.to_strides[4]);
     return;
   }
+  for (int64_t first = 0; first < p.out[2]; first += p.turned) {
+    const int64_t count = std::min(p.turned, p.out[2] - first);
+    for (int64_t i = 0; i < count; ++i) resample(first + i, buffer + i * p.channels);
+    transpose(buffer, p.channels, row + first, p.to_strides[1], count, p.channels);
+  }
+}
+
+inline void run_resample(const ResamplePlan& p, const float* from, float* to, int64_t tile, float* buffer) {
+  if (p.channels_inside != 0) return resample_pixels(p, from, to, tile, buffer);
+  ResampleLists lists{};
   const int64_t y0 = tile % p.line_blocks * p.line_block;
   tile /= p.line_blocks;
   const int64_t z = tile % p.out[0];

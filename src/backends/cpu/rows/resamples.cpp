@@ -154,7 +154,13 @@ Plan plan_resample(const PlanRequest& request, const Target& target) {
   }
   const auto inner = static_cast<std::size_t>(x.rank - 1);
   head.in_width = x.sizes[inner];
-  head.channels_inside = x.strides[1] == 1 && y.strides[1] == 1 ? 1 : 0;
+  const int width = vector_width(target.cluster);
+  const bool turns = head.channels >= width && y.strides[1] != 1 && y.strides[inner] == 1;
+  head.channels_inside = x.strides[1] == 1 && (y.strides[1] == 1 || turns) ? 1 : 0;
+  if (head.channels_inside != 0 && y.strides[1] != 1) {
+    head.turned = std::min(head.out[2], std::max<int64_t>(1, elements_of_tile / head.channels / width) * width);
+    head.scratch_bytes = head.turned * head.channels * static_cast<int64_t>(sizeof(float));
+  }
   head.line_block =
       std::clamp<int64_t>(elements_of_tile / std::max<int64_t>(1, head.out[2]), 1, std::max<int64_t>(1, head.out[1]));
   head.line_blocks = ceil_div(head.out[1], head.line_block);
@@ -166,7 +172,7 @@ Plan plan_resample(const PlanRequest& request, const Target& target) {
     plan.head<ResamplePlan>().taps_at[axis] = static_cast<int64_t>(at);
   }
   if (!y.empty() && head.channels_inside == 0 && x.strides[inner] == 1 && y.strides[inner] == 1)
-    plan_lines(plan, last, head.in_width, vector_width(target.cluster));
+    plan_lines(plan, last, head.in_width, width);
   return plan;
 }
 
