@@ -9,6 +9,7 @@ namespace polyphase {
 
 bool choose_layouts(Graph& graph, const Target& target);
 bool choose_precision(Graph& graph, const Target& target);
+bool drop_unread_taps(Graph& graph, const Target& target);
 bool expand_layout_transforms(Graph& graph, const Target& target);
 bool find_depthwise(Graph& graph, const Target& target);
 bool fold_batch_norm(Graph& graph, const Target& target);

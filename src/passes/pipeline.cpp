@@ -43,6 +43,7 @@ constexpr Pass table[] = {
      "when the convolution has its final weights and padding"},
     {"turn_pixel_shuffle_into_conv_transpose", turn_pixel_shuffle_into_conv_transpose,
      "when the convolution has its final weights and bias"},
+    {"drop_unread_taps", drop_unread_taps, "when sizes, crops and weights are final"},
     {"turn_conv_transpose_into_conv", turn_conv_transpose_into_conv, "when crops and weights are final"},
     {"fold_constants", fold_constants, "the arithmetic that the folds above wrote over the weights"},
     {"find_depthwise", find_depthwise, "on final weights"},

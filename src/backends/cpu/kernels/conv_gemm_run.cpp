@@ -170,9 +170,14 @@ class Tile : private GemmBlock {
     const float* const following = panel_at(next_panel, segments_ > 0 ? taps_[next.segment0] : 0, next);
     // Of one tap, the next tile's rows lie behind each other, mostly.
     const bool fetch_rows = panel == first_panel && t.segments == 1 && t.channels == channels_;
+    const bool may_skip = !chunk.first && !chunk.last;
     int64_t row = 0;
     for (int64_t i = 0; i < tiles; ++i) {
       const int count = static_cast<int>(short_rows + (i < longer ? 1 : 0));
+      if (may_skip && reads_zeros(chunk, row, count)) {
+        row += count;
+        continue;
+      }
       t.rows = rows_ + chunk.segment0 * row_count_ + row;
       t.next_panel = fetch_rows && i + 1 < tiles ? t.rows[count] : following + (i < vectors_ ? i : 0) * share;
       t.init = chunk.first ? bias_ + (column_ - n0_) : sums_at_[sums + row];
@@ -184,6 +189,16 @@ class Tile : private GemmBlock {
       }
       row += count;
     }
+  }
+
+  // Whether the taps of a chunk lie outside of the image for all of some rows, whose sums then stay as they are:
+  // dilated filters over small images.
+  bool reads_zeros(const Chunk& chunk, int64_t row, int count) const {
+    for (int32_t s = chunk.segment0; s < chunk.segment1; ++s) {
+      const float* const* const rows = rows_ + s * row_count_ + row;
+      if (std::any_of(rows, rows + count, [this](const float* each) { return each != zeros_; })) return false;
+    }
+    return true;
   }
 
   // The present panel's columns [lo, hi) of a row that belong to the tile; `directly` if they are all, and follow each

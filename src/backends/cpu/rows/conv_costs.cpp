@@ -40,6 +40,29 @@ double turned_by_groups(const ConvShape& s, int width) {
   return product_of_factors(s.batch, s.groups, ceil_div(s.out_channels, width), width) * points_of(s.out);
 }
 
+// Of the products of an axis of a convolution, the share whose taps lie in the image.
+double share_inside(const ConvShape& s, int a) {
+  const ConvAxis axis(s, a);
+  const AxisTaps taps = axis.taps(0);
+  if (s.out[a] == 0) return 1;
+  int64_t inside = 0;
+  for (int64_t k = 0; k < taps.count; ++k) {
+    const int64_t shift = taps.first_shift + k * taps.shift_step;
+    const int64_t first = std::clamp<int64_t>(ceil_div(-shift, axis.in_step()), 0, s.out[a]);
+    inside += std::clamp<int64_t>(ceil_div(s.in[a] - shift, axis.in_step()), first, s.out[a]) - first;
+  }
+  return static_cast<double>(inside) / product_of_factors(taps.count, s.out[a]);
+}
+
+// conv_gemm leaves out taps of whole lines outside of the image, where a pass over the rows is a part of the sums.
+double share_multiplied(const ConvShape& s) {
+  constexpr int64_t whole_pass = 512;  // channels of all taps
+  constexpr int64_t register_rows = 12;
+  const int64_t depth = s.kernel[0] * s.kernel[1] * s.kernel[2] * s.in_channels;
+  if (s.transposed || s.pad_mode != PadMode::zero || depth <= whole_pass || s.out[2] < register_rows) return 1;
+  return share_inside(s, 0) * share_inside(s, 1);
+}
+
 }  // namespace
 
 double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
@@ -49,8 +72,8 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
   const double panels = static_cast<double>(PanelGrid(format.columns, width).count());
   const int64_t taps_w = format.stacked ? ceil_div(s.kernel[2], s.stride[2]) : s.kernel[2];
   const double lines_of_taps = grid_of(s) * product_of_factors(s.groups, s.kernel[0], s.kernel[1]);
-  const double multiplies =
-      lines_of_taps * product_of_factors(taps_w, s.in_channels) * vectors_of_products(vectors, by.alone);
+  const double multiplies = share_multiplied(s) * lines_of_taps * product_of_factors(taps_w, s.in_channels) *
+                            vectors_of_products(vectors, by.alone);
   const bool joined = s.groups == 1 && s.in_channels < 128 && s.dilation[2] == 1;
   const int64_t column_groups = s.transposed && !format.stacked ? s.stride[2] : 1;
   const double segments = lines_of_taps * static_cast<double>(joined ? std::min(column_groups, s.kernel[2]) : taps_w);
