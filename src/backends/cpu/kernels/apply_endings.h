@@ -20,7 +20,7 @@ POLYPHASE_INLINE VecF hard_sigmoid(VecF x, VecF alpha, VecF beta) {
 POLYPHASE_INLINE VecF mish(VecF x) {
   const VecF e = exp(min(broadcast(20.0F), x));
   const VecF n = e * (e + broadcast(2.0F));
-  return is_nan_select(x, select(less(broadcast(20.0F), x), x, x * n / (n + broadcast(2.0F))));
+  return select(less(broadcast(20.0F), x), x, x * n / (n + broadcast(2.0F)));
 }
 
 // x * sigmoid(x), where e^-|x| is squared from e^(-|x|/2) only after x multiplied it: it may be subnormal, the result
@@ -28,7 +28,7 @@ POLYPHASE_INLINE VecF mish(VecF x) {
 POLYPHASE_INLINE VecF silu(VecF x) {
   const VecF h = exp(abs(x) * broadcast(-0.5F));
   const VecF r = x / fma(h, h, broadcast(1.0F));
-  return is_nan_select(x, select(less(x, broadcast(0.0F)), r * h * h, r));
+  return select(less(x, broadcast(0.0F)), r * h * h, r);
 }
 
 // x * Phi(x) = x/2 * erfc(-x / sqrt 2), relatively accurate in the tail as well: erfc(a) = exp(-a^2) * P(t) / (1 + 2a)
@@ -41,11 +41,14 @@ POLYPHASE_INLINE VecF gelu_erf(VecF x) {
   const VecF half_exp = exp(bounded * bounded * broadcast(-0.25F));  // its square may be subnormal, the result not
   constexpr float factors[] = {1.2769783735F,   -0.0927640200F, -0.1660317630F, 0.1640560031F,   -0.0542004742F,
                                -0.00806193985F, 0.00861753617F, 0.00131103769F, -0.00121330307F, -0.000390680798F};
-  const VecF scaled = polynomial((a - two) / (a + two), factors) / fma(two, a, one);
+  const VecF above = a + two;
+  const VecF linear = fma(two, a, one);
+  const VecF inverse = one / (above * linear);  // one quotient for both
+  const VecF scaled = polynomial_by_parity((a - two) * linear * inverse, factors) * (above * inverse);
   const VecF correction = fma(product_error(bounded, bounded), broadcast(-0.5F), one);
   const VecF tail = x * broadcast(0.5F) * half_exp * (scaled * correction) * half_exp;  // x/2 * erfc(|x| / sqrt 2)
   const VecF upper = select(less(broadcast(20.0F), x), x, x - tail);  // of infinity the tail is no number
-  return is_nan_select(x, select(less(x, broadcast(0.0F)), tail, upper));
+  return select(less(x, broadcast(0.0F)), tail, upper);
 }
 
 // x/2 * (1 + tanh(u)) = x / (1 + exp(-2u)), 2u = x * (c1 + c2 x^2) in two floats, since exp magnifies its error.
@@ -66,7 +69,7 @@ POLYPHASE_INLINE VecF gelu_tanh(VecF x) {
   const VecF w_low = fma(bounded, sum_low + cubic_low + c1_low, product_error(bounded, q));
   const VecF h = exp(w * broadcast(-0.5F)) * fma(w_low, broadcast(-0.5F), one);
   const VecF r = x / fma(h, h, one);
-  return is_nan_select(x, select(less(x, broadcast(0.0F)), r * h * h, r));
+  return select(less(x, broadcast(0.0F)), r * h * h, r);
 }
 
 // exp(x) - 1 for x <= 0: near zero by its series, since the subtraction would cancel.

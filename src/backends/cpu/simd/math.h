@@ -20,21 +20,43 @@ POLYPHASE_INLINE VecF polynomial(VecF x, const float (&c)[n]) {
   return r;
 }
 
+// The same, even and odd powers by themselves: a chain half as long, and a rounding more.
+template <size_t n>
+POLYPHASE_INLINE VecF polynomial_by_parity(VecF x, const float (&c)[n]) {
+  static_assert(n % 2 == 0);
+  const VecF t = x * x;
+  VecF even = broadcast(c[n - 2]);
+  VecF odd = broadcast(c[n - 1]);
+  for (size_t i = n - 2; i > 0; i -= 2) {
+    even = fma(even, t, broadcast(c[i - 2]));
+    odd = fma(odd, t, broadcast(c[i - 1]));
+  }
+  return fma(odd, x, even);
+}
+
 POLYPHASE_INLINE VecF is_nan_select(VecF x, VecF otherwise) { return select(equal(x, x), otherwise, x); }
 
 // 2^n for integer lanes -126 <= n <= 127.
 POLYPHASE_INLINE VecF power_of_two(VecI n) { return as_float(shift_left<23>(n + broadcast(127))); }
 
-// exp(x) = 2^n * exp(r), |r| <= ln(2)/2. The scale is applied in two halves so that subnormal results come out right.
+// x * 2^n for whole numbers n, -252 <= n <= 254, rounded where it is subnormal.
+POLYPHASE_INLINE VecF scale(VecF x, VecF n) {
+#if POLYPHASE_SIMD_ID == 2
+  return {_mm512_scalef_ps(x.v, n.v)};
+#else
+  const VecF half = floor(n * broadcast(0.5F));
+  return x * power_of_two(to_int(half)) * power_of_two(to_int(n - half));
+#endif
+}
+
+// exp(x) = 2^n * exp(r), |r| <= ln(2)/2. The bounds are taken such that NaN passes them.
 POLYPHASE_INLINE VecF exp(VecF x) {
   const VecF bounded = min(broadcast(89.0F), max(broadcast(-105.0F), x));
   const VecF n = round_nearest(bounded * broadcast(1.44269504F));
   VecF r = fma(n, broadcast(-0.693359375F), bounded);
   r = fma(n, broadcast(2.12194440e-4F), r);
   constexpr float tail[] = {0.5F, 0.16666574F, 0.04166686F, 0.00836373F, 0.00139015F};
-  const VecF e = fma(r * r, polynomial(r, tail), r) + broadcast(1.0F);
-  const VecF half = floor(n * broadcast(0.5F));
-  return is_nan_select(x, e * power_of_two(to_int(half)) * power_of_two(to_int(n - half)));
+  return scale(fma(r * r, polynomial(r, tail), r) + broadcast(1.0F), n);
 }
 
 // log(x) = e*ln(2) + log(m), sqrt(1/2) <= m < sqrt(2). Subnormals are scaled up first; log(0) = -inf, log(x < 0) = NaN.
@@ -70,13 +92,13 @@ POLYPHASE_INLINE VecF tanh(VecF x) {
   const VecF near_zero = fma(x * t, polynomial(t, small), x);
   const VecF e = exp(min(broadcast(10.0F), a) * broadcast(2.0F));
   const VecF far = broadcast(1.0F) - broadcast(2.0F) / (e + broadcast(1.0F));
-  return is_nan_select(x, select(less(a, broadcast(0.625F)), near_zero, copy_sign(far, x)));
+  return select(less(a, broadcast(0.625F)), near_zero, copy_sign(far, x));
 }
 
 POLYPHASE_INLINE VecF sigmoid(VecF x) {
   const VecF e = exp(broadcast(0.0F) - abs(x));  // never overflows
   const VecF r = broadcast(1.0F) / (broadcast(1.0F) + e);
-  return is_nan_select(x, select(less(x, broadcast(0.0F)), e * r, r));
+  return select(less(x, broadcast(0.0F)), e * r, r);
 }
 
 // |x| < 1: x * P(x^2). Beyond: 1 - exp(-Q(|x|)), which is 1 in FP32 from |x| = 3.92 on.
@@ -89,7 +111,7 @@ POLYPHASE_INLINE VecF erf(VecF x) {
                              4.73004923e-03F,  -5.90669230e-04F, 4.53495003e-05F, -1.60224952e-06F};
   const VecF near_zero = a * polynomial(t, small);
   const VecF far = broadcast(1.0F) - exp(broadcast(0.0F) - polynomial(a, large));
-  return is_nan_select(x, copy_sign(select(less(a, broadcast(1.0F)), near_zero, far), x));
+  return copy_sign(select(less(a, broadcast(1.0F)), near_zero, far), x);
 }
 
 // sin and cos share the reduction x = q*pi/2 + r, |r| <= pi/4, with pi/2 in three parts: good to |x| < 8192; larger
