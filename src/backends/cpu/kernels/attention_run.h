@@ -152,31 +152,52 @@ struct AttentionRows {
   int64_t rows;
 };
 
-// Adds one bias to the scores of a row, `step` elements from key to key.
-inline void add_bias(float* scores, const float* bias, int64_t step, int64_t visible) {
-  const VecF same = step == 0 ? broadcast(*bias) : broadcast(0.0F);
-  for (int64_t j = 0; j < visible; j += vec_width) {
-    const int n = static_cast<int>(std::min<int64_t>(visible - j, vec_width));
-    if (step == 1) {
-      store(scores + j, load(scores + j) + (n == vec_width ? load(bias + j) : load_first(bias + j, n)));
-    } else if (step == 0) {
-      store(scores + j, load(scores + j) + same);
+// What is added to the scores of one row: elements beside each other of some biases, and one sum of those that are the
+// same for all keys.
+struct AddedScores {
+  const float* rows[AttentionPlan::biases] = {};
+  int count = 0;
+  float same = 0;
+};
+
+// The biases of a row from a key on. One whose keys lie apart is added at once.
+inline AddedScores added_scores(const AttentionPlan& p, const float* const* biases, int64_t row, int64_t key,
+                                int64_t visible, float* scores) {
+  AddedScores added;
+  for (int b = 0; b < AttentionPlan::biases; ++b) {
+    if (biases[b] == nullptr || visible <= 0) continue;
+    const int64_t* by = p.bias[b].strides;
+    const float* const from = biases[b] + row * by[2] + key * by[3];
+    if (by[3] == 1) {
+      added.rows[added.count++] = from;
+    } else if (by[3] == 0) {
+      added.same += *from;
     } else {
-      for (int64_t lane = 0; lane < n; ++lane) scores[j + lane] += bias[(j + lane) * step];
+      for (int64_t j = 0; j < visible; ++j) scores[j] += from[j * by[3]];
     }
   }
+  return added;
 }
 
-// Hides what lies beyond `visible` keys, and gives the largest score.
-inline float finish_scores(float* scores, int64_t visible, int64_t padded) {
+// Adds the biases to the scores of a row, hides what lies beyond `visible` keys, and gives the largest score.
+inline float finish_scores(float* scores, const AddedScores& added, int64_t visible, int64_t padded) {
   const VecF hidden = broadcast(-std::numeric_limits<float>::infinity());
+  const VecF same = broadcast(added.same);
   VecF largest = hidden;
-  for (int64_t j = 0; j < padded; j += vec_width) {
-    VecF x = load(scores + j);
-    if (visible - j < vec_width) {
-      x = select(less(to_float(iota()), broadcast(static_cast<float>(visible - j))), x, hidden);
-      store(scores + j, x);
-    }
+  int64_t j = 0;
+  for (; j + vec_width <= visible; j += vec_width) {
+    VecF x = load(scores + j) + same;
+    if (added.count > 0) x = x + load(added.rows[0] + j);
+    if (added.count > 1) x = x + load(added.rows[1] + j);
+    store(scores + j, x);
+    largest = max(x, largest);
+  }
+  for (; j < padded; j += vec_width) {
+    const int n = static_cast<int>(std::clamp<int64_t>(visible - j, 0, vec_width));
+    VecF x = load(scores + j) + same;
+    for (int b = 0; b < added.count; ++b) x = x + load_first(added.rows[b] + j, n);
+    x = select(less(to_float(iota()), broadcast(static_cast<float>(n))), x, hidden);
+    store(scores + j, x);
     largest = max(x, largest);
   }
   return max_lane(largest);
@@ -192,12 +213,9 @@ inline void weigh_block(const AttentionPlan& p, const AttentionRows& at, int64_t
   for (int64_t i = 0; i < at.rows; ++i) {
     float* scores = scratch + p.score_at + i * p.score_pitch;
     const int64_t visible = p.causal != 0 ? std::min(count, at.first_query + i + 1 - first_key) : count;
-    for (int b = 0; b < AttentionPlan::biases; ++b) {
-      const int64_t* by = p.bias[b].strides;
-      if (at.bias[b] != nullptr) add_bias(scores, at.bias[b] + i * by[2] + first_key * by[3], by[3], visible);
-    }
+    const AddedScores added = added_scores(p, at.bias, i, first_key, visible, scores);
     const float before = m[i];
-    m[i] = std::max(before, finish_scores(scores, visible, padded));
+    m[i] = std::max(before, finish_scores(scores, added, visible, padded));
     const float top = m[i] == -std::numeric_limits<float>::infinity() ? 0.0F : m[i];
     VecF total = broadcast(0.0F);
     for (int64_t j = 0; j < padded; j += vec_width) {

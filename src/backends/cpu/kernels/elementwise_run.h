@@ -70,28 +70,51 @@ inline void run_elementwise_row(const ElementwisePlan& p, const ElementwiseRow& 
   }
 }
 
-// The row `r` of the plan's rows from element `first` on.
-POLYPHASE_INLINE ElementwiseRow elementwise_row(const ElementwisePlan& p, const std::byte* const* inputs,
-                                                std::byte* output, int64_t r, int64_t first) {
-  const int last = p.rank - 1;
-  ElementwiseRow row{};
-  int64_t to = first * p.to_strides[last];
-  int64_t from[ElementwisePlan::max_operands];
-  for (int k = 0; k < p.operand_count; ++k) from[k] = first * p.from_strides[k][last];
-  for (int axis = last - 1; axis >= 0; --axis) {
-    const int64_t i = r % p.sizes[axis];
-    r /= p.sizes[axis];
-    to += i * p.to_strides[axis];
-    for (int k = 0; k < p.operand_count; ++k) from[k] += i * p.from_strides[k][axis];
+// Goes from row to row of the plan's rows, each from element `first` on: rows may be too short to look for each of them
+// by division.
+class ElementwiseWalk {
+ public:
+  ElementwiseWalk(const ElementwisePlan& p, const std::byte* const* inputs, std::byte* output, int64_t r, int64_t first)
+      : p_(p), last_(p.rank - 1), to_bytes_(bytes_of(p.to_dtype)) {
+    for (int k = 0; k < p.operand_count; ++k) {
+      from_bytes_[k] = bytes_of(p.from_dtypes[k]);
+      row_.from[k] = inputs[k];
+      row_.strides[k] = p.from_strides[k][last_];
+    }
+    row_.to = output;
+    row_.to_stride = p.to_strides[last_];
+    advance(last_, first);
+    for (int axis = last_ - 1; axis >= 0; --axis) {
+      index_[axis] = r % p.sizes[axis];
+      r /= p.sizes[axis];
+      advance(axis, index_[axis]);
+    }
   }
-  for (int k = 0; k < p.operand_count; ++k) {
-    row.from[k] = inputs[k] + from[k] * bytes_of(p.from_dtypes[k]);
-    row.strides[k] = p.from_strides[k][last];
+
+  ElementwiseRow& row() { return row_; }
+
+  POLYPHASE_INLINE void next() {
+    for (int axis = last_ - 1; axis >= 0; --axis) {
+      advance(axis, 1);
+      if (++index_[axis] < p_.sizes[axis]) return;
+      advance(axis, -p_.sizes[axis]);
+      index_[axis] = 0;
+    }
   }
-  row.to = output + to * bytes_of(p.to_dtype);
-  row.to_stride = p.to_strides[last];
-  return row;
-}
+
+ private:
+  POLYPHASE_INLINE void advance(int axis, int64_t places) {
+    for (int k = 0; k < p_.operand_count; ++k) row_.from[k] += places * p_.from_strides[k][axis] * from_bytes_[k];
+    row_.to += places * p_.to_strides[axis] * to_bytes_;
+  }
+
+  const ElementwisePlan& p_;
+  int last_;
+  int64_t to_bytes_;
+  int64_t from_bytes_[ElementwisePlan::max_operands];
+  ElementwiseRow row_;
+  int64_t index_[max_rank];
+};
 
 // Blocks of what lies across, turned.
 struct TurnedBlocks {
@@ -144,18 +167,21 @@ POLYPHASE_INLINE void for_each_elementwise_row(const ElementwisePlan& p, const s
   const int64_t piece = crossed ? TurnedBlocks::columns : n;
   TurnedBlocks turned;
   for (int64_t r = tile / p.chunks * p.rows_per_tile, rows = 1; r < end; r += rows) {
-    if (crossed) rows = std::min({int64_t{ElementwisePlan::crossed_rows}, end - r, neighbours - r % neighbours});
+    rows = crossed ? std::min({int64_t{ElementwisePlan::crossed_rows}, end - r, neighbours - r % neighbours}) : end - r;
     for (int64_t at = 0; at < n; at += piece) {
       const int64_t count = std::min(piece, n - at);
-      ElementwiseRow row = elementwise_row(p, inputs, output, r, first + at);
+      ElementwiseWalk walk(p, inputs, output, r, first + at);
+      ElementwiseRow& row = walk.row();
       std::byte* const to = row.to;
       int64_t steps[ElementwisePlan::max_operands];
       int64_t to_step = 0;
       if (crossed) turn_crossed(p, rows, count, turned, row, steps, to_step);
       for (int64_t i = 0; i < rows; ++i) {
-        if (i > 0) {
+        if (i > 0 && crossed) {
           for (int k = 0; k < p.operand_count; ++k) row.from[k] += steps[k];
           row.to += to_step;
+        } else if (i > 0) {
+          walk.next();
         }
         f(row, count);
       }

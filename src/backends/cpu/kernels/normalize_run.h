@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/normalize.h"
 #include "backends/cpu/kernels/stored_image.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -36,34 +37,18 @@ inline Moments row_moments(const float* x, int64_t length) {
   for (int64_t first = 0; first < length; first += row_chunk) {
     const int64_t n = std::min(row_chunk, length - first);
     const float* chunk = x + first;
-    VecF sum = broadcast(0.0F);
-    int64_t i = 0;
-    for (; i + vec_width <= n; i += vec_width) sum = sum + load(chunk + i);
-    const int rest = static_cast<int>(n - i);
-    if (rest > 0) sum = sum + load_first(chunk + i, rest);
-    float lanes[vec_width];
-    store(lanes, sum);
-    double total = 0;
-    for (const float lane : lanes) total += static_cast<double>(lane);
-    const auto mean = static_cast<float>(total / static_cast<double>(n));
+    VecF total = broadcast(0.0F);
+    each_vector(n, [&](int64_t i, int lanes) POLYPHASE_INLINE_LAMBDA { total = total + load_some(chunk + i, lanes); });
+    const auto mean = static_cast<float>(static_cast<double>(sum(total)) / static_cast<double>(n));
     VecF squares = broadcast(0.0F);
     VecF deviations = broadcast(0.0F);
-    for (i = 0; i + vec_width <= n; i += vec_width) {
-      const VecF d = load(chunk + i) - broadcast(mean);
+    each_vector(n, [&](int64_t i, int lanes) POLYPHASE_INLINE_LAMBDA {
+      const VecF d = first_lanes(load_some(chunk + i, lanes) - broadcast(mean), lanes, broadcast(0.0F));
       squares = fma(d, d, squares);
       deviations = deviations + d;
-    }
-    store(lanes, squares);
-    double square_sum = 0;
-    for (const float lane : lanes) square_sum += static_cast<double>(lane);
-    store(lanes, deviations);
-    double deviation_sum = 0;
-    for (const float lane : lanes) deviation_sum += static_cast<double>(lane);
-    for (; i < n; ++i) {
-      const auto d = static_cast<double>(chunk[i] - mean);
-      square_sum += d * d;
-      deviation_sum += d;
-    }
+    });
+    const auto square_sum = static_cast<double>(sum(squares));
+    const auto deviation_sum = static_cast<double>(sum(deviations));
     // The first sum is rounded at the magnitude of the elements; deviations are exact where they are small beside them.
     const double shift = deviation_sum / static_cast<double>(n);
     moments.merge(static_cast<double>(n), static_cast<double>(mean) + shift,
@@ -100,13 +85,12 @@ inline void run_normalize_row(const NormalizePlan& p, const float* x, const floa
     const VecF inverse = broadcast(static_cast<float>(s.inverse));
     const VecF mean = broadcast(s.upper_mean());
     const VecF rest = broadcast(-s.lower_mean()) * inverse;
-    for (int64_t i = 0; i < p.length; i += vec_width) {
-      const int n = static_cast<int>(std::min<int64_t>(vec_width, p.length - i));
-      VecF v = fma(load_first(x + i, n) - mean, inverse, rest);
-      if (scale != nullptr) v = v * load_first(scale + i, n);
-      if (bias != nullptr) v = v + load_first(bias + i, n);
-      store_first(y + i, v, n);
-    }
+    each_vector(p.length, [&](int64_t i, int n) POLYPHASE_INLINE_LAMBDA {
+      VecF v = fma(load_some(x + i, n) - mean, inverse, rest);
+      if (scale != nullptr) v = v * load_some(scale + i, n);
+      if (bias != nullptr) v = v + load_some(bias + i, n);
+      store_some(y + i, v, n);
+    });
     return;
   }
   const int64_t step = p.scale_mode == 0 && bias == nullptr ? p.length : p.elements_per_channel;

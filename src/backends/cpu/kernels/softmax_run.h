@@ -9,24 +9,10 @@
 #include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/kernels/softmax.h"
 #include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
-
-// f(i, lanes) for each vector of a row.
-template <class F>
-POLYPHASE_INLINE void each_vector(int64_t length, F f) {
-  int64_t i = 0;
-  for (; i + vec_width <= length; i += vec_width) f(i, vec_width);
-  if (i < length) f(i, static_cast<int>(length - i));
-}
-
-POLYPHASE_INLINE VecF load_some(const float* x, int n) { return n == vec_width ? load(x) : load_first(x, n); }
-POLYPHASE_INLINE void store_some(float* y, VecF v, int n) { n == vec_width ? store(y, v) : store_first(y, v, n); }
-// v in its first n lanes, `otherwise` in the others.
-POLYPHASE_INLINE VecF first_lanes(VecF v, int n, VecF otherwise) {
-  return n == vec_width ? v : select(less(to_float(iota()), broadcast(static_cast<float>(n))), v, otherwise);
-}
 
 // NaN is left out: the sum has it from its own exponential.
 inline float largest_of(const float* x, int64_t length) {

@@ -7,8 +7,14 @@
 namespace polyphase::cpu {
 namespace {
 
+constexpr std::size_t first_bias = 3;
+
 std::string accepts_attention(const StepDesc& desc, const Target&) {
   if (std::string refusal = needs_f32(desc); !refusal.empty()) return refusal;
+  for (std::size_t i = first_bias; i < desc.inputs.size(); ++i) {
+    const OperandDesc& bias = desc.inputs[i];
+    if (bias.present && !bias.layout.is_row_major()) return "reads biases whose keys lie beside each other";
+  }
   return needs_unfused(desc);
 }
 
@@ -87,8 +93,8 @@ Plan plan_attention(const PlanRequest& request, const Target& target) {
   copy_strides(v, p.v, 1);
   copy_strides(request.outputs[0], p.y, 1);
   for (std::size_t i = 0; i < AttentionPlan::biases; ++i) {
-    p.bias[i].present = request.inputs.size() > 3 + i && request.desc.inputs[3 + i].present;
-    if (p.bias[i].present) copy_strides(request.inputs[3 + i], p.bias[i].strides, 0);
+    p.bias[i].present = request.inputs.size() > first_bias + i && request.desc.inputs[first_bias + i].present;
+    if (p.bias[i].present) copy_strides(request.inputs[first_bias + i], p.bias[i].strides, 0);
   }
   p.scale = static_cast<float>(attributes.get<double>("scale"));
   p.causal = attributes.get<bool>("causal") ? 1 : 0;

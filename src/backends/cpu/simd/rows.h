@@ -1,4 +1,4 @@
-// Copying runs of floats to where they belong.
+// Runs of floats, whole vectors and what is left behind them.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,22 @@
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
+
+// f(i, lanes) for each vector of a run.
+template <class F>
+POLYPHASE_INLINE void each_vector(int64_t count, F f) {
+  int64_t i = 0;
+  for (; i + vec_width <= count; i += vec_width) f(i, vec_width);
+  if (i < count) f(i, static_cast<int>(count - i));
+}
+
+// The first n lanes, or all.
+POLYPHASE_INLINE VecF load_some(const float* x, int n) { return n == vec_width ? load(x) : load_first(x, n); }
+POLYPHASE_INLINE void store_some(float* y, VecF v, int n) { n == vec_width ? store(y, v) : store_first(y, v, n); }
+// v in its first n lanes, `otherwise` in the others.
+POLYPHASE_INLINE VecF first_lanes(VecF v, int n, VecF otherwise) {
+  return n == vec_width ? v : select(less(to_float(iota()), broadcast(static_cast<float>(n))), v, otherwise);
+}
 
 // Zeros as far as whole vectors go. Compilers that see such a loop call memset, which takes longer than the one or two
 // vectors that a border mostly is.
