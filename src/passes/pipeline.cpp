@@ -39,6 +39,8 @@ constexpr Pass table[] = {
     {"fold_padding", fold_padding, "behind the slices, which it would otherwise have to look through"},
     {"fold_batch_norm", fold_batch_norm, "before activations join what it stands behind"},
     {"fold_scale_and_bias", fold_scale_and_bias, "what is left of normalisations and hand-written affine maps"},
+    {"move_pointwise_before_resize", move_pointwise_before_resize,
+     "when the convolution has its final weights; what it moves is no other convolution's any more"},
     {"turn_nearest_resize_into_conv_transpose", turn_nearest_resize_into_conv_transpose,
      "when the convolution has its final weights and padding"},
     {"turn_pixel_shuffle_into_conv_transpose", turn_pixel_shuffle_into_conv_transpose,

@@ -5,7 +5,7 @@
 //   %y = conv(%z, %w) pre=[p]                     →    w'[t] = Σ_m flip(w)[t - m],  0 ≤ m < s,  0 ≤ t < k+s-1
 //
 // Of the k products of an output (k+s-1)/s are left per axis: of 9 in two dimensions with k = 3, s = 2 four, and the
-// enlarged image is never written. A convolution of one tap goes before the resize instead, over the small image.
+// enlarged image is never written. (Of one tap move_pointwise_before_resize has put before the resize what it could.)
 //
 // Condition: place o of the result is place floor(o/s) of the operand on every axis, s > 1 on spatial axes only; the
 // convolution has stride 1, no dilation where s > 1, and constant weights. Sums of weights are rounded, so results
@@ -103,28 +103,6 @@ bool join(Graph& graph, Node* convolution, const Node& resize, const Factors& fa
   return rewrite.commit(convolution->output(), rewrite.add("conv_transpose", window.attributes(), std::move(inputs)));
 }
 
-// One tap and no padding: each output reads one pixel, and all that repeat it are the same.
-bool is_pointwise(const Node& convolution) {
-  const ConvolutionWindow window(convolution);
-  const Shape& kernel = convolution.input(1)->type.shape;
-  const auto none = [](const Dims& dims) {
-    return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim == 0; });
-  };
-  return std::all_of(kernel.begin() + 2, kernel.end(), [](const Dim& taps) { return taps == 1; }) && none(window.pre) &&
-         none(window.post);
-}
-
-bool put_before(Graph& graph, Node* convolution, const Node& resize) {
-  Rewrite rewrite(graph, convolution);
-  std::vector<Value*> inputs = convolution->inputs();
-  inputs[0] = resize.input(0);
-  Value* small = rewrite.add("conv", convolution->attributes(), std::move(inputs));
-  if (!rewrite.ok()) return false;
-  Attributes attributes = resize.attributes();
-  attributes.set("sizes", convolution->output()->type.shape.dims());
-  return rewrite.commit(convolution->output(), rewrite.add("resize", attributes, {small}));
-}
-
 bool turn_resize(Graph& graph, Node* convolution) {
   const Node* resize = produced_by(convolution->input(0), "resize");
   if (resize == nullptr || !is_constant(convolution->input(1)) || !is_float(resize->output()->type.dtype)) return false;
@@ -132,7 +110,6 @@ bool turn_resize(Graph& graph, Node* convolution) {
   const auto factors = spatial_factors(*resize);
   if (!factors.has_value() || std::all_of(factors->begin(), factors->end(), [](auto factor) { return factor == 1; }))
     return false;
-  if (is_pointwise(*convolution)) return put_before(graph, convolution, *resize);
   return join(graph, convolution, *resize, *factors);
 }
 
