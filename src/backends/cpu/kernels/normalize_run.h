@@ -244,37 +244,78 @@ inline void run_normalize_merge(const NormalizePlan& p, const float* scale, cons
   }
 }
 
-// Columns, phase 2: applies them to one chunk of pixels, then the endings while a pixel is at hand; in `staged`, room
-// for a pixel, where it is stored in bf16.
+// What is applied to the channels of a pixel, of few channels as many pixels side by side as fill whole vectors.
+class ColumnScales {
+ public:
+  ColumnScales(const NormalizePlan& p, const float* mean) : channels_(p.channels), tables_{mean} {
+    for (int t = 1; t < tables; ++t) tables_[t] = tables_[t - 1] + channels_;
+    period_ = channels_;
+    if (channels_ >= vec_width) return;
+    for (int t = 0; t < tables; ++t) {
+      for (int64_t i = 0; i < channels_ * vec_width; ++i) repeated_[t][i] = tables_[t][i % channels_];
+      tables_[t] = repeated_[t];
+    }
+    period_ = channels_ * vec_width;
+  }
+
+  // Some pixels, one behind the other.
+  void apply(const float* x, float* y, int64_t pixels) const {
+    for (int64_t first = 0; first < pixels * channels_; first += period_) {
+      each_vector(std::min(period_, pixels * channels_ - first), [&](int64_t i, int n) POLYPHASE_INLINE_LAMBDA {
+        const VecF centred = load_some(x + first + i, n) - load_some(tables_[0] + i, n);
+        store_some(y + first + i, fma(centred, load_some(tables_[1] + i, n), load_some(tables_[2] + i, n)), n);
+      });
+    }
+  }
+
+ private:
+  static constexpr int tables = 3;  // the mean, the factor and what is added then, of each channel
+  int64_t channels_;
+  int64_t period_;
+  const float* tables_[tables];
+  float repeated_[tables][(vec_width - 1) * vec_width];
+};
+
+// Whether what the endings read of a line lies as its pixels do, so that they are one run.
+POLYPHASE_INLINE bool lies_alike(const EndingProgram& endings, int64_t channels) {
+  for (int i = 0; i < endings.count; ++i) {
+    const EndingStep& step = endings.steps[i];
+    if (!takes_operand(step.kind)) continue;
+    const ImageStrides& by = endings.operands[step.operand];
+    if (by.channel != 1 || by.axis[2] != channels) return false;
+  }
+  return true;
+}
+
+// Columns, phase 2: applies them to one chunk of pixels, then the endings while a line, or a pixel, is at hand; in
+// `staged`, room for a pixel, where it is stored in bf16.
 inline void run_normalize_apply(const NormalizeColumnsPlan& plan, const float* x, std::byte* y, const double* shared,
                                 const float* const* operands, int64_t tile, float* staged) {
   const NormalizePlan& p = plan.columns;
   const int64_t image = tile / p.chunks;
   const int64_t first = tile % p.chunks * p.chunk;
   const int64_t end = std::min(first + p.chunk, p.length);
-  const float* mean =
-      reinterpret_cast<const float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 3;
-  const float* gain = mean + p.channels;
-  const float* added = gain + p.channels;
+  const ColumnScales scales(
+      p, reinterpret_cast<const float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 3);
   const bool is_wide = plan.type == DType::f32;
+  constexpr int64_t kept_floats = 4096;  // of a line, in the first-level cache until the endings have read them
+  const int64_t most =
+      is_wide && lies_alike(plan.endings, p.channels) ? std::max<int64_t>(1, kept_floats / p.channels) : 1;
   x += (image * p.length + first) * p.channels;
   StoredResult to = StoredResult(y, plan.type) + (image * p.length + first) * p.channels;
-  for (int64_t pixel = first; pixel < end; ++pixel, x += p.channels, to = to + p.channels) {
+  for (int64_t pixel = first; pixel < end;) {
+    const int64_t line = pixel / plan.out[2];
+    const int64_t count = std::min({most, end - pixel, (line + 1) * plan.out[2] - pixel});
     float* const values = is_wide ? to.floats() : staged;
-    int64_t c = 0;
-    for (; c + vec_width <= p.channels; c += vec_width)
-      store(values + c, fma(load(x + c) - load(mean + c), load(gain + c), load(added + c)));
-    const int rest = static_cast<int>(p.channels - c);
-    if (rest > 0) {
-      const VecF centred = load_first(x + c, rest) - load_first(mean + c, rest);
-      store_first(values + c, fma(centred, load_first(gain + c, rest), load_first(added + c, rest)), rest);
-    }
+    scales.apply(x, values, count);
     if (plan.endings.count > 0) {
-      const int64_t line = pixel / plan.out[2];
       const ResultPlace place = {image, 0, {line / plan.out[1], line % plan.out[1], pixel % plan.out[2]}};
-      apply_endings(plan.endings, operands, values, p.channels, place, true);
+      apply_endings(plan.endings, operands, values, count * p.channels, place, true);
     }
     if (!is_wide) store_run(values, to, 1, p.channels);
+    pixel += count;
+    x += count * p.channels;
+    to = to + count * p.channels;
   }
 }
 
