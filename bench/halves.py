@@ -17,7 +17,7 @@ def measured(layers: Sequence[Layer], filter_: str, threads: int, isa: str, seco
     """A row for each layer and each network whose name holds `filter_`, timed in rounds that alternate between the dtypes."""
     from peers import polyphase_peer  # here, so that reports can be read where it is not built
 
-    for all_items in (lambda dtype: suites.of_layers(layers, dtype), lambda dtype: suites.of_networks(filter_, dtype)):
+    for all_items in (lambda dtype: suites.of_layers(layers, dtype), lambda dtype: suites.of_networks("nets", filter_, dtype)):
         for items in zip(*(all_items(dtype) for dtype in DTYPES), strict=True):
             runs = {}
             for dtype, item in zip(DTYPES, items, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import pathlib
 import sys
 import tempfile
@@ -76,16 +77,18 @@ def of_module(name: str, make: Callable[[], torch.nn.Module], inputs: dict[str, 
     want = [one.numpy() for one in ([found] if isinstance(found, torch.Tensor) else found)]
     outputs = [f"output_{place}" for place in range(len(want))]
     path = folder / "network.onnx"
-    torch.onnx.export(module.to(kinds[dtype]), tuple(x.to(kinds[dtype]) for x in given), path, input_names=list(inputs), output_names=outputs, dynamo=True, verbose=False,
-                      optimize=True, external_data=False)
+    export = functools.partial(torch.onnx.export, module.to(kinds[dtype]), tuple(x.to(kinds[dtype]) for x in given), path, input_names=list(inputs), output_names=outputs, verbose=False)
+    try:
+        export(dynamo=True, optimize=True, external_data=False)
+    except torch.onnx.OnnxExporterError:
+        export(dynamo=False)  # knows some networks that the newer exporter does not
     return Item(Work(name, inputs, outputs, dtype, path, make), want)
 
 
-def of_networks(names: str, dtype: str) -> Iterator[Item]:
-    import nets
-
+def of_networks(known: str, names: str, dtype: str) -> Iterator[Item]:
+    """`known`: the module that lists them."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, (make, inputs) in nets.NETWORKS.items():
+        for name, (make, inputs) in importlib.import_module(known).NETWORKS.items():
             if names in name:
                 yield of_module(name, make, inputs(), dtype, pathlib.Path(folder))
 

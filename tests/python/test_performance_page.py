@@ -32,7 +32,7 @@ MOST_ERROR_OF_NETWORKS = {"fp32": 2e-5, "bf16": 2e-2}  # of layers behind layers
 
 def test_every_row_was_checked_before_it_was_timed():
     for report in page.reports().values():
-        most = (MOST_ERROR_OF_NETWORKS if report["settings"]["what"] == "networks" else MOST_ERROR)["bf16" if report["settings"].get("precision") == "auto" else report["settings"]["dtype"]]
+        most = (MOST_ERROR_OF_NETWORKS if report["settings"]["what"] in ("networks", "packages") else MOST_ERROR)["bf16" if report["settings"].get("precision") == "auto" else report["settings"]["dtype"]]
         for row in report["rows"]:
             for peer, result in row.get("results", {}).items():
                 assert (result["ms"] is None) != (result["why_not"] == ""), (row["name"], peer)
