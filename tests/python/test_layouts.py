@@ -47,6 +47,32 @@ def test_resized_tokens_become_an_image(mode: str, sizes: tuple[int, ...], targe
     np.testing.assert_allclose(found, Tokens()(x).numpy(), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("target", ["scalar", "avx2", "native"])
+@pytest.mark.parametrize("channels", [3, 8, 20, 64])
+@pytest.mark.parametrize("ending", ["none", "relu", "sum", "alpha"])
+def test_norms_between_convolutions(channels: int, ending: str, target: str) -> None:
+    """Channels-last norms of few and many channels, with what ends them by lines or, where it reads one number for each channel, by pixels."""
+
+    class Norms(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = torch.nn.Conv2d(3, channels, 3, padding=1), torch.nn.Conv2d(channels, 5, 3, padding=1)
+            self.norm = torch.nn.InstanceNorm2d(channels, affine=True)
+            self.alpha = torch.nn.PReLU(channels)
+            torch.nn.init.normal_(self.norm.weight)
+            torch.nn.init.normal_(self.alpha.weight)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.a(x)
+            z = self.norm(y)
+            return self.b({"none": z, "relu": torch.relu(z), "sum": torch.relu(z + y), "alpha": self.alpha(z)}[ending])
+
+    net, x = Norms().eval(), torch.randn(2, 3, 19, 83)
+    engine = polyphase.compile(net, (x,), target=target)
+    found = next(iter(engine.session(threads=2).run([x.numpy()]).values()))
+    np.testing.assert_allclose(found, net.double()(x.double()).detach().numpy(), rtol=1e-4, atol=1e-4)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "family" in metafunc.fixturenames:
         names = list(FAMILIES)

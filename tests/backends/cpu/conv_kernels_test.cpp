@@ -261,6 +261,20 @@ TEST(ConvKernels, LinesBetweenThoseThatTapsReachAreFilled) {
   }
 }
 
+// Dilated filters over small images, of whose products conv_gemm leaves out those of lines outside of the image: one
+// channel at a time, several taps at a time, all taps of a line but one, all but the last.
+TEST(ConvKernels, TapsOutsideOfSmallImagesAreExact) {
+  for (const char* line : {
+           "dilated conv n2 g1 c330:20 in16x17 k3x3 s1x1 d12x12 pre12x12 post12x12 bias",
+           "dilated conv n1 g1 c70:33 in13x14 k3x5 s1x1 d6x5 pre6x10 post6x10",
+           "dilated conv n1 g2 c700:40 in5x12x16 k3x3x3 s1x1x1 d4x9x2 pre4x9x2 post4x9x2 bias",
+           "dilated conv n1 g1 c340:9 in14x40 k3x2 s1x2 d20x3 pre30x0 post20x3 bias",
+       }) {
+    for (const bool planar : {true, false})
+      expect_exact(*parse_conv_case(line), {"gemm"}, 1, {.in_planar = planar, .out_planar = planar});
+  }
+}
+
 // Overlap-add reads images where they lie: from memory some channels at a time, lines that are cut, channels that share
 // sets of the caches, and lines apart or by halves, which it cannot read in place.
 TEST(ConvKernels, TapsOfPixelsWhereTheyLieAreExact) {

@@ -48,6 +48,8 @@ use("_native_batch_norm_legit.no_stats", lambda op, x, w, b, m, v: op(x, w, b, T
 use("group_norm", lambda op, x, w, b: op(x, 2, w, b), noise(2, 4, 3, 5), positive(4), reals(4), tolerance=1e-5, static_only=True)
 use("native_group_norm", lambda op, x, w, b: op(x, w, b, 2, 4, 15, 2, 1e-5)[0], noise(2, 4, 3, 5), positive(4), reals(4), tolerance=1e-5, static_only=True)
 use("layer_norm", lambda op, x, w, b: op(x, [3, 5], w, b), noise(2, 3, 5), positive(3, 5), reals(3, 5), tolerance=1e-5, static_only=True)
+use("layer_norm", lambda op, x, w, b: op(x, [75], w, b), noise(7, 3, 75) + 30, positive(75), reals(75), label="/rest of a row", tolerance=1e-4, static_only=True)
+use("layer_norm", lambda op, x: op(x, [2500]), noise(3, 2500) * 5 - 4, label="/long rows", tolerance=1e-5, static_only=True)
 use("native_layer_norm", lambda op, x, w, b: op(x, [5], w, b, 1e-5)[0], noise(2, 3, 5), positive(5), reals(5), tolerance=1e-5, static_only=True)
 use("rms_norm", lambda op, x, w: (op(x, [5], w), op(x, [5], None, 1e-3)), noise(2, 3, 5), positive(5), tolerance=1e-5, static_only=True)
 use("_weight_norm", lambda op, v, g: (op(v, g, 0), op(v[:, 0, 0], g[:, 0, 0], 0)), noise(3, 4, 2), positive(3, 1, 1))

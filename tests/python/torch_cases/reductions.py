@@ -34,6 +34,8 @@ use("sort", lambda op, x: (*op(x, 1), *op(x, 0, True)), X)
 use("sort", lambda op, x: op(x > 0, 1)[0], X, label="/bools")
 for soft in "softmax.int log_softmax.int".split():
     use(soft, lambda op, x: (op(x, 1), op(x, -1, torch.float64)), X)
+    use(soft, lambda op, x: op(x, -1), noise(3, 5003), label="/long rows", tolerance=1e-5)
+    use(soft, lambda op, x: op(x, -1), torch.where(noise(41, 37) > 1.5, torch.tensor(-torch.inf), noise(41, 37)), label="/hidden", tolerance=1e-5)
 for soft in "_softmax _log_softmax".split():
     use(soft, lambda op, x: op(x, 1, False), X)
 use("diff", lambda op, x: (op(x), op(x, 2, 0), op(x, 1, 1, x[:, :1], x), op(x, 0, 1, x)), X)
