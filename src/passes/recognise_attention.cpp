@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -188,11 +189,28 @@ Dim product_of(const Shape& shape, int first, int last) {
   return out;
 }
 
-// Those of four axes tell which are heads: the product's, or where something is added.
+// How many of the leading axes of these scores are batches, the others up to the matrices heads; nothing if the planes
+// do not end between axes.
+std::optional<int> batch_axes(const Shape& scores, const Planes& planes) {
+  const int axes = scores.rank() - 2;
+  for (int split = axes; split >= 0; --split) {
+    if (product_of(scores, 0, split) == planes.batch && product_of(scores, split, axes) == planes.heads) return split;
+  }
+  return std::nullopt;
+}
+
+// Those of four axes tell which are heads, the product's or where something is added, if all biases can be said so.
 Planes planes_of(const Attention& found) {
-  if (found.scores.rank() == 4) return {found.scores[0], found.scores[1]};
-  for (const Bias& bias : found.biases) {
-    if (bias.scores.rank() == 4) return {bias.scores[0], bias.scores[1]};
+  const auto fits = [&](const Planes& planes) {
+    return std::all_of(found.biases.begin(), found.biases.end(),
+                       [&](const Bias& bias) { return batch_axes(bias.scores, planes).has_value(); });
+  };
+  std::vector<const Shape*> places = {&found.scores};
+  for (const Bias& bias : found.biases) places.push_back(&bias.scores);
+  for (const Shape* place : places) {
+    if (place->rank() != 4) continue;
+    const Planes planes = {(*place)[0], (*place)[1]};
+    if (fits(planes)) return planes;
   }
   return {product_of(found.scores, 0, found.scores.rank() - 2), 1};
 }
@@ -239,24 +257,21 @@ Dim join_axes(const Shape& scores, int first, int last, Shape& own) {
 // heads are no neighbouring axes of these scores.
 Value* in_planes_of(Rewrite& rewrite, Value* bias, const Shape& scores, const Planes& planes) {
   const Shape& own = bias->type.shape;
-  const int batches = scores.rank() - 2;  // axes of them
   if (own.rank() <= 2) return bias;
-  for (int split = batches; split >= 0; --split) {
-    if (!(product_of(scores, 0, split) == planes.batch) || !(product_of(scores, split, batches) == planes.heads))
-      continue;
-    if (scores.rank() == 4 && split == 1) return bias;
-    Shape whole;
-    for (int axis = own.rank(); axis < scores.rank(); ++axis) whole.push_back(1);
-    for (const Dim& size : own) whole.push_back(size);
-    Shape repeated = whole;
-    const Dim batch = join_axes(scores, 0, split, repeated);
-    const Dim heads = join_axes(scores, split, batches, repeated);
-    bias = rewrite.reshape(bias, whole);
-    if (!(repeated == whole) && rewrite.ok())
-      bias = rewrite.add("expand", Attributes({{"shape", repeated.dims()}}), {bias});
-    return rewrite.ok() ? rewrite.reshape(bias, Shape({batch, heads, whole[batches], whole[batches + 1]})) : bias;
-  }
-  return nullptr;
+  const std::optional<int> split = batch_axes(scores, planes);
+  if (!split.has_value()) return nullptr;
+  if (scores.rank() == 4 && *split == 1) return bias;
+  const int axes = scores.rank() - 2;
+  Shape whole;
+  for (int axis = own.rank(); axis < scores.rank(); ++axis) whole.push_back(1);
+  for (const Dim& size : own) whole.push_back(size);
+  Shape repeated = whole;
+  const Dim batch = join_axes(scores, 0, *split, repeated);
+  const Dim heads = join_axes(scores, *split, axes, repeated);
+  bias = rewrite.reshape(bias, whole);
+  if (!(repeated == whole) && rewrite.ok())
+    bias = rewrite.add("expand", Attributes({{"shape", repeated.dims()}}), {bias});
+  return rewrite.ok() ? rewrite.reshape(bias, Shape({batch, heads, whole[axes], whole[axes + 1]})) : bias;
 }
 
 // b broadcasts to the shape of a.
