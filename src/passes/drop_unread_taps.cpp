@@ -72,8 +72,7 @@ bool drop_taps(Graph& graph, Node* node) {
   if (size == weights->type.shape.dims()) return false;
   Rewrite rewrite(graph, node);
   std::vector<Value*> inputs = node->inputs();
-  const std::vector<std::int64_t> step(size.size(), 1);
-  inputs[1] = rewrite.add("slice", Attributes({{"start", start}, {"size", size}, {"step", step}}), {inputs[1]});
+  inputs[1] = rewrite.slice(inputs[1], std::move(start), std::move(size));
   if (!rewrite.ok()) return false;
   return rewrite.commit(node->output(), rewrite.add(node->op().name, window.attributes(), std::move(inputs)));
 }

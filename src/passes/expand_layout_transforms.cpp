@@ -179,11 +179,7 @@ class Expansion {
     if (!rewrite_.ok()) return nullptr;
     x = rewrite_.reshape(x, Shape(merged));
     if (merged[place] == wanted[place]) return x;
-    return rewrite_.add("slice",
-                        Attributes({{"start", Dims(wanted.size(), Dim(0))},
-                                    {"size", wanted},
-                                    {"step", std::vector<std::int64_t>(wanted.size(), 1)}}),
-                        {x});
+    return rewrite_.slice(x, Dims(wanted.size(), Dim(0)), wanted);
   }
 
   Value* into_blocks(Value* x, const std::string& axes) {

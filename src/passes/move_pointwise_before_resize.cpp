@@ -71,14 +71,12 @@ const Node* movable_resize(const Graph& graph, Value* value, const Dim& results)
 
 // The convolution of an image that is the operand's channels from `first` on.
 Value* convolve_part(Rewrite& rewrite, const Node& convolution, Value* image, const Dim& first, Value* bias) {
-  const Value* weights = convolution.input(1);
+  Value* weights = convolution.input(1);
   Dims start(static_cast<std::size_t>(weights->type.shape.rank()), 0);
   Dims size = weights->type.shape.dims();
   start[1] = first;
   size[1] = image->type.shape[1];
-  const std::vector<std::int64_t> step(size.size(), 1);
-  Value* part =
-      rewrite.add("slice", Attributes({{"start", start}, {"size", size}, {"step", step}}), {convolution.input(1)});
+  Value* part = rewrite.slice(weights, std::move(start), std::move(size));
   if (!rewrite.ok()) return nullptr;
   std::vector<Value*> inputs = {image, part};
   if (bias != nullptr) inputs.push_back(bias);

@@ -165,6 +165,12 @@ Value* Rewrite::reshape(Value* value, Shape shape) {
   return add("reshape", Attributes({{"shape", shape.dims()}}), {value});
 }
 
+Value* Rewrite::slice(Value* value, std::vector<Dim> start, std::vector<Dim> size) {
+  std::vector<std::int64_t> step(size.size(), 1);
+  return add("slice", Attributes({{"start", std::move(start)}, {"size", std::move(size)}, {"step", std::move(step)}}),
+             {value});
+}
+
 Value* Rewrite::cast(Value* value, DType to) {
   if (!ok_ || value->type.dtype == to) return value;
   return add("cast", Attributes({{"to", to}}), {value});

@@ -71,6 +71,8 @@ class Rewrite {
   // A constant of rank 0.
   Value* scalar(DType dtype, double value);
   Value* reshape(Value* value, Shape shape);
+  // `size` elements along each axis from `start` on.
+  Value* slice(Value* value, std::vector<Dim> start, std::vector<Dim> size);
   Value* cast(Value* value, DType to);  // the value itself if it has that type
 
   bool ok() const { return ok_; }
