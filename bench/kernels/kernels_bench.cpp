@@ -2,6 +2,7 @@
 //
 //   kernels_bench suite.cases [--threads N] [--cluster avx512] [--filter TEXT] [--layout planar|last] [--seconds S]
 //                [--kernel NAME] [--images f16|bf16] [--no-check] [--processor-time]
+// Without --kernel all kernels that can are timed, or with --no-check the one of the least estimate.
 // Prints one line per layer and kernel: name kernel median_ms min_ms GFLOP/s percent-of-measured-peak
 // relative-RMS-error estimated_ms (of one core, by which kernels are chosen).
 #include <algorithm>
@@ -137,10 +138,19 @@ void bench(const ConvCase& c, const Options& options, Team& team, double peak) {
     const std::vector<std::string> pairs = pair_kernels_for(c, options.cluster);
     names.insert(names.end(), pairs.begin(), pairs.end());
   }
+  if (!options.kernel.empty()) std::erase_if(names, [&](const std::string& name) { return name != options.kernel; });
+  if (is_narrow(options.images))
+    std::erase_if(names, [](const std::string& name) { return !takes_narrow_images(name); });
+  const auto bind = [&](const std::string& name) {
+    return bind_kernel(name, c, data, layouts, options.cluster, options.threads);
+  };
+  if (options.kernel.empty() && !options.check && !names.empty()) {
+    std::vector<double> estimates;
+    for (const std::string& name : names) estimates.push_back(bind(name)->estimated_seconds());
+    names = {names[static_cast<size_t>(std::min_element(estimates.begin(), estimates.end()) - estimates.begin())]};
+  }
   for (const std::string& name : names) {
-    if (!options.kernel.empty() && options.kernel != name) continue;
-    if (is_narrow(options.images) && !takes_narrow_images(name)) continue;
-    const auto kernel = bind_kernel(name, c, data, layouts, options.cluster, options.threads);
+    const auto kernel = bind(name);
     team.run(*kernel);
     const double error = options.check ? relative_rms_error(kernel->result(), want) : 0;
     if (!(error < most_error)) {
@@ -161,7 +171,6 @@ void bench(const ConvCase& c, const Options& options, Team& team, double peak) {
                 times.front() * 1e3, flops / median / 1e9, 100 * flops / median / 1e9 / peak, error,
                 kernel->estimated_seconds() * 1e3);
     std::fflush(stdout);
-    if (options.kernel.empty() && options.check == false) break;
   }
 }
 
