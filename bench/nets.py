@@ -103,7 +103,7 @@ class SamDecoder(nn.Module):
         return (kernels @ large.flatten(2)).unflatten(2, large.shape[2:])
 
 
-def _inputs(**shapes: tuple[int, ...]) -> Callable[[], dict[str, np.ndarray]]:
+def inputs(**shapes: tuple[int, ...]) -> Callable[[], dict[str, np.ndarray]]:
     return lambda: {name: networks.noise(*shape, seed=5).numpy() for name, shape in shapes.items()}
 
 
@@ -123,15 +123,15 @@ def _initialised() -> nn.Module:
 
 
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[[], dict[str, np.ndarray]]]] = {
-    "dcgan": (made(networks.DcganGenerator, width=64), _inputs(z=(1, 100, 1, 1))),
-    "fsrcnn_x3": (made(networks.Fsrcnn), _inputs(y=(1, 1, 180, 320))),
-    "pix2pix": (made(networks.pix2pix_generator, 64), _inputs(image=(1, 3, 256, 256))),
-    "cyclegan": (made(networks.cyclegan_generator, 64, 9), _inputs(image=(1, 3, 256, 256))),
-    "unet2d": (made(networks.Unet, 2, 3, 2, [64, 128, 256, 512]), _inputs(image=(1, 3, 256, 256))),
-    "unet3d": (made(networks.Unet, 3, 1, 3, [32, 64, 128, 256]), _inputs(volume=(1, 1, 64, 64, 64))),
-    "pose_r50": (made(networks.PoseNet, widths=(256, 512, 1024, 2048), depths=(3, 4, 6, 3), stem=64, up=256), _inputs(image=(1, 3, 256, 192))),
-    "linknet": (made(networks.LinkNet, widths=(64, 128, 256, 512), head=32), _inputs(image=(1, 3, 352, 480))),
-    "sam_decoder": (made(SamDecoder), _inputs(image=(1, 256, 64, 64), place=(1, 256, 64, 64), prompts=(1, 2, 256))),
-    "hifigan": (made(networks.HifiGan, width=512), _inputs(mel=(1, 80, 100))),
-    "dac_decoder": (_initialised, _inputs(latent=(1, 1024, 40))),
+    "dcgan": (made(networks.DcganGenerator, width=64), inputs(z=(1, 100, 1, 1))),
+    "fsrcnn_x3": (made(networks.Fsrcnn), inputs(y=(1, 1, 180, 320))),
+    "pix2pix": (made(networks.pix2pix_generator, 64), inputs(image=(1, 3, 256, 256))),
+    "cyclegan": (made(networks.cyclegan_generator, 64, 9), inputs(image=(1, 3, 256, 256))),
+    "unet2d": (made(networks.Unet, 2, 3, 2, [64, 128, 256, 512]), inputs(image=(1, 3, 256, 256))),
+    "unet3d": (made(networks.Unet, 3, 1, 3, [32, 64, 128, 256]), inputs(volume=(1, 1, 64, 64, 64))),
+    "pose_r50": (made(networks.PoseNet, widths=(256, 512, 1024, 2048), depths=(3, 4, 6, 3), stem=64, up=256), inputs(image=(1, 3, 256, 192))),
+    "linknet": (made(networks.LinkNet, widths=(64, 128, 256, 512), head=32), inputs(image=(1, 3, 352, 480))),
+    "sam_decoder": (made(SamDecoder), inputs(image=(1, 256, 64, 64), place=(1, 256, 64, 64), prompts=(1, 2, 256))),
+    "hifigan": (made(networks.HifiGan, width=512), inputs(mel=(1, 80, 100))),
+    "dac_decoder": (_initialised, inputs(latent=(1, 1024, 40))),
 }

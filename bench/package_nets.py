@@ -8,10 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-import networks
 import numpy as np
 import torch.nn.functional as F
-from nets import made
+from nets import inputs, made
 from package_networks import Part
 from torch import nn
 
@@ -181,5 +180,5 @@ MAKERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 }
 
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[[], dict[str, np.ndarray]]]] = {
-    name: (made(make), lambda shape=shape: {"x": networks.noise(*shape, seed=5).numpy()}) for name, (make, shape) in MAKERS.items()
+    name: (made(make), inputs(x=shape)) for name, (make, shape) in MAKERS.items()
 }

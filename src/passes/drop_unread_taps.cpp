@@ -6,8 +6,6 @@
 // At each end of the kernel, on axes whose sizes are known. Condition: constant weights, so that cutting them costs
 // nothing at run time. Dilated filters over small images have such taps, and the innermost layers of networks that
 // halve their image down to a pixel.
-#include <algorithm>
-
 #include "passes/passes.h"
 #include "passes/weights.h"
 
@@ -80,11 +78,8 @@ bool drop_taps(Graph& graph, Node* node) {
 }  // namespace
 
 bool drop_unread_taps(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list())
-      changed = ((node->is("conv") || node->is("conv_transpose")) && drop_taps(each, node)) || changed;
-    return changed;
+  return at_every_node(graph, [](Graph& each, Node* node) {
+    return (node->is("conv") || node->is("conv_transpose")) && drop_taps(each, node);
   });
 }
 

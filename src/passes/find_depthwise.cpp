@@ -56,14 +56,9 @@ bool split(Graph& graph, Node* node) {
 }  // namespace
 
 bool find_depthwise(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list()) {
-      changed = ((node->is("conv") || node->is("conv_transpose")) && is_float(node->output()->type.dtype) &&
-                 split(each, node)) ||
-                changed;
-    }
-    return changed;
+  return at_every_node(graph, [](Graph& each, Node* node) {
+    return (node->is("conv") || node->is("conv_transpose")) && is_float(node->output()->type.dtype) &&
+           split(each, node);
   });
 }
 

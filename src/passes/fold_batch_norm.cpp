@@ -56,11 +56,7 @@ bool fold_norm(Graph& graph, Node* norm) {
 }  // namespace
 
 bool fold_batch_norm(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list()) changed = (node->is("batch_norm") && fold_norm(each, node)) || changed;
-    return changed;
-  });
+  return at_every_node(graph, [](Graph& each, Node* node) { return node->is("batch_norm") && fold_norm(each, node); });
 }
 
 }  // namespace polyphase

@@ -124,12 +124,6 @@ bool fold_pad(Graph& graph, Node* node) {
 
 }  // namespace
 
-bool fold_padding(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list()) changed = fold_pad(each, node) || changed;
-    return changed;
-  });
-}
+bool fold_padding(Graph& graph, const Target&) { return at_every_node(graph, fold_pad); }
 
 }  // namespace polyphase

@@ -57,11 +57,7 @@ bool is_affine(const Node& node) {
 }  // namespace
 
 bool fold_scale_and_bias(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list()) changed = (is_affine(*node) && fold_map(each, node)) || changed;
-    return changed;
-  });
+  return at_every_node(graph, [](Graph& each, Node* node) { return is_affine(*node) && fold_map(each, node); });
 }
 
 }  // namespace polyphase

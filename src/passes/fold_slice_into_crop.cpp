@@ -98,11 +98,7 @@ bool fold_slice(Graph& graph, Node* slice) {
 }  // namespace
 
 bool fold_slice_into_crop(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list()) changed = (node->is("slice") && fold_slice(each, node)) || changed;
-    return changed;
-  });
+  return at_every_node(graph, [](Graph& each, Node* node) { return node->is("slice") && fold_slice(each, node); });
 }
 
 }  // namespace polyphase

@@ -16,10 +16,7 @@ constexpr double copy_by_plain_loops = 1e3;
 constexpr double plain_loops = 1e6;
 
 // Both orders lie the same way in memory: one channel, or one element per channel.
-bool lies_the_same(const Shape& shape) {
-  if (shape.rank() < 3 || shape[1] == 1) return true;
-  return std::all_of(shape.begin() + 2, shape.end(), [](const Dim& dim) { return dim == 1; });
-}
+bool lies_the_same(const Shape& shape) { return shape.rank() < 3 || shape[1] == 1 || is_one_pixel(shape); }
 
 }  // namespace
 

@@ -26,19 +26,14 @@ using Dims = std::vector<Dim>;
 // One tap and no padding: each output reads one pixel.
 bool is_pointwise(const Node& convolution) {
   const ConvolutionWindow window(convolution);
-  const Shape& kernel = convolution.input(1)->type.shape;
   const auto none = [](const Dims& dims) {
     return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim == 0; });
   };
   return window.has_stride_one() && none(window.pre) && none(window.post) &&
-         std::all_of(kernel.begin() + 2, kernel.end(), [](const Dim& taps) { return taps == 1; });
+         is_one_pixel(convolution.input(1)->type.shape);
 }
 
-Dim pixels_of(const Shape& image) {
-  Dim pixels = 1;
-  for (int axis = 2; axis < image.rank(); ++axis) pixels = pixels * image[axis];
-  return pixels;
-}
+Dim pixels_of(const Shape& image) { return product_of(image, 2, image.rank()); }
 
 // Whether the products saved at each pixel pay for resampling `to` channels instead of `from`, and for reading them
 // once more: measured, a product takes a fiftieth of a nanosecond, an element that is resampled one, one that is read
@@ -154,11 +149,7 @@ bool move_pointwise(Graph& graph, Node* convolution) {
 }  // namespace
 
 bool move_pointwise_before_resize(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list()) changed = (node->is("conv") && move_pointwise(each, node)) || changed;
-    return changed;
-  });
+  return at_every_node(graph, [](Graph& each, Node* node) { return node->is("conv") && move_pointwise(each, node); });
 }
 
 }  // namespace polyphase

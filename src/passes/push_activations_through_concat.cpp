@@ -38,12 +38,6 @@ bool push(Graph& graph, Node* activation) {
 
 }  // namespace
 
-bool push_activations_through_concat(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list()) changed = push(each, node) || changed;
-    return changed;
-  });
-}
+bool push_activations_through_concat(Graph& graph, const Target&) { return at_every_node(graph, push); }
 
 }  // namespace polyphase

@@ -232,12 +232,6 @@ bool recognise_activation(Graph& graph, Node* node) {
 
 }  // namespace
 
-bool recognise_activations(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list()) changed = recognise_activation(each, node) || changed;
-    return changed;
-  });
-}
+bool recognise_activations(Graph& graph, const Target&) { return at_every_node(graph, recognise_activation); }
 
 }  // namespace polyphase

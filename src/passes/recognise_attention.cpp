@@ -183,12 +183,6 @@ struct Planes {
   Dim heads = 1;
 };
 
-Dim product_of(const Shape& shape, int first, int last) {
-  Dim out = 1;
-  for (int axis = first; axis < last; ++axis) out = out * shape[axis];
-  return out;
-}
-
 // How many of the leading axes of these scores are batches, the others up to the matrices heads; nothing if the planes
 // do not end between axes.
 std::optional<int> batch_axes(const Shape& scores, const Planes& planes) {
@@ -369,13 +363,8 @@ bool may_be_attention(const Node& node) {
 }  // namespace
 
 bool recognise_attention(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list())
-      changed =
-          (may_be_attention(*node) && (recognise_product(each, node, false) || recognise_product(each, node, true))) ||
-          changed;
-    return changed;
+  return at_every_node(graph, [](Graph& each, Node* node) {
+    return may_be_attention(*node) && (recognise_product(each, node, false) || recognise_product(each, node, true));
   });
 }
 

@@ -59,11 +59,8 @@ bool recognise_shuffle(Graph& graph, Node* last) {
 }  // namespace
 
 bool recognise_depth_to_space(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list()) changed = (node->is("reshape") && recognise_shuffle(each, node)) || changed;
-    return changed;
-  });
+  return at_every_node(graph,
+                       [](Graph& each, Node* node) { return node->is("reshape") && recognise_shuffle(each, node); });
 }
 
 }  // namespace polyphase

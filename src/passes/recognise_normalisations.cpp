@@ -264,13 +264,9 @@ bool recognise_normalisation(Graph& graph, Node* node) {
 }  // namespace
 
 bool recognise_normalisations(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list())
-      changed = (is_float(node->outputs().empty() ? DType::i64 : node->output()->type.dtype) &&
-                 recognise_normalisation(each, node)) ||
-                changed;
-    return changed;
+  return at_every_node(graph, [](Graph& each, Node* node) {
+    return is_float(node->outputs().empty() ? DType::i64 : node->output()->type.dtype) &&
+           recognise_normalisation(each, node);
   });
 }
 

@@ -86,6 +86,16 @@ Node* produced_for_one(const Graph& graph, const Value* value, std::string_view 
   return node != nullptr && graph.has_one_user(value) ? node : nullptr;
 }
 
+Dim product_of(const Shape& shape, int first, int last) {
+  Dim out = 1;
+  for (int axis = first; axis < last; ++axis) out = out * shape[axis];
+  return out;
+}
+
+bool is_one_pixel(const Shape& shape) {
+  return std::all_of(shape.begin() + 2, shape.end(), [](const Dim& dim) { return dim == 1; });
+}
+
 bool is_convolution(const Node& node) { return node.anchors("conv") || node.anchors("conv_transpose"); }
 
 bool widens(const Node& node) {

@@ -20,6 +20,16 @@ bool in_every_graph(Graph& graph, F&& f) {
   return f(graph) || changed;
 }
 
+// Runs f(graph, node) on every node that is there at the start, in every graph. Whether any call changed something.
+template <typename F>
+bool at_every_node(Graph& graph, F&& f) {
+  return in_every_graph(graph, [&](Graph& each) {
+    bool changed = false;
+    for (Node* node : each.node_list()) changed = f(each, node) || changed;
+    return changed;
+  });
+}
+
 // The tensor of a value that a constant node gives; else null, also for weights that may be exchanged later.
 const Tensor* constant_of(const Value* value);
 // Follows from constants alone, through any number of nodes: the same at every run.
@@ -36,6 +46,11 @@ bool is_filled_with(const Value* value, double element);
 Node* produced_by(const Value* value, std::string_view op_name);
 // The same, if nobody else uses the value, so that the producer may be changed or vanish.
 Node* produced_for_one(const Graph& graph, const Value* value, std::string_view op_name);
+
+// The sizes of the axes [first, last), multiplied.
+Dim product_of(const Shape& shape, int first, int last);
+// Every axis behind the first two has one element.
+bool is_one_pixel(const Shape& shape);
 
 // A convolution of either direction, fused or not.
 bool is_convolution(const Node& node);

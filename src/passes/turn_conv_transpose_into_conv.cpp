@@ -12,13 +12,6 @@
 namespace polyphase {
 namespace {
 
-bool is_one_pixel(const Shape& shape) {
-  for (int axis = 2; axis < shape.rank(); ++axis) {
-    if (!(shape[axis] == 1)) return false;
-  }
-  return true;
-}
-
 bool turn_conv_transpose(Graph& graph, Node* node) {
   Value* weights = node->input(1);
   ConvolutionWindow window(*node);
@@ -39,12 +32,8 @@ bool turn_conv_transpose(Graph& graph, Node* node) {
 }  // namespace
 
 bool turn_conv_transpose_into_conv(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list())
-      changed = (node->is("conv_transpose") && turn_conv_transpose(each, node)) || changed;
-    return changed;
-  });
+  return at_every_node(
+      graph, [](Graph& each, Node* node) { return node->is("conv_transpose") && turn_conv_transpose(each, node); });
 }
 
 }  // namespace polyphase

@@ -116,11 +116,7 @@ bool turn_resize(Graph& graph, Node* convolution) {
 }  // namespace
 
 bool turn_nearest_resize_into_conv_transpose(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list()) changed = (node->is("conv") && turn_resize(each, node)) || changed;
-    return changed;
-  });
+  return at_every_node(graph, [](Graph& each, Node* node) { return node->is("conv") && turn_resize(each, node); });
 }
 
 }  // namespace polyphase

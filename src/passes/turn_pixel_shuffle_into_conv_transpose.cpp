@@ -76,12 +76,8 @@ bool turn_pixel_shuffle(Graph& graph, Node* shuffle) {
 }  // namespace
 
 bool turn_pixel_shuffle_into_conv_transpose(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list())
-      changed = (node->is("depth_to_space") && turn_pixel_shuffle(each, node)) || changed;
-    return changed;
-  });
+  return at_every_node(
+      graph, [](Graph& each, Node* node) { return node->is("depth_to_space") && turn_pixel_shuffle(each, node); });
 }
 
 }  // namespace polyphase

@@ -27,12 +27,6 @@ bool turn_product(Graph& graph, Node* node) {
 
 }  // namespace
 
-bool turn_products_into_squares(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list()) changed = turn_product(each, node) || changed;
-    return changed;
-  });
-}
+bool turn_products_into_squares(Graph& graph, const Target&) { return at_every_node(graph, turn_product); }
 
 }  // namespace polyphase

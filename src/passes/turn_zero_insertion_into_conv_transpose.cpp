@@ -109,13 +109,8 @@ bool join(Graph& graph, Node* convolution) {
 }  // namespace
 
 bool turn_zero_insertion_into_conv_transpose(Graph& graph, const Target&) {
-  return in_every_graph(graph, [](Graph& each) {
-    bool changed = false;
-    for (Node* node : each.node_list()) {
-      changed =
-          (node->is("reshape") && name_insertion(each, node)) || (node->is("conv") && join(each, node)) || changed;
-    }
-    return changed;
+  return at_every_node(graph, [](Graph& each, Node* node) {
+    return (node->is("reshape") && name_insertion(each, node)) || (node->is("conv") && join(each, node));
   });
 }
 

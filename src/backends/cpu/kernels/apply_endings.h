@@ -194,7 +194,7 @@ struct EndingRun {
   POLYPHASE_INLINE VecF at(int64_t i, int n) const {
     if (data == nullptr) return broadcast(0.0F);
     if (stride == 0) return broadcast(*data);
-    if (stride == 1) return n == vec_width ? load(data + i) : load_first(data + i, n);
+    if (stride == 1) return load_some(data + i, n);
     float lanes[vec_width] = {};
     for (int j = 0; j < n; ++j) lanes[j] = data[(i + j) * stride];
     return load(lanes);

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/unrolled.h"
 #include "backends/cpu/simd/vec.h"
 
@@ -184,19 +185,11 @@ inline float finish_scores(float* scores, const AddedScores& added, int64_t visi
   const VecF hidden = broadcast(-std::numeric_limits<float>::infinity());
   const VecF same = broadcast(added.same);
   VecF largest = hidden;
-  int64_t j = 0;
-  for (; j + vec_width <= visible; j += vec_width) {
-    VecF x = load(scores + j) + same;
-    if (added.count > 0) x = x + load(added.rows[0] + j);
-    if (added.count > 1) x = x + load(added.rows[1] + j);
-    store(scores + j, x);
-    largest = max(x, largest);
-  }
-  for (; j < padded; j += vec_width) {
+  for (int64_t j = 0; j < padded; j += vec_width) {
     const int n = static_cast<int>(std::clamp<int64_t>(visible - j, 0, vec_width));
     VecF x = load(scores + j) + same;
-    for (int b = 0; b < added.count; ++b) x = x + load_first(added.rows[b] + j, n);
-    x = select(less(to_float(iota()), broadcast(static_cast<float>(n))), x, hidden);
+    for (int b = 0; b < added.count; ++b) x = x + load_some(added.rows[b] + j, n);
+    x = first_lanes(x, n, hidden);
     store(scores + j, x);
     largest = max(x, largest);
   }

@@ -101,9 +101,7 @@ class Tile {
     const int64_t q0 = w_.first_q(r, x0_);
     const int64_t q1 = w_.first_q(r, x1_);
     // Between `from` and `to` every tap reads inside the input.
-    const int64_t last_shift = taps_.first_shift + (taps_.count - 1) * taps_.shift_step;
-    const int64_t from = std::clamp(ceil_div(-taps_.first_shift, w_.in_step()), q0, q1);
-    const int64_t to = std::clamp(ceil_div(s_.in[2] - last_shift, w_.in_step()), from, q1);
+    const auto [from, to] = w_.inside(taps_, q0, q1);
     int64_t q = q0;
     for (; q < from; ++q) run_edge<V>(r, q, c, lanes);
     for (; q + pixels <= to; q += pixels) run_pixels<pixels, V>(r, q, c, 0, taps_.count, lanes);

@@ -192,10 +192,9 @@ class GemmBlock {
   }
 
   // The q in [q0, q1) for which tap j of the last axis reads inside the input.
-  void inside(int64_t tap, int64_t& from, int64_t& to) const {
+  ConvAxis::Span inside(int64_t tap) const {
     const int64_t shift = taps_w_.first_shift + tap * taps_w_.shift_step;
-    from = std::clamp(ceil_div(-shift, w_.in_step()), q0_, q1_);
-    to = std::clamp(ceil_div(s_.in[2] - shift, w_.in_step()), from, q1_);
+    return w_.inside(shift, shift, q0_, q1_);
   }
 
   // Pieces of a sum are counted over all segments: each stays where it is, whatever else the tile holds, so that a
@@ -208,9 +207,7 @@ class GemmBlock {
     segments_ = 0;
     if (taps_w_.count == 0) return;
     float* border = border_;
-    const int64_t last_shift = taps_w_.first_shift + (taps_w_.count - 1) * taps_w_.shift_step;
-    const int64_t from = std::clamp(ceil_div(-taps_w_.first_shift, w_.in_step()), q0_, q1_);
-    const int64_t to = std::clamp(ceil_div(s_.in[2] - last_shift, w_.in_step()), from, q1_);
+    const auto [from, to] = w_.inside(taps_w_, q0_, q1_);
     for (int64_t i = 0; i < taps_d_.count; ++i) {
       for (int64_t j = 0; j < taps_h_.count; ++j) {
         const float** at = rows_ + segments_ * row_count_;
@@ -275,9 +272,7 @@ class GemmBlock {
   }
 
   void point_segment(int64_t i, int64_t j, int64_t k) {
-    int64_t from;
-    int64_t to;
-    inside(k, from, to);
+    const auto [from, to] = inside(k);
     if (from == to && !sums_in_pieces()) return;
     const int64_t shift = taps_w_.first_shift + k * taps_w_.shift_step;
     const int64_t pitch = w_.in_step() * in_strides_.axis[2];
@@ -341,9 +336,7 @@ class GemmBlock {
   }
 
   void gather_tap(const float* line, int64_t k, float* to, int64_t depth) {
-    int64_t from;
-    int64_t end;
-    inside(k, from, end);
+    const auto [from, end] = inside(k);
     const int64_t shift = taps_w_.first_shift + k * taps_w_.shift_step;
     const int channels = static_cast<int>(s_.in_channels);
     for (int64_t q = from; q < end; ++q) {

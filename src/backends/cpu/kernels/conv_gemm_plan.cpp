@@ -110,10 +110,8 @@ int64_t border_rows_of_line(const ConvShape& shape, const ConvGemmFormat& format
     if (taps.count == 0) continue;
     const int64_t q0 = format.stacked ? floor_div(w.pre, w.stride) : w.first_q(r, 0);
     const int64_t q1 = format.stacked ? ceil_div(w.out + w.pre, w.stride) : w.first_q(r, w.out);
-    const int64_t last = taps.first_shift + (taps.count - 1) * taps.shift_step;
-    const int64_t from = std::clamp(ceil_div(-taps.first_shift, w.in_step()), q0, q1);
-    const int64_t to = std::clamp(ceil_div(w.in - last, w.in_step()), from, q1);
-    most = std::max(most, q1 - q0 - (to - from));
+    const ConvAxis::Span inside = w.inside(taps, q0, q1);
+    most = std::max(most, q1 - q0 - (inside.to - inside.from));
   }
   // What lies outside altogether is a row of zeros.
   const int64_t partly = 2 * ceil_div(std::max<int64_t>(most_taps(w), format.taps_w) - 1, w.in_step());
@@ -196,15 +194,6 @@ void choose_tiles(ConvGemmPlan& plan) {
     }
     split(plan, aim);
   }
-}
-
-// Whether every operand of the endings is a constant or lies like a dense channels-last result.
-bool endings_run(const EndingProgram& endings, int64_t channels) {
-  return std::all_of(endings.steps, endings.steps + endings.count, [&](const EndingStep& step) {
-    if (!takes_operand(step.kind)) return true;
-    const ImageStrides& s = endings.operands[step.operand];
-    return (s.channel == 1 && s.axis[2] == channels) || (s.channel == 0 && s.axis[2] == 0);
-  });
 }
 
 // What one row pointer leads to: a tap's channels, a line of taps, or all of them.

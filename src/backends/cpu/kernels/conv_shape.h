@@ -140,6 +140,19 @@ struct ConvAxis {
     return {count, (phase - dilation * last) / stride, dilation / g, last, -period};
   }
 
+  // The q in [q0, q1) at which all taps that lie `least` to `greatest` from it read the image.
+  struct Span {
+    int64_t from;
+    int64_t to;
+  };
+  Span inside(int64_t least, int64_t greatest, int64_t q0, int64_t q1) const {
+    const int64_t from = std::clamp(ceil_div(-least, in_step()), q0, q1);
+    return {from, std::clamp(ceil_div(in - greatest, in_step()), from, q1)};
+  }
+  Span inside(const AxisTaps& taps, int64_t q0, int64_t q1) const {
+    return inside(taps.first_shift, taps.first_shift + (taps.count - 1) * taps.shift_step, q0, q1);
+  }
+
   // How many taps the phases before this one have together.
   int64_t taps_before(int64_t phase) const {
     if (!transposed) return 0;

@@ -107,6 +107,15 @@ inline bool is_fast(const EndingProgram& program) {
   return program.count == 1 && (kind == EndingKind::relu || kind == EndingKind::leaky_relu);
 }
 
+// Whether every operand of the endings is a constant or lies like a dense channels-last result.
+inline bool endings_run(const EndingProgram& endings, int64_t channels) {
+  return std::all_of(endings.steps, endings.steps + endings.count, [&](const EndingStep& step) {
+    if (!takes_operand(step.kind)) return true;
+    const ImageStrides& s = endings.operands[step.operand];
+    return (s.channel == 1 && s.axis[2] == channels) || (s.channel == 0 && s.axis[2] == 0);
+  });
+}
+
 // A program that is done in one pass on the way out, channels of one pixel at a time: a sum with what lies like them,
 // then a (leaky) ReLU, either or none.
 struct BriefEndings {

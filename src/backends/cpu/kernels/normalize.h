@@ -43,6 +43,7 @@ struct NormalizeColumnsPlan {
   EndingOperands operands;
   int64_t out[3];  // spatial sizes, missing axes are 1
   DType type;      // the results', f32 or bf16
+  int64_t pixels;  // of a line that are normalised before their endings are applied
 };
 
 }  // namespace polyphase::cpu

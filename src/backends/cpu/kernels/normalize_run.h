@@ -276,18 +276,7 @@ class ColumnScales {
   float repeated_[tables][(vec_width - 1) * vec_width];
 };
 
-// Whether what the endings read of a line lies as its pixels do, so that they are one run.
-POLYPHASE_INLINE bool lies_alike(const EndingProgram& endings, int64_t channels) {
-  for (int i = 0; i < endings.count; ++i) {
-    const EndingStep& step = endings.steps[i];
-    if (!takes_operand(step.kind)) continue;
-    const ImageStrides& by = endings.operands[step.operand];
-    if (by.channel != 1 || by.axis[2] != channels) return false;
-  }
-  return true;
-}
-
-// Columns, phase 2: applies them to one chunk of pixels, then the endings while a line, or a pixel, is at hand; in
+// Columns, phase 2: applies them to one chunk of pixels, then the endings while some pixels are at hand; in
 // `staged`, room for a pixel, where it is stored in bf16.
 inline void run_normalize_apply(const NormalizeColumnsPlan& plan, const float* x, std::byte* y, const double* shared,
                                 const float* const* operands, int64_t tile, float* staged) {
@@ -298,14 +287,11 @@ inline void run_normalize_apply(const NormalizeColumnsPlan& plan, const float* x
   const ColumnScales scales(
       p, reinterpret_cast<const float*>(shared + p.groups * p.chunks * p.channels * 2) + image * p.channels * 3);
   const bool is_wide = plan.type == DType::f32;
-  constexpr int64_t kept_floats = 4096;  // of a line, in the first-level cache until the endings have read them
-  const int64_t most =
-      is_wide && lies_alike(plan.endings, p.channels) ? std::max<int64_t>(1, kept_floats / p.channels) : 1;
   x += (image * p.length + first) * p.channels;
   StoredResult to = StoredResult(y, plan.type) + (image * p.length + first) * p.channels;
   for (int64_t pixel = first; pixel < end;) {
     const int64_t line = pixel / plan.out[2];
-    const int64_t count = std::min({most, end - pixel, (line + 1) * plan.out[2] - pixel});
+    const int64_t count = std::min({plan.pixels, end - pixel, (line + 1) * plan.out[2] - pixel});
     float* const values = is_wide ? to.floats() : staged;
     scales.apply(x, values, count);
     if (plan.endings.count > 0) {

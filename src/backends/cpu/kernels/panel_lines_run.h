@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/panel_lines.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
 #include "backends/cpu/simd/vec.h"
 
@@ -26,7 +27,7 @@ POLYPHASE_INLINE void turn_lines(const PanelLines& p, const float* from, int64_t
         if (r >= height) {
           square[r] = broadcast(0.0F);
         } else {
-          square[r] = width == vw ? load(source + r * p.lane_step) : load_first(source + r * p.lane_step, width);
+          square[r] = load_some(source + r * p.lane_step, width);
         }
       }
       transpose_lanes(square);
@@ -44,7 +45,7 @@ inline void copy_line(const PanelLines& p, const float* from, float* to) {
   constexpr int vw = vec_width;
   for (int64_t lane = 0; lane < p.lanes; lane += vw) {
     const int height = static_cast<int>(std::clamp<int64_t>(p.filled - lane, 0, vw));
-    const VecF v = height == vw ? load(from + lane) : load_first(from + lane, height);
+    const VecF v = load_some(from + lane, height);
     if (p.lanes - lane >= vw) {
       store(to + lane, v);
     } else {

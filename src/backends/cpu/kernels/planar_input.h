@@ -8,6 +8,7 @@
 
 #include "backends/cpu/kernels/conv_shape.h"
 #include "backends/cpu/kernels/stored_image.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -52,7 +53,7 @@ POLYPHASE_INLINE void copy_panel_line(const float* pixels, int64_t count, const 
   }
   for (int64_t v = 0; count > 0 && v < panel.block; v += vec_width) {
     const auto lanes = static_cast<int>(std::clamp<int64_t>(count - v, 0, vec_width));
-    store(to + v, lanes == vec_width ? load(pixels + v) : load_first(pixels + v, lanes));
+    store(to + v, load_some(pixels + v, lanes));
   }
 }
 

@@ -5,7 +5,7 @@
 //
 // Channels-last, a pixel's channels are vectors. Channels-first, a line of results is: the operand's lines summed by
 // the outer axes' weights, then vectors along the line, whose lanes are picked out of one vector of that sum where they
-// lie so near to each other.
+// lie so near to each other. Of a channels-last operand a channels-first result is computed channels-last, and turned.
 #pragma once
 
 #include <cstdint>

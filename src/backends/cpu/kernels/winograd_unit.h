@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/gemm_tile.h"
 #include "backends/cpu/kernels/winograd_transform.h"
 #include "backends/cpu/simd/pairs.h"
+#include "backends/cpu/simd/rows.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
@@ -116,7 +117,7 @@ POLYPHASE_INLINE void transform_winograd_tile(const WinogradInputs& t, int64_t t
       VecF column[H::points];
       unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA {
         const float* const from = t.from[i * W::points + j] + offset + c;
-        column[i] = lanes == vec_width ? load(from) : load_first(from, lanes);
+        column[i] = load_some(from, lanes);
         // The first points of the next tile along the line are this one's last.
         if (j + W::outputs >= W::points) __builtin_prefetch(from + t.step, 0, 3);
       });

@@ -48,8 +48,8 @@ double share_inside(const ConvShape& s, int a) {
   int64_t inside = 0;
   for (int64_t k = 0; k < taps.count; ++k) {
     const int64_t shift = taps.first_shift + k * taps.shift_step;
-    const int64_t first = std::clamp<int64_t>(ceil_div(-shift, axis.in_step()), 0, s.out[a]);
-    inside += std::clamp<int64_t>(ceil_div(s.in[a] - shift, axis.in_step()), first, s.out[a]) - first;
+    const ConvAxis::Span span = axis.inside(shift, shift, 0, s.out[a]);
+    inside += span.to - span.from;
   }
   return static_cast<double>(inside) / product_of_factors(taps.count, s.out[a]);
 }

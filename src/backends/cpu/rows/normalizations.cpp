@@ -118,6 +118,9 @@ Plan plan_columns(const PlanRequest& request, const Target&) {
   for (int axis = 2; axis < x.rank; ++axis)
     head.out[axis + 3 - x.rank] = std::max<int64_t>(1, x.sizes[static_cast<std::size_t>(axis)]);
   head.type = request.outputs[0].dtype;
+  constexpr int64_t kept_floats = 4096;  // in the first-level cache until the endings have read them
+  const bool by_lines = head.type == DType::f32 && endings_run(head.endings, plan.channels);
+  head.pixels = by_lines ? std::max<int64_t>(1, kept_floats / std::max<int64_t>(1, plan.channels)) : 1;
   return Plan::of(head);
 }
 
