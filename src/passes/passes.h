@@ -20,6 +20,7 @@ bool fold_slice_into_crop(Graph& graph, const Target& target);
 bool fuse_beginnings(Graph& graph, const Target& target);
 bool fuse_endings(Graph& graph, const Target& target);
 bool merge_equal_nodes(Graph& graph, const Target& target);
+bool move_factors_out_of_weights(Graph& graph, const Target& target);
 bool move_pointwise_before_resize(Graph& graph, const Target& target);
 bool move_transposes(Graph& graph, const Target& target);
 bool push_activations_through_concat(Graph& graph, const Target& target);
@@ -37,6 +38,7 @@ bool turn_conv_transpose_into_conv(Graph& graph, const Target& target);
 bool turn_nearest_resize_into_conv_transpose(Graph& graph, const Target& target);
 bool turn_pixel_shuffle_into_conv_transpose(Graph& graph, const Target& target);
 bool turn_products_into_squares(Graph& graph, const Target& target);
+bool turn_sums_of_scaled_constants_into_matmul(Graph& graph, const Target& target);
 bool turn_zero_insertion_into_conv_transpose(Graph& graph, const Target& target);
 
 }  // namespace polyphase

@@ -116,7 +116,7 @@ class Grower {
         &Grower::pad,       &Grower::slice,         &Grower::slice,         &Grower::concat,     &Grower::reshape,
         &Grower::transpose, &Grower::change_layout, &Grower::pool,          &Grower::shuffle,    &Grower::reduce,
         &Grower::choose,    &Grower::resize,        &Grower::insert_zeros,  &Grower::cast_twice, &Grower::gate,
-        &Grower::branch,    &Grower::attend,        &Grower::overlap};
+        &Grower::branch,    &Grower::attend,        &Grower::overlap,       &Grower::modulate};
     (this->*steps[pick(std::size(steps))])();
   }
 
@@ -395,10 +395,19 @@ class Grower {
     if (!is_image(x)) return;
     Dims sizes = x->type.shape.dims();
     for (std::size_t i = 2; i < sizes.size(); ++i) sizes[i] = sizes[i] * 2;
-    keep(add(
+    Value* y = add(
         "resize",
         Attributes({{"sizes", sizes}, {"coordinate", std::string("asymmetric")}, {"nearest", std::string("floor")}}),
-        {x}, bound_.at(x)));
+        {x}, bound_.at(x));
+    keep(y);
+    if (y == nullptr || pick(3) != 0) return;
+    Integers kernel(sizes.size(), 1);  // of one tap
+    kernel[1] = sizes[1].value();
+    const std::size_t spatial = sizes.size() - 2;
+    const Integers ones(spatial, 1);
+    keep(add("conv",
+             Attributes({{"stride", ones}, {"dilation", ones}, {"pre", Dims(spatial, 0)}, {"post", Dims(spatial, 0)}}),
+             {y, constant(kernel, -2, 2)}, bound_.at(x) * 2 * static_cast<double>(kernel[1])));
   }
 
   void insert_zeros() {
@@ -462,6 +471,43 @@ class Grower {
                          {"pre", Dims{0}},
                          {"post", Dims{pick(2)}}}),
              {frames, weights}, bound_.at(x) * 100));
+  }
+
+  // A convolution whose weights are scaled by what the image says of each channel, and by their own squares.
+  void modulate() {
+    Value* x = recent();
+    if (!is_image(x)) return;
+    const bool transposed = pick(2) == 0;
+    const std::int64_t channels = x->type.shape[1].value();
+    const std::int64_t results = between(1, 4);
+    const auto spatial = static_cast<std::size_t>(x->type.shape.rank() - 2);
+    const auto clip = [&](Value* value) {
+      return graph_->must_add("clip", Attributes({{"low", -2.0}, {"high", 2.0}}), {value}, "v");
+    };
+    Integers all(spatial + 2);
+    std::iota(all.begin(), all.end(), 0);
+    Integers others = all;
+    others.erase(others.begin() + 1);
+    Value* factors = clip(graph_->must_add("reduce_sum", Attributes({{"axes", others}}), {clip(x)}, "v"));
+    Integers sizes = transposed ? Integers{channels, results} : Integers{results, channels};
+    Dims beside = transposed ? Dims{channels, 1} : Dims{1, channels};
+    sizes.resize(spatial + 2, between(1, 3));
+    beside.resize(spatial + 2, 1);
+    factors = graph_->must_add("reshape", Attributes({{"shape", beside}}), {factors}, "v");
+    Value* weights = constant(sizes, -2, 2);
+    if (weights == nullptr) return;
+    weights = graph_->must_add("mul", {}, {weights, factors}, "v");
+    if (pick(2) == 0) {
+      all.erase(all.begin() + (transposed ? 1 : 0));
+      Value* squares = graph_->must_add("square", {}, {weights}, "v");
+      Value* sums = clip(graph_->must_add("reduce_sum", Attributes({{"axes", all}}), {squares}, "v"));
+      weights = graph_->must_add("mul", {}, {weights, sums}, "v");
+    }
+    const Integers ones(spatial, 1);
+    const double products = static_cast<double>(channels) * std::pow(3.0, static_cast<double>(spatial));
+    keep(add(transposed ? "conv_transpose" : "conv",
+             Attributes({{"stride", ones}, {"dilation", ones}, {"pre", Dims(spatial, 1)}, {"post", Dims(spatial, 1)}}),
+             {x, weights}, bound_.at(x) * 8 * products));
   }
 
   // Rows of x look at each other; scaled before or behind the product, masked or not.

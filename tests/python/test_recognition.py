@@ -1,4 +1,5 @@
-"""What exporters decompose is recognised: attention runs as one step, without its matrix of scores; an inverse STFT as a transposed convolution."""
+"""What exporters decompose is recognised: attention runs as one step, without its matrix of scores; an inverse STFT as a transposed convolution;
+modulated convolutions run on constant weights."""
 
 from __future__ import annotations
 
@@ -174,6 +175,48 @@ def test_scores_are_never_whole(polyphase, tmp_path):
     report = json.loads(polyphase("inspect", model, "--json").stdout)
     largest = max(int(np.prod([int(size) for size in value["sizes"]])) for value in report["values"])
     assert largest <= 4 * 1024 * 32, f"a value of {largest} elements: 4 heads of scores would be {4 * 1024 * 1024}"
+
+
+class Modulated(nn.Module):
+    """StyleGAN2's synthesis (Karras et al. 2020) as its authors write it: each image of the batch has weights of its own, and is a group."""
+
+    def __init__(self, batch: int, transposed: bool, demodulates: bool, biased: bool):
+        super().__init__()
+        self.batch, self.transposed, self.demodulates = batch, transposed, demodulates
+        self.weight, self.style = nn.Parameter(torch.randn(40, 24, 3, 3)), nn.Linear(16, 24)
+        self.bias = nn.Parameter(torch.randn(40 * batch)) if biased else None
+
+    def forward(self, x, z):
+        w = self.weight.unsqueeze(0) * (1 + self.style(z)).reshape(self.batch, 1, 24, 1, 1)
+        if self.demodulates:
+            w = w * (w.square().sum(dim=[2, 3, 4]) + 1e-8).rsqrt().reshape(self.batch, 40, 1, 1, 1)
+        images = x.reshape(1, self.batch * 24, *x.shape[2:])
+        if self.transposed:
+            w = w.transpose(1, 2).reshape(self.batch * 24, 40, 3, 3)
+            y = F.conv_transpose2d(images, w, self.bias, stride=2, groups=self.batch)
+        else:
+            y = F.conv2d(images, w.reshape(self.batch * 40, 24, 3, 3), self.bias, padding=1, groups=self.batch)
+        return y.reshape(self.batch, 40, *y.shape[2:])
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize("batch,transposed,demodulates,biased", [(1, False, True, True), (1, True, True, False), (3, False, True, False), (3, True, True, True), (3, False, False, True)])
+def test_modulated_weights_are_constant(batch, transposed, demodulates, biased, exporter, polyphase, tmp_path, record_property):
+    torch.manual_seed(3)
+    module = Modulated(batch, transposed, demodulates, biased).eval()
+    family = Family(module, {"x": torch.randn(batch, 24, 9, 11), "z": torch.randn(batch, 16)}, {}, {})
+    model = export_onnx(family, tmp_path / "model.onnx", exporter, False)
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    polyphase("compile", model, "-o", tmp_path / "model.ppe")
+    report = json.loads(polyphase("inspect", tmp_path / "model.ppe", "--json").stdout)
+    operations = [step["operation"] for step in report["steps"]]
+    assert not any("reduce_sum" in each for each in operations), operations
+    elements = [np.prod([int(size) for size in value["sizes"]], dtype=int) for value in report["values"]]
+    computed = [step["operation"] for step in report["steps"] if elements[step["outputs"][0]] == batch * 40 * 24 * 9]
+    assert not computed, f"steps that compute weights: {computed}"
+    module64 = Modulated(batch, transposed, demodulates, biased).double()
+    module64.load_state_dict(module.state_dict())
+    check_numbers(polyphase, tmp_path / "model.ppe", session, module64, family.inputs, tmp_path, lambda text: record_property("error", text))
 
 
 class InverseStft(nn.Module):

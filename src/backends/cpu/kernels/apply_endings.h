@@ -18,17 +18,25 @@ POLYPHASE_INLINE VecF hard_sigmoid(VecF x, VecF alpha, VecF beta) {
 
 // x * ((1 + e^x)^2 - 1) / ((1 + e^x)^2 + 1), which is x * tanh(log(1 + e^x)); for x > 20 it is x.
 POLYPHASE_INLINE VecF mish(VecF x) {
-  const VecF e = exp(min(broadcast(20.0F), x));
+  const VecF e = exp_or_zero(min(broadcast(20.0F), x));
   const VecF n = e * (e + broadcast(2.0F));
   return select(less(broadcast(20.0F), x), x, x * n / (n + broadcast(2.0F)));
+}
+
+// A function that nears 0 below: its `tail` for x < 0, and `upper` else. Below `least`, where the tail would be
+// subnormal (exp_or_zero), it is 0, and no number of -infinity.
+POLYPHASE_INLINE VecF join_tail(VecF x, float least, VecF tail, VecF upper) {
+  const VecF lower = select(less(x, broadcast(least)), x * broadcast(0.0F), tail);
+  return select(less(x, broadcast(0.0F)), lower, upper);
 }
 
 // x * sigmoid(x), where e^-|x| is squared from e^(-|x|/2) only after x multiplied it: it may be subnormal, the result
 // not.
 POLYPHASE_INLINE VecF silu(VecF x) {
-  const VecF h = exp(abs(x) * broadcast(-0.5F));
+  constexpr float least = -91.85677F;
+  const VecF h = exp(max(broadcast(least), broadcast(0.0F) - abs(x)) * broadcast(0.5F));
   const VecF r = x / fma(h, h, broadcast(1.0F));
-  return select(less(x, broadcast(0.0F)), r * h * h, r);
+  return join_tail(x, least, r * h * h, r);
 }
 
 // x * Phi(x) = x/2 * erfc(-x / sqrt 2), relatively accurate in the tail as well: erfc(a) = exp(-a^2) * P(t) / (1 + 2a)
@@ -36,7 +44,8 @@ POLYPHASE_INLINE VecF silu(VecF x) {
 POLYPHASE_INLINE VecF gelu_erf(VecF x) {
   const VecF one = broadcast(1.0F);
   const VecF two = broadcast(2.0F);
-  const VecF bounded = min(broadcast(40.0F), abs(x));  // from 29 on half_exp is 0
+  constexpr float least = -13.146246F;
+  const VecF bounded = min(broadcast(-least), abs(x));
   const VecF a = bounded * broadcast(0.707106781F);
   const VecF half_exp = exp(bounded * bounded * broadcast(-0.25F));  // its square may be subnormal, the result not
   constexpr float factors[] = {1.2769783735F,   -0.0927640200F, -0.1660317630F, 0.1640560031F,   -0.0542004742F,
@@ -47,14 +56,15 @@ POLYPHASE_INLINE VecF gelu_erf(VecF x) {
   const VecF scaled = polynomial_by_parity((a - two) * linear * inverse, factors) * (above * inverse);
   const VecF correction = fma(product_error(bounded, bounded), broadcast(-0.5F), one);
   const VecF tail = x * broadcast(0.5F) * half_exp * (scaled * correction) * half_exp;  // x/2 * erfc(|x| / sqrt 2)
-  const VecF upper = select(less(broadcast(20.0F), x), x, x - tail);  // of infinity the tail is no number
-  return select(less(x, broadcast(0.0F)), tail, upper);
+  const VecF upper = select(less(broadcast(-least), x), x, x - tail);  // of infinity the tail is no number
+  return join_tail(x, least, tail, upper);
 }
 
 // x/2 * (1 + tanh(u)) = x / (1 + exp(-2u)), 2u = x * (c1 + c2 x^2) in two floats, since exp magnifies its error.
 POLYPHASE_INLINE VecF gelu_tanh(VecF x) {
   const VecF one = broadcast(1.0F);
-  const VecF bounded = min(broadcast(20.0F), abs(x));
+  constexpr float least = -10.1006365F;
+  const VecF bounded = min(broadcast(-least), abs(x));
   const VecF c1 = broadcast(1.59576917F);
   const VecF c2 = broadcast(0.0713548139F);
   const VecF c1_low = broadcast(-4.53407e-08F);
@@ -69,20 +79,20 @@ POLYPHASE_INLINE VecF gelu_tanh(VecF x) {
   const VecF w_low = fma(bounded, sum_low + cubic_low + c1_low, product_error(bounded, q));
   const VecF h = exp(w * broadcast(-0.5F)) * fma(w_low, broadcast(-0.5F), one);
   const VecF r = x / fma(h, h, one);
-  return select(less(x, broadcast(0.0F)), r * h * h, r);
+  return join_tail(x, least, r * h * h, r);
 }
 
 // exp(x) - 1 for x <= 0: near zero by its series, since the subtraction would cancel.
 POLYPHASE_INLINE VecF exp_minus_one(VecF x) {
   constexpr float factors[] = {1.0F, 0.5F, 1.66666667e-1F, 4.16666667e-2F, 8.33333333e-3F, 1.38888889e-3F};
   const VecF series = x * polynomial(x, factors);
-  return select(less(x, broadcast(-0.3F)), exp(x) - broadcast(1.0F), series);
+  return select(less(x, broadcast(-0.3F)), exp_or_zero(x) - broadcast(1.0F), series);
 }
 
 // log(1 + e^-|x|) + max(x, 0), with log(1 + u) = log(w) * u / (w - 1) for w = 1 + u, which undoes the rounding of w.
 POLYPHASE_INLINE VecF softplus(VecF x) {
   const VecF one = broadcast(1.0F);
-  const VecF u = exp(broadcast(0.0F) - abs(x));
+  const VecF u = exp_or_zero(broadcast(0.0F) - abs(x));
   const VecF w = one + u;
   const VecF log_w = select(equal(w, one), u, log(w) * u / select(equal(w, one), one, w - one));
   return is_nan_select(x, max(broadcast(0.0F), x) + log_w);

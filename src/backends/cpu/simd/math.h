@@ -49,14 +49,23 @@ POLYPHASE_INLINE VecF scale(VecF x, VecF n) {
 #endif
 }
 
-// exp(x) = 2^n * exp(r), |r| <= ln(2)/2. The bounds are taken such that NaN passes them.
-POLYPHASE_INLINE VecF exp(VecF x) {
-  const VecF bounded = min(broadcast(89.0F), max(broadcast(-105.0F), x));
+// exp(x) = 2^n * exp(r), |r| <= ln(2)/2, for bounded x. The bounds are taken such that NaN passes them.
+POLYPHASE_INLINE VecF exp_within(VecF x, float least) {
+  const VecF bounded = min(broadcast(89.0F), max(broadcast(least), x));
   const VecF n = round_nearest(bounded * broadcast(1.44269504F));
   VecF r = fma(n, broadcast(-0.693359375F), bounded);
   r = fma(n, broadcast(2.12194440e-4F), r);
   constexpr float tail[] = {0.5F, 0.16666574F, 0.04166686F, 0.00836373F, 0.00139015F};
   return scale(fma(r * r, polynomial(r, tail), r) + broadcast(1.0F), n);
+}
+
+POLYPHASE_INLINE VecF exp(VecF x) { return exp_within(x, -105.0F); }
+
+// exp(x), 0 where that would be subnormal: whatever makes or reads such numbers takes a hundred times as long, and
+// beside 1 they are nothing.
+POLYPHASE_INLINE VecF exp_or_zero(VecF x) {
+  constexpr float least = -87.33654F;
+  return select(less(x, broadcast(least)), broadcast(0.0F), exp_within(x, least));
 }
 
 // log(x) = e*ln(2) + log(m), sqrt(1/2) <= m < sqrt(2). Subnormals are scaled up first; log(0) = -inf, log(x < 0) = NaN.
@@ -96,7 +105,7 @@ POLYPHASE_INLINE VecF tanh(VecF x) {
 }
 
 POLYPHASE_INLINE VecF sigmoid(VecF x) {
-  const VecF e = exp(broadcast(0.0F) - abs(x));  // never overflows
+  const VecF e = exp_or_zero(broadcast(0.0F) - abs(x));  // never overflows
   const VecF r = broadcast(1.0F) / (broadcast(1.0F) + e);
   return select(less(x, broadcast(0.0F)), e * r, r);
 }
