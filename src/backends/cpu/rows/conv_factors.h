@@ -233,6 +233,7 @@ struct WinogradFactors {
   double group_result;
   double byte;
   double byte_beyond;
+  double block;  // of tiles, of one phase, group and piece of the columns
   double call;
 };
 inline constexpr WinogradFactors winograd_avx2 = {.product = 0.156,
@@ -246,19 +247,21 @@ inline constexpr WinogradFactors winograd_avx2 = {.product = 0.156,
                                                   .group_result = 1.55,
                                                   .byte = 0,
                                                   .byte_beyond = 0.197,
+                                                  .block = 0,
                                                   .call = 0};
-inline constexpr WinogradFactors winograd_avx512 = {.product = 0.153,
-                                                    .alone = 1.09,
-                                                    .transformed = 4.49,
-                                                    .transformed_result = 2.68,
-                                                    .weight_byte = 0.012,
-                                                    .weight_byte_again = 0.01,
-                                                    .in_turned = 0.0226,
-                                                    .out_turned = 0.312,
-                                                    .group_result = 0.688,
-                                                    .byte = 0.055,
-                                                    .byte_beyond = 0.2,
-                                                    .call = 875};
+inline constexpr WinogradFactors winograd_avx512 = {.product = 0.176,
+                                                    .alone = 1.26,
+                                                    .transformed = 3.78,
+                                                    .transformed_result = 2.54,
+                                                    .weight_byte = 0.00714,
+                                                    .weight_byte_again = 0.0358,
+                                                    .in_turned = 0.183,
+                                                    .out_turned = 0.309,
+                                                    .group_result = 0.0666,
+                                                    .byte = 0.00856,
+                                                    .byte_beyond = 0.168,
+                                                    .block = 696,
+                                                    .call = 0};
 inline constexpr WinogradFactors winograd_pairs = {.product = 0.29,
                                                    .alone = 0.7,
                                                    .transformed = 4.26,
@@ -270,6 +273,7 @@ inline constexpr WinogradFactors winograd_pairs = {.product = 0.29,
                                                    .group_result = 1.07,
                                                    .byte = 0,
                                                    .byte_beyond = 0.271,
+                                                   .block = 0,
                                                    .call = 0};
 inline constexpr ConversionFactors winograd_pairs_conversions = {.widened = 0.0298, .rounded = 0, .narrowed = 0.0955};
 
