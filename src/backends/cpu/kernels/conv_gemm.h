@@ -59,6 +59,7 @@ struct ConvGemmPlan {
   bool fast_endings;    // at most one (leaky) ReLU: applied in registers
   bool run_contiguous;  // the channels of a pixel are followed by those of the next pixel
   bool run_endings;     // and the operands of the endings lie alike: the endings of a line are one run
+  bool groups_inside;   // all groups of a place in the image come before the next place
   int64_t lines_per_tile;
   int64_t line_blocks;
   int64_t x_block;  // output positions of a tile along the last axis, a multiple of the stride

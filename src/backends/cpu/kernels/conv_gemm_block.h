@@ -59,13 +59,17 @@ class GemmBlock {
   bool place(int64_t tile) {
     const int64_t n_tile = tile % plan_.n_blocks;
     tile /= plan_.n_blocks;
+    if (plan_.groups_inside) {
+      group_ = tile % s_.groups;
+      tile /= s_.groups;
+    }
     const int64_t phases = plan_.local ? 1 : plan_.outer_phases;
     const int64_t phase = tile % phases;
     tile /= phases;
     const int64_t x_tile = tile % plan_.x_blocks;
     tile /= plan_.x_blocks;
     line0_ = tile % plan_.line_blocks * plan_.lines_per_tile;
-    group_ = tile / plan_.line_blocks;
+    if (!plan_.groups_inside) group_ = tile / plan_.line_blocks;
     n0_ = n_tile * plan_.n_block;
     n1_ = n_tile + 1 == plan_.n_blocks ? plan_.format.columns : n0_ + plan_.n_block;
     phase_[0] = phase / h_.phases();

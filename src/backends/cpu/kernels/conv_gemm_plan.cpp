@@ -266,6 +266,9 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   plan.out_planar = (out.channel != 1 && !one_out) || is_narrow(shape.types.out);
   plan.run_contiguous = out.axis[2] == shape.out_channels;
   plan.run_endings = plan.run_contiguous && shape.groups == 1 && endings_run(endings, shape.out_channels);
+  // Pixels hold the channels of groups side by side; weights that the second-level cache does not hold come first.
+  constexpr int64_t held_weights = 128 * 1024;
+  plan.groups_inside = conv_gemm_packed_floats(shape, width) <= held_weights;
   plan.fast_endings = is_fast(endings);
   plan.outer_phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
   const ConvAxis w(shape, 2);
