@@ -20,6 +20,7 @@ bool fold_slice_into_crop(Graph& graph, const Target& target);
 bool fuse_beginnings(Graph& graph, const Target& target);
 bool fuse_endings(Graph& graph, const Target& target);
 bool merge_equal_nodes(Graph& graph, const Target& target);
+bool merge_parallel_convolutions(Graph& graph, const Target& target);
 bool move_factors_out_of_weights(Graph& graph, const Target& target);
 bool move_pointwise_before_resize(Graph& graph, const Target& target);
 bool move_transposes(Graph& graph, const Target& target);

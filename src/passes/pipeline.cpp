@@ -41,6 +41,8 @@ constexpr Pass table[] = {
     {"fold_slice_into_crop", fold_slice_into_crop, "a slice may stand between a convolution and its batch norm"},
     {"fold_padding", fold_padding, "behind the slices, which it would otherwise have to look through"},
     {"fold_batch_norm", fold_batch_norm, "before activations join what it stands behind"},
+    {"merge_parallel_convolutions", merge_parallel_convolutions,
+     "when norms have become weights, or scales and shifts"},
     {"fold_scale_and_bias", fold_scale_and_bias, "what is left of normalisations and hand-written affine maps"},
     {"move_pointwise_before_resize", move_pointwise_before_resize,
      "when the convolution has its final weights; what it moves is no other convolution's any more"},

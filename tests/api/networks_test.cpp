@@ -151,24 +151,6 @@ std::unique_ptr<Graph> parsed(std::string_view text, const Registry& registry) {
   return graph.ok() ? std::move(graph).value() : nullptr;
 }
 
-// RMS of the difference over RMS of what is expected: single elements may be what is left of large sums.
-double rms_error(const polyphase::TensorView& expected, const polyphase::TensorView& found) {
-  if (expected.size_span().size() != found.size_span().size() ||
-      !std::equal(expected.size_span().begin(), expected.size_span().end(), found.size_span().begin())) {
-    return 1;
-  }
-  double error = 0;
-  double size = 0;
-  const auto bytes = static_cast<std::int64_t>(size_bytes(expected.dtype));
-  for_each_index<2>(expected.size_span(), {expected.strides.data(), found.strides.data()}, [&](const auto& at) {
-    const double a = load_double(expected.data + at[0] * bytes, expected.dtype);
-    const double b = load_double(found.data + at[1] * bytes, found.dtype);
-    error += (a - b) * (a - b);
-    size += a * a;
-  });
-  return error == 0 ? 0 : std::sqrt(error / size);
-}
-
 // The arena stays within 10 % of what is alive at some step anyway, for any sizes.
 void expect_small_arena(const Session& session, const Graph& graph) {
   Random random(13);

@@ -79,4 +79,21 @@ std::string difference(const std::vector<Tensor>& expected, const std::vector<Te
   return {};
 }
 
+double rms_error(const TensorView& expected, const TensorView& found, double least) {
+  if (expected.size_span().size() != found.size_span().size() ||
+      !std::equal(expected.size_span().begin(), expected.size_span().end(), found.size_span().begin())) {
+    return 1;
+  }
+  double error = 0;
+  double size = 0;
+  const auto bytes = static_cast<std::int64_t>(size_bytes(expected.dtype));
+  for_each_index<2>(expected.size_span(), {expected.strides.data(), found.strides.data()}, [&](const auto& at) {
+    const double a = load_double(expected.data + at[0] * bytes, expected.dtype);
+    const double b = load_double(found.data + at[1] * bytes, found.dtype);
+    error += (a - b) * (a - b);
+    size += std::max(a * a, least * least);
+  });
+  return error == 0 ? 0 : std::sqrt(error / size);
+}
+
 }  // namespace polyphase

@@ -21,4 +21,8 @@ Tensor random_tensor(DType dtype, const std::vector<std::int64_t>& sizes, Random
 // Empty if every element agrees: equal as numbers (so -0 is 0), both NaN, or |a - b| <= tolerance * max(1, |a|).
 std::string difference(const std::vector<Tensor>& expected, const std::vector<Tensor>& found, double tolerance);
 
+// RMS of the difference over RMS of what is expected, or `least` where that is more: single elements may be what is
+// left of large sums. 1 for other sizes.
+double rms_error(const TensorView& expected, const TensorView& found, double least = 0);
+
 }  // namespace polyphase

@@ -116,7 +116,7 @@ class Grower {
         &Grower::pad,       &Grower::slice,         &Grower::slice,         &Grower::concat,     &Grower::reshape,
         &Grower::transpose, &Grower::change_layout, &Grower::pool,          &Grower::shuffle,    &Grower::reduce,
         &Grower::choose,    &Grower::resize,        &Grower::insert_zeros,  &Grower::cast_twice, &Grower::gate,
-        &Grower::branch,    &Grower::attend,        &Grower::overlap,       &Grower::modulate};
+        &Grower::branch,    &Grower::attend,        &Grower::overlap,       &Grower::modulate,   &Grower::part};
     (this->*steps[pick(std::size(steps))])();
   }
 
@@ -471,6 +471,29 @@ class Grower {
                          {"pre", Dims{0}},
                          {"post", Dims{pick(2)}}}),
              {frames, weights}, bound_.at(x) * 100));
+  }
+
+  // Convolutions of three taps and of one beside each other.
+  void part() {
+    Value* x = recent();
+    if (!is_image(x)) return;
+    const std::int64_t channels = x->type.shape[1].value();
+    const auto spatial = static_cast<std::size_t>(x->type.shape.rank() - 2);
+    const Integers stride(spatial, between(1, 2));
+    Value* terms[2];
+    const std::int64_t results = between(1, 3);
+    for (std::int64_t i = 0; i < 2; ++i) {
+      Integers sizes(spatial + 2, i == 0 ? 3 : 1);
+      sizes[0] = results;
+      sizes[1] = channels;
+      const Dims around(spatial, 1 - i);
+      terms[i] = graph_->must_add(
+          "conv",
+          Attributes({{"stride", stride}, {"dilation", Integers(spatial, 1)}, {"pre", around}, {"post", around}}),
+          {x, constant(sizes, -2, 2)}, "v");
+    }
+    const double products = static_cast<double>(channels) * (1 + std::pow(3.0, static_cast<double>(spatial)));
+    keep(add(pick(2) == 0 ? "add" : "sub", {}, {terms[0], terms[1]}, bound_.at(x) * 2 * products));
   }
 
   // A convolution whose weights are scaled by what the image says of each channel, and by their own squares.

@@ -71,7 +71,20 @@ void try_in_bf16(const RandomGraph& random, std::uint64_t seed, Target target,
   const auto after = clone(*before);
   if (!store_in_bf16(*after, target)) return;
   ++changes["store_in_bf16"];
-  compare(*before, *after, legal_runs(*before, seed), 5e-2, "store_in_bf16");
+  // What is rounded is small beside a tensor, not beside each of its elements, which may be what is left of large sums.
+  const auto verified = verify(*after);
+  ASSERT_TRUE(verified.ok()) << verified.error().text();
+  for (const Run& run : legal_runs(*before, seed)) {
+    const auto found = interpret(*after, run.inputs);
+    ASSERT_TRUE(found.ok()) << found.error().text();
+    ASSERT_EQ(found->size(), run.expected.size());
+    for (std::size_t i = 0; i < found->size(); ++i) {
+      ASSERT_EQ((*found)[i].type().text(), run.expected[i].type().text());
+      ASSERT_LE(rms_error(run.expected[i].view(), (*found)[i].view(), 1), 3e-2) << "result " << i << "\nbefore:\n"
+                                                                                << print(*before) << "\nafter:\n"
+                                                                                << print(*after);
+    }
+  }
 }
 
 // Whether the graph had a legal run.

@@ -1,5 +1,5 @@
 """What exporters decompose is recognised: attention runs as one step, without its matrix of scores; an inverse STFT as a transposed convolution;
-modulated convolutions run on constant weights."""
+modulated convolutions run on constant weights; branches that are added are one convolution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import nn
 
 from conftest import wants_full
 from export import EXPORTERS, export_onnx
-from networks import Family
+from networks import Family, trained_like
 from test_families import check_numbers
 
 
@@ -215,6 +215,36 @@ def test_modulated_weights_are_constant(batch, transposed, demodulates, biased, 
     computed = [step["operation"] for step in report["steps"] if elements[step["outputs"][0]] == batch * 40 * 24 * 9]
     assert not computed, f"steps that compute weights: {computed}"
     module64 = Modulated(batch, transposed, demodulates, biased).double()
+    module64.load_state_dict(module.state_dict())
+    check_numbers(polyphase, tmp_path / "model.ppe", session, module64, family.inputs, tmp_path, lambda text: record_property("error", text))
+
+
+class Branches(nn.Module):
+    """A block of RepVGG (Ding et al. 2021) or MobileOne as it is trained: convolutions of two sizes and the image itself, each with its norm."""
+
+    def __init__(self, groups: int, stride: int):
+        super().__init__()
+        self.wide = nn.Sequential(nn.Conv2d(12, 12, 3, stride, 1, groups=groups, bias=False), nn.BatchNorm2d(12))
+        self.narrow = nn.Sequential(nn.Conv2d(12, 12, 1, stride, groups=groups, bias=False), nn.BatchNorm2d(12))
+        self.own = nn.BatchNorm2d(12) if stride == 1 else None
+
+    def forward(self, x):
+        y = self.wide(x) + self.narrow(x)
+        return torch.relu(y if self.own is None else y + self.own(x))
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize("groups,stride,dynamic", [(1, 1, False), (3, 1, True), (12, 1, False), (1, 2, True), (12, 2, False)])
+def test_branches_are_one_convolution(groups, stride, dynamic, exporter, polyphase, tmp_path, record_property):
+    torch.manual_seed(3)
+    module = trained_like(Branches(groups, stride), 4)
+    family = Family(module, {"x": torch.randn(2, 12, 9, 11)}, {"x": {0: "n", 2: "h", 3: "w"}}, {})
+    model = export_onnx(family, tmp_path / "model.onnx", exporter, dynamic)
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    polyphase("compile", model, "-o", tmp_path / "model.ppe")
+    operations = [step["operation"] for step in json.loads(polyphase("inspect", tmp_path / "model.ppe", "--json").stdout)["steps"]]
+    assert operations == ["conv + relu"]
+    module64 = Branches(groups, stride).double().eval()
     module64.load_state_dict(module.state_dict())
     check_numbers(polyphase, tmp_path / "model.ppe", session, module64, family.inputs, tmp_path, lambda text: record_property("error", text))
 
