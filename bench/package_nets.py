@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
+import torch
 import torch.nn.functional as F
 from nets import inputs, made
 from package_networks import Part
@@ -31,6 +32,13 @@ def segmentation(kind: str, encoder: str) -> nn.Module:
     import segmentation_models_pytorch
 
     return getattr(segmentation_models_pytorch, kind)(encoder_weights=None, classes=3, encoder_name=encoder)
+
+
+def features(name: str) -> nn.Module:
+    """All levels of an encoder, as decoders take them."""
+    import timm
+
+    return timm.create_model(name, pretrained=False, features_only=True)
 
 
 def monai(name: str, *sizes, **options) -> nn.Module:
@@ -114,6 +122,65 @@ def vitpose() -> nn.Module:
     return Part(VitPoseForPoseEstimation(VitPoseConfig(backbone_config=encoder, use_simple_decoder=False)), "heatmaps")
 
 
+def upernet() -> nn.Module:
+    from transformers import ConvNextConfig, UperNetConfig, UperNetForSemanticSegmentation
+
+    encoder = ConvNextConfig(hidden_sizes=[96, 192, 384, 768], depths=[2, 2, 4, 2], out_features=["stage1", "stage2", "stage3", "stage4"])
+    return Part(UperNetForSemanticSegmentation(UperNetConfig(backbone_config=encoder, hidden_size=128, use_auxiliary_head=False, num_labels=20)), "logits")
+
+
+def sam_encoder() -> nn.Module:
+    from transformers import SamVisionConfig
+    from transformers.models.sam.modeling_sam import SamVisionEncoder
+
+    config = SamVisionConfig(hidden_size=192, num_hidden_layers=4, num_attention_heads=3, image_size=512, mlp_dim=768, global_attn_indexes=[3], window_size=14)
+    return Part(SamVisionEncoder(config), "last_hidden_state")
+
+
+def vits_decoder() -> nn.Module:
+    from transformers import VitsConfig
+    from transformers.models.vits.modeling_vits import VitsHifiGan
+
+    return VitsHifiGan(VitsConfig(upsample_initial_channel=256, flow_size=96))
+
+
+class ModulatedConvolution(nn.Module):
+    """A layer of StyleGAN2 (Karras et al. 2020), which scales its weights by a style and to unit gain; `doubles`: transposed, and blurred."""
+
+    def __init__(self, channels: int, results: int, doubles: bool):
+        super().__init__()
+        self.weight, self.style, self.doubles = nn.Parameter(torch.randn(results, channels, 3, 3) / (3 * channels**0.5)), nn.Linear(128, channels), doubles
+        self.bias = nn.Parameter(torch.zeros(1, results, 1, 1))
+        line = torch.tensor([1.0, 3.0, 3.0, 1.0])
+        self.register_buffer("blur", (line[:, None] * line / 16).expand(results, 1, 4, 4).clone())
+
+    def forward(self, x, style):
+        weight = self.weight * (self.style(style)[0] + 1)[None, :, None, None]
+        weight = weight * (weight.square().sum((1, 2, 3), keepdim=True) + 1e-8).rsqrt()
+        if self.doubles:
+            x = F.conv2d(F.conv_transpose2d(x, weight.transpose(0, 1), stride=2), self.blur, padding=1, groups=len(self.blur))
+        else:
+            x = F.conv2d(x, weight, padding=1)
+        return F.leaky_relu(x + self.bias, 0.2) * 2**0.5
+
+
+class StyleGan2(nn.Module):
+    """A synthesis network to 64 x 64 pixels."""
+
+    def __init__(self):
+        super().__init__()
+        widths = [256, 256, 128, 64, 64]
+        self.first = nn.Parameter(torch.randn(1, widths[0], 4, 4))
+        self.layers = nn.ModuleList([ModulatedConvolution(widths[i + (k > 0)], widths[i + 1], k == 0) for i in range(4) for k in range(2)])
+        self.image = nn.Conv2d(64, 3, 1)
+
+    def forward(self, x):
+        y = self.first
+        for layer in self.layers:
+            y = layer(y, x)
+        return self.image(y)
+
+
 class MedNextBlock(nn.Module):
     """Depthwise convolution, norm, two pointwise ones (Roy et al. 2023); the package itself is not on PyPI."""
 
@@ -177,6 +244,17 @@ MAKERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "dpt": (dpt, SMALL_IMAGE),
     "depth_anything": (depth_anything, SMALL_IMAGE),
     "vitpose": (vitpose, (1, 3, 256, 192)),
+    "upernet": (upernet, SMALL_IMAGE),
+    "sam_encoder": (sam_encoder, (1, 3, 512, 512)),
+    "vits_decoder": (vits_decoder, (1, 96, 50)),
+    "stylegan2": (StyleGan2, (1, 128)),
+    "fastvit": (functools.partial(features, "fastvit_t8"), IMAGE),
+    "hrnet": (functools.partial(features, "hrnet_w18_small"), (1, 3, 256, 192)),
+    "smp_unet_mobileone": (functools.partial(segmentation, "Unet", "mobileone_s0"), IMAGE),
+    "smp_unet_resnext50": (functools.partial(segmentation, "Unet", "resnext50_32x4d"), IMAGE),
+    "smp_unet_regnet": (functools.partial(segmentation, "Unet", "tu-regnety_008"), IMAGE),
+    "monai_unet_plus_plus": (functools.partial(monai, "BasicUNetPlusPlus", 2, 1, 2, features=(16, 16, 32, 64, 128, 16)), (1, 1, 192, 192)),
+    "monai_unetr": (functools.partial(monai, "UNETR", 1, 2, VOLUME[2:], feature_size=16, hidden_size=192, mlp_dim=768, num_heads=4), VOLUME),
 }
 
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[[], dict[str, np.ndarray]]]] = {

@@ -61,7 +61,8 @@ void run_gemm_tile(const GemmTile& t) {
   VecF acc[count];  // [row][vector]
   unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = broadcast(0.0F); });
   alignas(64) float totals[count * vw];  // of the pieces before
-  // Where the registers hold the sums twice, the compiler would keep both there. Else the tile's rows need all pointers.
+  // Where the registers hold the sums twice, the compiler would keep both there. Else the tile's rows need all
+  // pointers.
   constexpr bool fits_twice = 2 * count < (vw == 16 ? 32 : 16);
   float* const total = fits_twice ? in_memory(totals) : totals;
   bool summed = false;

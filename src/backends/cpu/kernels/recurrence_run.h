@@ -17,7 +17,8 @@ inline constexpr int recurrence_rows = vec_width == 16 ? 4 : 2;  // of the batch
 // sums[i][g] = Σ_k row[i][k] · panel[k][g]: one row alone is added up in two chains, to wait less for each sum. Its own
 // function, so that the registers are for the products.
 template <int rows, int gates>
-__attribute__((noinline)) void recurrent_products(const float* const* row, const float* panel, int64_t count, VecF (&sums)[rows][gates]) {
+__attribute__((noinline)) void recurrent_products(const float* const* row, const float* panel, int64_t count,
+                                                  VecF (&sums)[rows][gates]) {
   constexpr int chains = rows == 1 ? 2 : 1;
   for (auto& of_row : sums) std::fill(of_row, of_row + gates, broadcast(0.0F));
   for (int64_t first = 0; first < count; first += sum_piece) {

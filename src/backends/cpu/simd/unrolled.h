@@ -19,8 +19,8 @@ POLYPHASE_INLINE void unrolled(const F& f) {
   unrolled(f, std::make_integer_sequence<int, N>());
 }
 
-// The same place, of which the compiler does not know whose it is: what is stored there stays there. It would keep small
-// arrays in registers, and then those that a loop needs on the stack.
+// The same place, of which the compiler does not know whose it is: what is stored there stays there. It would keep
+// small arrays in registers, and then those that a loop needs on the stack.
 POLYPHASE_INLINE float* in_memory(float* place) {
 #if defined(__GNUC__)
   __asm__("" : "+r"(place));
