@@ -23,6 +23,7 @@ struct ConvDepthwisePlan {
   bool in_copied;    // phase 0 lays the input out channels-last, channels repeated by the multiplier
   bool past_caches;  // channels-first output so large that the caches cannot hold it for its reader
   bool out_planar;
+  bool run_endings;  // the endings of a channels-last line are one run
   int64_t channels;  // of the output
   int64_t pitch;     // channels padded to whole vectors
   int64_t lines_per_tile;

@@ -27,6 +27,7 @@ ConvDepthwisePlan plan_conv_depthwise(const ConvShape& shape, const ImageStrides
   plan.in_copied = (in.channel != 1 && shape.groups != 1) || shape.out_channels != 1;
   plan.past_caches = is_past_caches(shape);
   plan.out_planar = out.channel != 1 && plan.channels != 1;
+  plan.run_endings = out.axis[2] == plan.channels && endings_run(endings, plan.channels);
   const int64_t step = ConvAxis(shape, 2).phases();
   const int64_t pixels = std::max<int64_t>(step * 16, tile_line_floats / std::max<int64_t>(1, plan.channels));
   plan.x_blocks = std::max<int64_t>(1, ceil_div(shape.out[2], pixels));

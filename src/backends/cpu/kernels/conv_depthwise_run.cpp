@@ -158,6 +158,10 @@ class Tile {
     const int64_t channels = plan_.channels;
     if (!plan_.out_planar) {
       if (plan_.endings.count == 0) return;
+      if (plan_.run_endings) {
+        apply_endings(plan_.endings, p_.operands, out_ + x0_ * out_pitch_, (x1_ - x0_) * channels, place_, true);
+        return;
+      }
       for (place_.axis[2] = x0_; place_.axis[2] < x1_; ++place_.axis[2]) {
         apply_endings(plan_.endings, p_.operands, out_ + place_.axis[2] * out_pitch_, channels, place_, true);
       }
