@@ -227,7 +227,6 @@ struct WinogradFactors {
   double transformed;         // vectors of inputs
   double transformed_result;  // of sums
   double weight_byte;
-  double weight_byte_again;  // from behind the second-level cache, by all blocks but the first
   double in_turned;
   double out_turned;
   double group_result;
@@ -241,7 +240,6 @@ inline constexpr WinogradFactors winograd_avx2 = {.product = 0.156,
                                                   .transformed = 2.18,
                                                   .transformed_result = 2.85,
                                                   .weight_byte = 0.0066,
-                                                  .weight_byte_again = 0,
                                                   .in_turned = 0.294,
                                                   .out_turned = 0.426,
                                                   .group_result = 1.55,
@@ -249,25 +247,23 @@ inline constexpr WinogradFactors winograd_avx2 = {.product = 0.156,
                                                   .byte_beyond = 0.197,
                                                   .block = 0,
                                                   .call = 0};
-inline constexpr WinogradFactors winograd_avx512 = {.product = 0.176,
-                                                    .alone = 1.26,
-                                                    .transformed = 3.78,
-                                                    .transformed_result = 2.54,
-                                                    .weight_byte = 0.00714,
-                                                    .weight_byte_again = 0.0358,
-                                                    .in_turned = 0.183,
-                                                    .out_turned = 0.309,
-                                                    .group_result = 0.0666,
-                                                    .byte = 0.00856,
-                                                    .byte_beyond = 0.168,
-                                                    .block = 696,
+inline constexpr WinogradFactors winograd_avx512 = {.product = 0.186,
+                                                    .alone = 1.25,
+                                                    .transformed = 3.59,
+                                                    .transformed_result = 2.4,
+                                                    .weight_byte = 0.0168,
+                                                    .in_turned = 0.142,
+                                                    .out_turned = 0.297,
+                                                    .group_result = 0.116,
+                                                    .byte = 0,
+                                                    .byte_beyond = 0.159,
+                                                    .block = 667,
                                                     .call = 0};
 inline constexpr WinogradFactors winograd_pairs = {.product = 0.29,
                                                    .alone = 0.7,
                                                    .transformed = 4.26,
                                                    .transformed_result = 3.72,
                                                    .weight_byte = 0,
-                                                   .weight_byte_again = 0,
                                                    .in_turned = 0.208,
                                                    .out_turned = 0.246,
                                                    .group_result = 1.07,
