@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import RestartAnalysis
 from torch.fx import GraphModule
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -92,6 +93,8 @@ class Captured:
         try:
             with _converters.keep_composites(self.settings.plugins.claimed):
                 function = lower(self.graph, example_inputs)
+        except RestartAnalysis:
+            raise  # Dynamo traces the function again, with what it has learnt: numbers that PyTorch cannot keep open become constants
         except Exception as error:  # noqa: BLE001: of what AOTAutograd cannot take it says so in many ways
             if self._took:
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,15 +28,31 @@ def explain(network: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
 
     def backend(graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         answer: dict[str, Any] = {"operators": [], "eager": None, "break": _break_of(graph), "slow": []}
-        graphs.append(answer)
-        return _Explained(graph, settings, answer).compile(example_inputs)
+        function = _Explained(graph, settings, answer).compile(example_inputs)
+        graphs.append(answer)  # only now: Dynamo may ask again with another graph instead
+        return function
 
-    with torch.no_grad():
-        torch.compile(network, backend=backend)(*args, **kwargs)
+    _run_apart(network, backend, args, kwargs)
     rows = [row for graph in graphs for row in graph["operators"]]
     taken = sum(row["where"] == "polyphase" for row in rows)
     islands = sum(len({row["island"] for row in graph["operators"]} - {None}) for graph in graphs)
     return Explanation(operators=len(rows), taken=taken, islands=islands, whole=len(graphs) == 1 and taken == len(rows), graphs=graphs)
+
+
+def _run_apart(network: Callable[..., Any], backend: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Compiles and calls it such that Dynamo counts the compilation for nothing else: it compiles a function only so many times (recompile_limit)
+    and runs it as it is from then on. Where torch.compile cannot keep them apart (before PyTorch 2.15), what was compiled is forgotten, as
+    torch._dynamo.explain does."""
+    apart = "isolate_recompiles" in inspect.signature(torch.compile).parameters
+    compiled = torch.compile(network, backend=backend, **({"isolate_recompiles": True} if apart else {}))  # type: ignore[call-overload]
+    try:
+        if not apart:
+            torch._dynamo.reset()
+        with torch.no_grad():
+            compiled(*args, **kwargs)
+    finally:
+        if not apart:
+            torch._dynamo.reset()
 
 
 class _Explained(Captured):

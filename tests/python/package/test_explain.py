@@ -83,6 +83,35 @@ def test_arguments_by_name():
         polyphase.explain(Named(), torch.randn(3), gain=torch.tensor(2.0), options={"block": 1})
 
 
+def test_asking_leaves_no_traces():
+    """Dynamo compiles a function only so many times; an explanation does not count, however often one asks."""
+    net, x = nn.Conv2d(3, 4, 3).eval(), torch.randn(1, 3, 8, 8)
+    times = torch._dynamo.config.recompile_limit + 2
+    assert all(polyphase.explain(net, x)["whole"] for _ in range(times))
+    seen = []
+
+    def backend(graph, example_inputs):
+        seen.append(graph)
+        return graph.forward
+
+    torch.compile(net, backend=backend)(x)
+    assert len(seen) == 1
+
+
+def test_numbers_that_change_between_calls():
+    """Dynamo gives its first try up, in which the number is open."""
+    conv, x = nn.Conv2d(3, 4, 3).eval(), torch.randn(1, 3, 8, 8)
+
+    def call(x, p):
+        return conv(x) * p if p > 0.7 else conv(x)
+
+    compiled = torch.compile(call, backend="eager")
+    for p in (0.0, 0.1, 0.2):
+        compiled(x, p)
+    found = polyphase.explain(call, x, 0.3)
+    assert found["whole"] and len(found["graphs"]) == 1 and found["operators"] == 1
+
+
 @torch.library.custom_op("polyphasetest::snake", mutates_args=())
 def snake(x: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:
     return x + torch.sin(alpha * x) ** 2 / alpha

@@ -380,3 +380,18 @@ def test_what_pytorch_cannot_take_apart_runs_in_pytorch():
         torch._dynamo.reset()
         with pytest.raises(Exception, match="PyTorch cannot take its graph apart"):
             torch.compile(net, backend="polyphase", options={"require_full": True})(x)
+
+
+def test_numbers_that_change_between_calls():
+    """Dynamo first keeps such a number open, and traces again with the number where PyTorch cannot: stochastic depth asks whether it is 0."""
+    conv, x = nn.Conv2d(3, 4, 3).eval(), torch.randn(1, 3, 8, 8)
+
+    def call(x, p):
+        return conv(x) * p if p > 0.7 else torch.relu(conv(x))
+
+    counter = Counter(min_block_size=1)
+    compiled = torch.compile(call, backend=counter)
+    with torch.no_grad():
+        for p in (0.0, 0.1, 0.2, 1.5, 2.5):
+            assert_same(compiled(x, p), call(x, p))
+    assert counter.graphs and not any(graph.plan.left_to_pytorch for graph in counter.graphs)
