@@ -23,8 +23,7 @@ Value* per_channel(Rewrite& rewrite, Value* operand, const Shape& image) {
     repeats = false;
   }
   Value* vector = rewrite.reshape(rewrite.cast(operand, DType::f64), Shape{repeats ? Dim(1) : image[1]});
-  if (!repeats || image[1] == 1 || !rewrite.ok()) return vector;
-  return rewrite.add("expand", Attributes({{"shape", std::vector<Dim>{image[1]}}}), {vector});
+  return rewrite.expand(vector, Shape{image[1]});
 }
 
 namespace {

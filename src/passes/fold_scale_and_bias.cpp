@@ -19,7 +19,7 @@ struct ChannelMap {
 };
 
 Value* minus_one(Rewrite& rewrite, const Shape& image) {
-  return rewrite.add("expand", Attributes({{"shape", std::vector<Dim>{image[1]}}}), {rewrite.scalar(DType::f64, -1)});
+  return rewrite.expand(rewrite.scalar(DType::f64, -1), Shape{image[1]});
 }
 
 ChannelMap map_of_node(Rewrite& rewrite, const Node& node, std::size_t side) {

@@ -42,8 +42,9 @@ WeightAxes axes_of_operand(const WeightAxes& axes, const Shape& operand) {
   return own;
 }
 
-// Those of a reshape's operand; nothing where the elements along an axis of it lie unevenly.
+// Those of a reshape's operand; nothing where the elements along an axis of it lie unevenly, or a size is open.
 std::optional<WeightAxes> axes_before_reshape(const WeightAxes& axes, const Shape& operand) {
+  if (!operand.is_static()) return std::nullopt;
   WeightAxes own(static_cast<std::size_t>(operand.rank()));
   std::size_t next = axes.size();
   WeightAxis axis;  // what no axis of the operand has yet of the result's present one
@@ -83,11 +84,13 @@ class FactoredWeights {
       axes.push_back(size == 1 ? WeightAxis{} : WeightAxis{i, 1, size});
     }
     constant_ = without_factors(convolution.input(1), axes);
-    if (constant_ != nullptr) constant_ = expanded(constant_, shape_);
+    if (constant_ != nullptr) constant_ = rewrite_.expand(constant_, shape_);
   }
 
   // Null where they are no such product.
-  Value* constant() const { return rewrite_.ok() && has_factors_ ? constant_ : nullptr; }
+  Value* constant() const {
+    return rewrite_.ok() && !fails_ && (of_rows_ != nullptr || of_columns_ != nullptr) ? constant_ : nullptr;
+  }
   // The constant of one group, the same in each.
   Value* constant_of_group() const {
     std::vector<Dim> size = shape_.dims();
@@ -136,13 +139,8 @@ class FactoredWeights {
   Value* moved(const Node& node, const WeightAxes& axes) {
     Value* const operand = without_factors(node.input(0), axes);
     if (operand == nullptr) return nullptr;
-    Value* const whole = expanded(operand, node.input(0)->type.shape);
+    Value* const whole = rewrite_.expand(operand, node.input(0)->type.shape);
     return rewrite_.ok() ? rewrite_.add(node.op().name, node.attributes(), {whole}) : nullptr;
-  }
-
-  Value* expanded(Value* value, const Shape& shape) const {
-    if (!rewrite_.ok() || value->type.shape == shape) return value;
-    return rewrite_.add("expand", Attributes({{"shape", shape.dims()}}), {value});
   }
 
   static std::int64_t reach(const WeightAxis& axis) { return axis.step * axis.size; }
@@ -171,7 +169,6 @@ class FactoredWeights {
         crosses && groups * within != groups_ * channels ? nullptr : of_each_channel(value, groups, within, channels);
     if (own == nullptr) return fail();
     factors = factors == nullptr ? own : rewrite_.add("mul", {}, {factors, own});
-    has_factors_ = true;
   }
 
   Value* of_each_channel(Value* value, std::int64_t groups, std::int64_t within, std::int64_t channels) {
@@ -180,13 +177,10 @@ class FactoredWeights {
     const bool covers = (groups == 1 || groups == groups_) && (within == 1 || within == channels);
     if (!covers) return nullptr;
     Value* const vector = rewrite_.reshape(value, Shape{groups, within});
-    return rewrite_.ok() ? rewrite_.reshape(expanded(vector, Shape{groups_, channels}), all) : nullptr;
+    return rewrite_.reshape(rewrite_.expand(vector, Shape{groups_, channels}), all);
   }
 
-  void fail() {
-    fails_ = true;
-    has_factors_ = false;
-  }
+  void fail() { fails_ = true; }
 
   Rewrite& rewrite_;
   Shape shape_;
@@ -194,7 +188,6 @@ class FactoredWeights {
   bool is_transposed_;
   std::int64_t rows_;  // of a group
   bool fails_ = false;
-  bool has_factors_ = false;
   bool groups_differ_ = false;  // in their constants
   Value* constant_ = nullptr;
   Value* of_rows_ = nullptr;

@@ -263,8 +263,7 @@ Value* in_planes_of(Rewrite& rewrite, Value* bias, const Shape& scores, const Pl
   const Dim batch = join_axes(scores, 0, *split, repeated);
   const Dim heads = join_axes(scores, *split, axes, repeated);
   bias = rewrite.reshape(bias, whole);
-  if (!(repeated == whole) && rewrite.ok())
-    bias = rewrite.add("expand", Attributes({{"shape", repeated.dims()}}), {bias});
+  bias = rewrite.expand(bias, repeated);
   return rewrite.ok() ? rewrite.reshape(bias, Shape({batch, heads, whole[axes], whole[axes + 1]})) : bias;
 }
 

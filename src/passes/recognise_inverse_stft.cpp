@@ -287,8 +287,7 @@ bool join_transform(Graph& graph, Node* conv) {
   Rewrite rewrite(graph, conv);
   std::vector<Value*> inputs = conv->inputs();
   if (found.transform == nullptr) {
-    inputs[0] = rewrite.add("expand", Attributes({{"shape", with_channels(image->type.shape, 1).dims()}}),
-                            {rewrite.scalar(image->type.dtype, 1)});
+    inputs[0] = rewrite.expand(rewrite.scalar(image->type.dtype, 1), with_channels(image->type.shape, 1));
     inputs[1] = rewrite.constant(summed_weights(found, *weights));
   } else {
     const Attributes& transform = found.transform->attributes();

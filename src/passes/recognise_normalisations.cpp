@@ -43,13 +43,6 @@ const Node* mean_taken_from(const Value* difference) {
   return mean != nullptr && mean->input(0) == sub->input(0) ? mean : nullptr;
 }
 
-const Value* base_of_square(const Value* value) {
-  if (const Node* product = produced_by(value, "mul"))
-    return product->input(0) == product->input(1) ? product->input(0) : nullptr;
-  const Node* power = produced_by(value, "pow");
-  return power != nullptr && is_filled_with(power->input(1), 2) ? power->input(0) : nullptr;
-}
-
 struct Deviation {
   const Node* variance = nullptr;  // the mean of squares
   double epsilon = 0;
@@ -164,16 +157,14 @@ Value* table_along(Rewrite& rewrite, Value* operand, const Shape& image, int fir
 
 Value* per_channel_table(Rewrite& rewrite, Value* operand, const Shape& image) {
   Value* table = table_along(rewrite, operand, image, 1, 2);
-  if (table == nullptr || table->type.shape[0] == image[1]) return table;
-  return rewrite.add("expand", Attributes({{"shape", std::vector<Dim>{image[1]}}}), {table});
+  return table == nullptr ? nullptr : rewrite.expand(table, Shape{image[1]});
 }
 
 // Kernels want the tables of a layer_norm in full.
 Value* whole_table(Rewrite& rewrite, Value* table, const Shape& image, int axis) {
   if (table == nullptr || !rewrite.ok()) return nullptr;
   const Shape whole(std::vector<Dim>(image.begin() + axis, image.end()));
-  if (table->type.shape == whole || !whole.is_static()) return table;
-  return rewrite.add("expand", Attributes({{"shape", whole.dims()}}), {table});
+  return whole.is_static() ? rewrite.expand(table, whole) : table;
 }
 
 bool join_affine(Graph& graph, Node* node) {

@@ -86,6 +86,15 @@ Node* produced_for_one(const Graph& graph, const Value* value, std::string_view 
   return node != nullptr && graph.has_one_user(value) ? node : nullptr;
 }
 
+Value* base_of_square(const Value* value) {
+  if (const Node* square = produced_by(value, "square")) return square->input(0);
+  if (const Node* product = produced_by(value, "mul"))
+    return product->input(0) == product->input(1) ? product->input(0) : nullptr;
+  const Node* power = produced_by(value, "pow");
+  const bool squares = power != nullptr && is_filled_with(power->input(1), 2) && power->input(0)->type == value->type;
+  return squares ? power->input(0) : nullptr;
+}
+
 Dim product_of(const Shape& shape, int first, int last) {
   Dim out = 1;
   for (int axis = first; axis < last; ++axis) out = out * shape[axis];
@@ -173,6 +182,11 @@ Value* Rewrite::scalar(DType dtype, double value) {
 Value* Rewrite::reshape(Value* value, Shape shape) {
   if (!ok_ || value->type.shape == shape) return value;
   return add("reshape", Attributes({{"shape", shape.dims()}}), {value});
+}
+
+Value* Rewrite::expand(Value* value, const Shape& shape) {
+  if (!ok_ || value->type.shape == shape) return value;
+  return add("expand", Attributes({{"shape", shape.dims()}}), {value});
 }
 
 Value* Rewrite::slice(Value* value, std::vector<Dim> start, std::vector<Dim> size) {

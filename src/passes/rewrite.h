@@ -47,6 +47,9 @@ Node* produced_by(const Value* value, std::string_view op_name);
 // The same, if nobody else uses the value, so that the producer may be changed or vanish.
 Node* produced_for_one(const Graph& graph, const Value* value, std::string_view op_name);
 
+// x of a value that is x times x, element by element: a square, a product with itself, a power of two; else null.
+Value* base_of_square(const Value* value);
+
 // The sizes of the axes [first, last), multiplied.
 Dim product_of(const Shape& shape, int first, int last);
 // Every axis behind the first two has one element.
@@ -86,6 +89,7 @@ class Rewrite {
   // A constant of rank 0.
   Value* scalar(DType dtype, double value);
   Value* reshape(Value* value, Shape shape);
+  Value* expand(Value* value, const Shape& shape);  // the value itself if it has that shape
   // `size` elements along each axis from `start` on.
   Value* slice(Value* value, std::vector<Dim> start, std::vector<Dim> size);
   Value* cast(Value* value, DType to);  // the value itself if it has that type

@@ -13,16 +13,12 @@
 namespace polyphase {
 namespace {
 
-bool is_square(const Node& node) {
-  if (node.is("mul")) return node.input(0) == node.input(1);
-  return node.is("pow") && is_filled_with(node.input(1), 2) && node.input(1)->type.shape.element_count() == 1;
-}
-
 bool turn_product(Graph& graph, Node* node) {
-  if (node->fused() || node->inputs().size() != 2 || !is_square(*node)) return false;
-  if (node->output()->type.dtype != DType::f32 || !(node->output()->type == node->input(0)->type)) return false;
+  if (node->is("square") || node->outputs().size() != 1 || node->output()->type.dtype != DType::f32) return false;
+  Value* const base = base_of_square(node->output());
+  if (base == nullptr) return false;
   Rewrite rewrite(graph, node);
-  return rewrite.commit(node->output(), rewrite.add("square", {}, {node->input(0)}));
+  return rewrite.commit(node->output(), rewrite.add("square", {}, {base}));
 }
 
 }  // namespace

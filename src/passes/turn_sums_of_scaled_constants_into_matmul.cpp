@@ -24,20 +24,12 @@ struct Factor {
   int power;
 };
 
-// The operand of a power of two.
-Value* squared(const Node& node) {
-  if (node.fused()) return nullptr;
-  if (node.is("square") || (node.is("mul") && node.input(0) == node.input(1))) return node.input(0);
-  return node.is("pow") && is_filled_with(node.input(1), 2) ? node.input(0) : nullptr;
-}
-
 void take_factors(Value* value, int power, std::vector<Factor>& factors) {
-  const Node* node = value->producer;
-  if (node != nullptr && !is_constant(value) && factors.size() < most_factors) {
-    if (Value* base = squared(*node)) return take_factors(base, 2 * power, factors);
-    if (node->is("mul")) {
-      take_factors(node->input(0), power, factors);
-      return take_factors(node->input(1), power, factors);
+  if (!is_constant(value) && factors.size() < most_factors) {
+    if (Value* base = base_of_square(value)) return take_factors(base, 2 * power, factors);
+    if (const Node* product = produced_by(value, "mul")) {
+      take_factors(product->input(0), power, factors);
+      return take_factors(product->input(1), power, factors);
     }
   }
   factors.push_back({value, power});

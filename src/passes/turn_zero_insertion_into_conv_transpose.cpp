@@ -60,7 +60,7 @@ bool name_insertion(Graph& graph, Node* last) {
   Dims sizes{from[1], 1};
   sizes.insert(sizes.end(), spatial, Dim(1));
   Rewrite rewrite(graph, last);
-  Value* ones = rewrite.add("expand", Attributes({{"shape", sizes}}), {rewrite.scalar(x->type.dtype, 1)});
+  Value* ones = rewrite.expand(rewrite.scalar(x->type.dtype, 1), Shape(sizes));
   const Attributes attributes({{"stride", *steps},
                                {"dilation", std::vector<std::int64_t>(spatial, 1)},
                                {"groups", from[1].value()},

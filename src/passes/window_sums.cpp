@@ -97,8 +97,7 @@ bool join_window_sums(Graph& graph, Node* last) {
   const DType dtype = last->output()->type.dtype;
   const auto points = static_cast<std::int64_t>(window.size());
   Rewrite rewrite(graph, last);
-  Value* ones = rewrite.add("expand", Attributes({{"shape", std::vector<Dim>{Dim(1), Dim(1), first->frames}}}),
-                            {rewrite.scalar(dtype, 1)});
+  Value* ones = rewrite.expand(rewrite.scalar(dtype, 1), Shape{1, 1, first->frames});
   Value* weights = rewrite.constant(Tensor::from_values(dtype, Integers{1, 1, points}, window));
   const Dim behind = (first->frames - 1) * Dim(first->hop) + Dim(points) - whole[0];
   Value* sums = rewrite.add("conv_transpose",
@@ -109,7 +108,7 @@ bool join_window_sums(Graph& graph, Node* last) {
                             {ones, weights});
   if (!rewrite.ok()) return false;
   Value* column = rewrite.reshape(sums, Shape({whole[0], Dim(1)}));
-  return rewrite.commit(last->output(), rewrite.add("expand", Attributes({{"shape", whole.dims()}}), {column}));
+  return rewrite.commit(last->output(), rewrite.expand(column, whole));
 }
 
 }  // namespace polyphase
