@@ -128,16 +128,13 @@ void split(ConvGemmPlan& plan, TileSizes aim) {
   const ConvShape& s = plan.shape;
   const int64_t step = s.transposed ? s.stride[2] : 1;
   const int64_t line_rows = ceil_div(s.out[2], step);
-  if (line_rows >= aim.rows) {
-    plan.x_blocks = ceil_div(line_rows, aim.rows);
-    plan.x_block = ceil_div(line_rows, plan.x_blocks) * step;
-    plan.lines_per_tile = 1;
-  } else {
-    plan.x_block = std::max<int64_t>(line_rows, 1) * step;
-    plan.lines_per_tile = std::max<int64_t>(1, aim.rows / std::max<int64_t>(line_rows, 1));
-  }
-  const int64_t shift = s.transposed ? floor_mod(s.pre[2], step) : 0;
-  plan.x_blocks = ceil_div(s.out[2] + shift, plan.x_block);
+  // Blocks begin where the first phase does, which may be before the line: all of them together have a row more then.
+  const int64_t before = s.transposed ? floor_mod(s.pre[2], step) : 0;
+  const int64_t all_rows = std::max<int64_t>(1, ceil_div(before + s.out[2], step));
+  plan.x_blocks = line_rows >= aim.rows ? ceil_div(all_rows, aim.rows) : 1;
+  plan.x_block = ceil_div(all_rows, plan.x_blocks) * step;
+  plan.x_blocks = ceil_div(before + s.out[2], plan.x_block);
+  plan.lines_per_tile = line_rows >= aim.rows ? 1 : std::max<int64_t>(1, aim.rows / std::max<int64_t>(line_rows, 1));
   const int64_t lines = most_lines(s);
   plan.lines_per_tile = std::max<int64_t>(1, std::min(plan.lines_per_tile, lines));
   plan.line_blocks = ceil_div(lines, plan.lines_per_tile);

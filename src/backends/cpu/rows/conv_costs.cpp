@@ -2,6 +2,7 @@
 #include "backends/cpu/rows/conv_costs.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_gemm.h"
@@ -63,6 +64,23 @@ double share_multiplied(const ConvShape& s) {
   return share_inside(s, 0) * share_inside(s, 1);
 }
 
+ImageStrides dense_strides(int64_t channels, const int64_t (&extents)[3], bool planar) {
+  const int64_t step = planar ? 1 : channels;
+  const int64_t line = extents[2] * step;
+  return {extents[0] * extents[1] * extents[2] * channels,
+          planar ? extents[0] * extents[1] * extents[2] : 1,
+          {extents[1] * line, line, step}};
+}
+
+// Packed weights that conv_gemm reads from behind the second-level cache: once for each block of rows.
+double bytes_streamed(const ConvShape& s, int width, bool in_planar, bool out_planar) {
+  const ConvGemmPlan plan =
+      plan_conv_gemm(s, dense_strides(s.groups * s.in_channels, s.in, in_planar),
+                     dense_strides(s.groups * s.out_channels, s.out, out_planar), {}, false, width);
+  return weights_beyond(packed_bytes(conv_gemm_packed_floats(s, width))) *
+         product_of_factors(plan.line_blocks, plan.x_blocks);
+}
+
 }  // namespace
 
 double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
@@ -86,10 +104,11 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
   const double gathered =
       s.groups > 1 && s.in_channels < gathered_channels ? lines_of_taps * product_of_factors(taps_w, s.in_channels) : 0;
   const double per_row = by.panel_row * panels + (format.columns % width == 0 ? 0 : by.partial_row);
-  return (by.product * multiplies + (by.panel_segment * panels + by.segment) * segments + per_row * rows +
-          (s.transposed ? by.in_turned_transposed : by.in_turned) * in_turned + by.out_turned * out_turned +
-          (s.transposed ? by.group_result_transposed : by.group_result) * by_groups + by.gathered * gathered +
-          by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
+  const double streamed = by.weight_byte * bytes_streamed(s, width, in_planar, out_planar);
+  return (std::hypot(by.product * multiplies, streamed) + (by.panel_segment * panels + by.segment) * segments +
+          per_row * rows + (s.transposed ? by.in_turned_transposed : by.in_turned) * in_turned +
+          by.out_turned * out_turned + (s.transposed ? by.group_result_transposed : by.group_result) * by_groups +
+          by.gathered * gathered + by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
          weights_seconds(packed_bytes(conv_gemm_packed_floats(s, width))) + conversion_seconds(s, of_floats);
 }
@@ -251,15 +270,17 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const double transformed_results = work.points * static_cast<double>(vectors);
   const double packed = packed_bytes(conv_winograd_packed_floats(s, width));
   const double weights = packed * depths * static_cast<double>(plan.blocks);
+  const double phases = product_of_factors(s.groups, plan.phases);
+  const double again = weights_beyond(packed / phases) * phases * static_cast<double>(plan.blocks - 1);
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
   constexpr int64_t few_channels = 32;  // whose products do not hide what else a group costs
   const double by_groups = out_planar && s.in_channels < few_channels ? turned_by_groups(s, width) : 0;
-  const double blocks = product_of_factors(s.groups, plan.phases, plan.blocks, plan.n_blocks);
+  const double blocks = phases * product_of_factors(plan.blocks, plan.n_blocks);
   return (by.product * multiplies + by.transformed * transformed + by.transformed_result * transformed_results +
-          by.weight_byte * weights + by.in_turned * in_turned + by.out_turned * out_turned +
-          by.group_result * by_groups + by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) +
-          by.block * blocks + by.call) *
+          by.weight_byte * weights + by.weight_byte_again * again + by.in_turned * in_turned +
+          by.out_turned * out_turned + by.group_result * by_groups + by.byte * bytes_of_images(s) +
+          by.byte_beyond * bytes_beyond_caches(s) + by.block * blocks + by.call) *
              ns +
          weights_seconds(packed) + conversion_seconds(s, conversions);
 }

@@ -8,8 +8,9 @@ namespace polyphase::cpu {
 
 // Nanoseconds; what is turned or copied is counted in floats. Those of AVX2 stand for plain instructions as well.
 struct GemmFactors {
-  double product;  // of a vector
-  double alone;    // vectors that one costs whose products wait for each other
+  double product;      // of a vector
+  double alone;        // vectors that one costs whose products wait for each other
+  double weight_byte;  // streamed, while nothing is multiplied
   double panel_segment;
   double segment;
   double panel_row;
@@ -26,6 +27,7 @@ struct GemmFactors {
 };
 inline constexpr GemmFactors gemm_avx2 = {.product = 0.195,
                                           .alone = 1.39,
+                                          .weight_byte = 0.04,
                                           .panel_segment = 0.15,
                                           .segment = 0,
                                           .panel_row = 5.52,
@@ -41,6 +43,7 @@ inline constexpr GemmFactors gemm_avx2 = {.product = 0.195,
                                           .call = 257};
 inline constexpr GemmFactors gemm_avx512 = {.product = 0.227,
                                             .alone = 1.2,
+                                            .weight_byte = 0.04,
                                             .panel_segment = 0,
                                             .segment = 0.663,
                                             .panel_row = 6.47,
@@ -227,6 +230,7 @@ struct WinogradFactors {
   double transformed;         // vectors of inputs
   double transformed_result;  // of sums
   double weight_byte;
+  double weight_byte_again;  // of a phase, from behind the second-level cache, by all blocks but the first
   double in_turned;
   double out_turned;
   double group_result;
@@ -240,6 +244,7 @@ inline constexpr WinogradFactors winograd_avx2 = {.product = 0.156,
                                                   .transformed = 2.18,
                                                   .transformed_result = 2.85,
                                                   .weight_byte = 0.0066,
+                                                  .weight_byte_again = 0,
                                                   .in_turned = 0.294,
                                                   .out_turned = 0.426,
                                                   .group_result = 1.55,
@@ -247,23 +252,25 @@ inline constexpr WinogradFactors winograd_avx2 = {.product = 0.156,
                                                   .byte_beyond = 0.197,
                                                   .block = 0,
                                                   .call = 0};
-inline constexpr WinogradFactors winograd_avx512 = {.product = 0.186,
-                                                    .alone = 1.25,
-                                                    .transformed = 3.59,
-                                                    .transformed_result = 2.4,
-                                                    .weight_byte = 0.0168,
-                                                    .in_turned = 0.142,
-                                                    .out_turned = 0.297,
-                                                    .group_result = 0.116,
+inline constexpr WinogradFactors winograd_avx512 = {.product = 0.182,
+                                                    .alone = 1.35,
+                                                    .transformed = 2.83,
+                                                    .transformed_result = 2.45,
+                                                    .weight_byte = 0.0115,
+                                                    .weight_byte_again = 0.0177,
+                                                    .in_turned = 0.153,
+                                                    .out_turned = 0.373,
+                                                    .group_result = 0.0546,
                                                     .byte = 0,
-                                                    .byte_beyond = 0.159,
-                                                    .block = 667,
+                                                    .byte_beyond = 0.146,
+                                                    .block = 571,
                                                     .call = 0};
 inline constexpr WinogradFactors winograd_pairs = {.product = 0.29,
                                                    .alone = 0.7,
                                                    .transformed = 4.26,
                                                    .transformed_result = 3.72,
                                                    .weight_byte = 0,
+                                                   .weight_byte_again = 0,
                                                    .in_turned = 0.208,
                                                    .out_turned = 0.246,
                                                    .group_result = 1.07,
