@@ -230,7 +230,7 @@ struct WinogradFactors {
   double transformed;         // vectors of inputs
   double transformed_result;  // of sums
   double weight_byte;
-  double weight_byte_again;  // of a phase, from behind the second-level cache, by all blocks but the first
+  double weight_byte_streamed;  // from behind the second-level cache, while nothing is multiplied
   double in_turned;
   double out_turned;
   double group_result;
@@ -244,7 +244,7 @@ inline constexpr WinogradFactors winograd_avx2 = {.product = 0.156,
                                                   .transformed = 2.18,
                                                   .transformed_result = 2.85,
                                                   .weight_byte = 0.0066,
-                                                  .weight_byte_again = 0,
+                                                  .weight_byte_streamed = 0,
                                                   .in_turned = 0.294,
                                                   .out_turned = 0.426,
                                                   .group_result = 1.55,
@@ -252,25 +252,25 @@ inline constexpr WinogradFactors winograd_avx2 = {.product = 0.156,
                                                   .byte_beyond = 0.197,
                                                   .block = 0,
                                                   .call = 0};
-inline constexpr WinogradFactors winograd_avx512 = {.product = 0.182,
-                                                    .alone = 1.35,
-                                                    .transformed = 2.83,
-                                                    .transformed_result = 2.45,
-                                                    .weight_byte = 0.0115,
-                                                    .weight_byte_again = 0.0177,
-                                                    .in_turned = 0.153,
-                                                    .out_turned = 0.373,
-                                                    .group_result = 0.0546,
+inline constexpr WinogradFactors winograd_avx512 = {.product = 0.181,
+                                                    .alone = 1.27,
+                                                    .transformed = 3.21,
+                                                    .transformed_result = 2.63,
+                                                    .weight_byte = 0,
+                                                    .weight_byte_streamed = 0.0395,
+                                                    .in_turned = 0.246,
+                                                    .out_turned = 0.368,
+                                                    .group_result = 0,
                                                     .byte = 0,
-                                                    .byte_beyond = 0.146,
-                                                    .block = 571,
+                                                    .byte_beyond = 0.0858,
+                                                    .block = 508,
                                                     .call = 0};
 inline constexpr WinogradFactors winograd_pairs = {.product = 0.29,
                                                    .alone = 0.7,
                                                    .transformed = 4.26,
                                                    .transformed_result = 3.72,
                                                    .weight_byte = 0,
-                                                   .weight_byte_again = 0,
+                                                   .weight_byte_streamed = 0,
                                                    .in_turned = 0.208,
                                                    .out_turned = 0.246,
                                                    .group_result = 1.07,
