@@ -323,8 +323,10 @@ std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& 
   if (is_point(c.shape)) names.emplace_back("point_pairs");
   if (*conv_pairs_refuses(c.shape) == '\0') names.emplace_back("pairs");
   const bool in_vectors = cluster_kernels(cluster).pair_unit->multiply_panel != nullptr && c.shape.in_channels > 1;
+  ConvShape in_pairs = c.shape;
+  in_pairs.products = Products::pairs;
   if (in_vectors && conv_disjoint_takes(c.shape)) names.emplace_back("disjoint_pairs");
-  if (in_vectors && takes_pixels(c.shape)) names.emplace_back("pixels_pairs");
+  if (in_vectors && takes_pixels(in_pairs)) names.emplace_back("pixels_pairs");
   if (in_vectors && conv_winograd_takes(c.shape)) names.emplace_back("winograd_pairs");
   return names;
 }

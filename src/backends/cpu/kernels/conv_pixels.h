@@ -10,6 +10,9 @@
 //
 //     acc[column][q..q+16*V) += weight[c][td][th][tw][column] * line[c][td][th][q + shift(tw) ..]
 //
+// Of a convolution that strides along the last axis a line is copied in so many pieces, each of the pixels that lie a
+// stride apart: all q read neighbours of one piece then.
+//
 // Copied lines lie directly behind each other, so that neighbouring lines of q are one run of vectors where no step of
 // q passes over input lines: what a run sums up between its lines is left behind when they are written.
 //
@@ -121,7 +124,9 @@ struct ConvPixelsPlan {
   int64_t first_shift[2];  // least input shift of any phase of an outer axis
   int64_t tile_lines[2];   // input depths of a tile, lines of a depth
   int64_t run_lines;       // neighbouring lines of q that are one run
-  int64_t pitch;           // floats of one line in the scratch
+  int64_t steps;           // input pixels from q to q of the last axis, of a convolution
+  int64_t step_pitch;      // floats of every such pixel of a line, which lie together in the scratch
+  int64_t pitch;           // floats of one line there
   int64_t channel_pitch;   // from word to word
   int64_t sum_pitch;       // floats of a column's sums of a run
   int64_t line_floats;     // of the room for what leaves: a line of all out channels, or lines of one
@@ -134,8 +139,8 @@ struct ConvPixelsPlan {
 // A line of sums of all columns is held at a time.
 inline constexpr int64_t most_pixels_columns = 4096;
 
-// Whether the geometry is one that the kernel knows: unit input steps along the last axis, unit dilation where it
-// strides.
+// Whether the geometry is one that the kernel knows: unit dilation of a transposed convolution along the last axis; a
+// convolution's stride there only where it is small, multiplies floats and pads by zeros.
 bool conv_pixels_takes(const ConvShape& shape);
 
 ConvPixelsPlan plan_conv_pixels(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,

@@ -24,9 +24,10 @@ AxisTaps last_axis_taps(const ConvShape& shape) {
   return shape.transposed ? w.stacked_taps() : w.taps(0);
 }
 
+// Pixels of a piece of a line that lie behind those of the last q.
 int64_t reach(const ConvShape& shape) {
   const AxisTaps taps = last_axis_taps(shape);
-  return (taps.count - 1) * taps.shift_step;
+  return (taps.count - 1) * taps.shift_step / ConvAxis(shape, 2).in_step();
 }
 
 // Whether the phases of the middle axis, joined, take less than one after the other, of so many columns each: a vector
@@ -43,7 +44,10 @@ bool joining_lines_pays(const ConvShape& shape, int64_t columns) {
 }  // namespace
 
 bool conv_pixels_takes(const ConvShape& shape) {
-  return shape.transposed ? shape.dilation[2] == 1 : shape.stride[2] == 1;
+  if (shape.transposed) return shape.dilation[2] == 1;
+  constexpr int64_t most_steps = 4;
+  return shape.stride[2] == 1 ||
+         (shape.stride[2] <= most_steps && shape.products == Products::floats && shape.pad_mode == PadMode::zero);
 }
 
 ConvPixelsFormat::ConvPixelsFormat(const ConvShape& shape, int width) {
@@ -82,6 +86,7 @@ class PixelsPlanner {
       plan.tile_q[a] = 1;
       if (a < 2) find_shifts(axis, a);
     }
+    plan.steps = ConvAxis(s_, 2).in_step();
     plan.tile_groups = 1;
   }
 
@@ -121,14 +126,15 @@ class PixelsPlanner {
 
   // Input lines (depths) that so many q of an outer axis read.
   int64_t lines(int a, int64_t q) const { return (q - 1) * ConvAxis(s_, a).in_step() + halo_[a]; }
-  int64_t floats(int64_t lines, int64_t q) const { return s_.in_words() * lines * (q + reach(s_)); }
+  int64_t floats(int64_t lines, int64_t q) const { return s_.in_words() * lines * plan_.steps * (q + reach(s_)); }
   int64_t tile_floats() const { return floats(lines(0, plan_.tile_q[0]) * lines(1, plan_.tile_q[1]), plan_.tile_q[2]); }
 
   // Long lines are cut where their halos stay short beside them, or where a few of them would not fit, in whole
   // register blocks.
   void choose_width() {
     const int64_t block = pixel_vectors(plan_.width, static_cast<int>(plan_.format.chunk)) * plan_.width;
-    const int64_t a_pixel = s_.in_words() * lines(0, 1) * lines(1, std::min<int64_t>(few_lines, plan_.q_count[1]));
+    const int64_t few = lines(1, std::min<int64_t>(few_lines, plan_.q_count[1]));
+    const int64_t a_pixel = s_.in_words() * plan_.steps * lines(0, 1) * few;
     const int64_t wide = a_pixel * std::max<int64_t>(512, 16 * reach(s_));
     const int64_t columns = plan_.format.chunk * plan_.format.chunks;
     const int64_t most = std::min(std::clamp(wide, kept_line_floats, scratch_floats) / a_pixel - reach(s_),
@@ -167,7 +173,8 @@ class PixelsPlanner {
   }
 
   void choose_run() {
-    plan_.pitch = plan_.tile_q[2] + reach(s_);
+    plan_.step_pitch = plan_.tile_q[2] + reach(s_);
+    plan_.pitch = plan_.steps * plan_.step_pitch;
     constexpr int64_t line = 16;  // floats of a line of the cache; channels an odd number of them apart share no sets
     const int64_t of_channel = plan_.tile_lines[0] * plan_.tile_lines[1] * plan_.pitch;
     plan_.channel_pitch = (ceil_div(of_channel, line) / 2 * 2 + 1) * line;
@@ -176,7 +183,7 @@ class PixelsPlanner {
     const int64_t run = std::clamp<int64_t>(kept_sum_floats / (columns * plan_.pitch), 1, plan_.tile_q[1]);
     const int64_t alone = run * ceil_div(plan_.tile_q[2], plan_.width);
     const int64_t joined = ceil_div((run - 1) * plan_.pitch + plan_.tile_q[2], plan_.width);
-    if (ConvAxis(s_, 1).in_step() == 1 && 10 * joined <= 11 * alone) plan_.run_lines = run;
+    if (ConvAxis(s_, 1).in_step() == 1 && plan_.steps == 1 && 10 * joined <= 11 * alone) plan_.run_lines = run;
     plan_.sum_pitch = ceil_div((plan_.run_lines - 1) * plan_.pitch + plan_.tile_q[2], plan_.width) * plan_.width;
   }
 

@@ -87,7 +87,7 @@ class Tile {
       block.first[a] = q0_[a] * step + plan_.first_shift[a];
       block.extent[a] = (q1_[a] - 1 - q0_[a]) * step + plan_.tile_lines[a] - (plan_.tile_q[a] - 1) * step;
     }
-    block.first[2] = q0_[2] + taps_w_.first_shift;
+    block.first[2] = q0_[2] * plan_.steps + taps_w_.first_shift;
     block.extent[2] = plan_.pitch;
     block.read = q1_[2] - q0_[2] + plan_.pitch - plan_.tile_q[2];
     return block;
@@ -111,7 +111,10 @@ class Tile {
           const int64_t at = taps_h.first_shift + line % taps_h.count * taps_h.shift_step - plan_.first_shift[1];
           *offset = (depth * plan_.tile_lines[1] + at) * plan_.pitch;
           int64_t* const rest = offset + (lines - line) + line * others;
-          for (int64_t k = 0; k < others; ++k) rest[k] = *offset + (k + 1) * taps_w_.shift_step;
+          for (int64_t k = 0; k < others; ++k) {
+            const int64_t pixel = (k + 1) * taps_w_.shift_step;
+            rest[k] = *offset + pixel % plan_.steps * plan_.step_pitch + pixel / plan_.steps;
+          }
         }
         offset += lines * others;
       }

@@ -103,7 +103,7 @@ class PixelsCopy {
   void run(float* to) const {
     clear_ends(to);
     const bool is_row = plan_.in_planar && plan_.in.axis[2] == 1;
-    const bool by_words = is_row && plan_.turned_floats == 0;
+    const bool by_words = is_row && plan_.turned_floats == 0 && plan_.steps == 1;
     const int64_t depth_pitch = plan_.tile_lines[1] * plan_.pitch;
     const bool pads = s_.pad_mode != PadMode::zero;  // channels-last images, also of one channel, which lie either way
     if (by_words && !pads && s_.products == Products::floats) return copy_channels(to);
@@ -121,6 +121,8 @@ class PixelsCopy {
           } else if (s_.products == Products::pairs) {
             copy_turned({turned_, plan_.pitch}, at, inside);
             pair_turned(line);
+          } else if (plan_.steps > 1) {
+            copy_steps({line, plan_.channel_pitch}, at, inside);
           } else {
             copy_turned({line, plan_.channel_pitch}, at, inside);
           }
@@ -233,6 +235,44 @@ class PixelsCopy {
       return turn_to_lines(source, plan_.in.axis[2], lines.first + from_, lines.pitch, end_ - from_, s_.in_channels);
     for (int64_t c = 0; c < s_.in_channels; ++c)
       load_run(source + c * plan_.in.channel, plan_.in.axis[2], lines.first + c * lines.pitch + from_, end_ - from_);
+  }
+
+  // The same where every `steps` pixels of a line lie together.
+  void copy_steps(const ChannelLines& lines, int64_t at, bool inside) const {
+    const int64_t steps = plan_.steps;
+    const StoredImage source = block_.image + (at + block_.first[2] * plan_.in.axis[2]);
+    const bool is_row = plan_.in_planar && plan_.in.axis[2] == 1 && source.wide();
+    for (int64_t step = 0; step < steps; ++step) {
+      const ChannelLines piece = {lines.first + step * plan_.step_pitch, lines.pitch};
+      const int64_t from = inside ? ceil_div(std::max<int64_t>(0, from_ - step), steps) : plan_.step_pitch;
+      const int64_t end = inside ? ceil_div(std::max<int64_t>(0, end_ - step), steps) : plan_.step_pitch;
+      for (int64_t c = 0; c < s_.in_channels; ++c) {
+        std::fill_n(piece.first + c * piece.pitch, from, 0.0F);
+        std::fill(piece.first + c * piece.pitch + end, piece.first + c * piece.pitch + plan_.step_pitch, 0.0F);
+      }
+      if (from >= end || is_row) continue;
+      const StoredImage of_step = source + (from * steps + step) * plan_.in.axis[2];
+      const int64_t apart = steps * plan_.in.axis[2];
+      if (!plan_.in_planar) {
+        turn_to_lines(of_step, apart, piece.first + from, piece.pitch, end - from, s_.in_channels);
+        continue;
+      }
+      for (int64_t c = 0; c < s_.in_channels; ++c)
+        load_run(of_step + c * plan_.in.channel, apart, piece.first + c * piece.pitch + from, end - from);
+    }
+    for (int64_t c = 0; is_row && inside && c < s_.in_channels; ++c)
+      part_row(source.floats() + c * plan_.in.channel, lines.first + c * lines.pitch);
+  }
+
+  // What lies in the image, to the pieces of a line.
+  void part_row(const float* from, float* to) const {
+    const int64_t steps = plan_.steps;
+    const int64_t first = std::min(ceil_div(from_, steps) * steps, end_);  // whole pixels of q
+    const int64_t last = std::max(end_ / steps * steps, first);
+    const auto part = [&](int64_t i) { to[i % steps * plan_.step_pitch + i / steps] = from[i]; };
+    for (int64_t i = from_; i < first; ++i) part(i);
+    deinterleave(from + first, to + first / steps, plan_.step_pitch, steps, (last - first) / steps);
+    for (int64_t i = last; i < end_; ++i) part(i);
   }
 
   // What an image that is padded by its own elements has instead of zeros beside a line.

@@ -96,7 +96,8 @@ struct Pixels : ConvKernel<ConvPixelsPlan, NarrowImages::channels_first, plan_co
                            conv_pixels_seconds> {
   static std::string refuses(const ConvShape& s) {
     if (!conv_pixels_takes(s)) {
-      return s.transposed ? "dilated along the last axis" : "strides along the last axis";
+      return s.transposed ? "dilated along the last axis"
+                          : "strides along the last axis by more than 4, in pairs, or beside other than zeros";
     }
     if (s.out_channels * ConvAxis(s, 2).phases() > most_pixels_columns)
       return "more than " + std::to_string(most_pixels_columns) + " channels by phases of the last axis";
@@ -183,7 +184,7 @@ struct InPairs : K {
     return s;
   }
   static std::string refuses(const ConvShape& s) {
-    return s.in_channels < 2 ? "a single input channel has no pairs" : K::refuses(s);
+    return s.in_channels < 2 ? "a single input channel has no pairs" : K::refuses(in_pairs(s));
   }
   static auto plan_pairs(const ConvShape& s, const ImageStrides& in, const ImageStrides& out,
                          const EndingProgram& endings, bool has_bias, int width) {
@@ -404,7 +405,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<Depthwise>::row("conv_transpose_depthwise", "conv_transpose", "conv_depthwise/1",
                                          "one input channel per group: vectors along the channels, each phase's taps "
                                          "in place"));
-  rows.push_back(ConvRow<Pixels>::row("conv_transpose_pixels", "conv_transpose", "conv_pixels/4",
+  rows.push_back(ConvRow<Pixels>::row("conv_transpose_pixels", "conv_transpose", "conv_pixels/5",
                                       "vectors along the pixels of one phase, weights broadcast"));
   constexpr const char* pixels_pairs = "vectors along the pixels, multiplied in bf16, two channels at a time";
   rows.push_back(
@@ -440,7 +441,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<Depthwise>::row("conv_depthwise", "conv", "conv_depthwise/1",
                                          "one input channel per group: vectors along the channels, taps in place"));
   rows.push_back(
-      ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/4", "vectors along the pixels, weights broadcast"));
+      ConvRow<Pixels>::row("conv_pixels", "conv", "conv_pixels/5", "vectors along the pixels, weights broadcast"));
   rows.push_back(ConvRow<PixelsPairs>::row("conv_pixels_pairs", "conv", "conv_pixels_pairs/1", pixels_pairs));
   rows.push_back(
       ConvRow<Gemm>::row("conv_gemm", "conv", "conv_gemm/2", "a GEMM whose rows point into the input, tap by tap"));

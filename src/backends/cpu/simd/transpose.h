@@ -166,6 +166,51 @@ void interleave_rows(const float* const (&from)[S], float* to, int64_t columns) 
   }
 }
 
+// Where every S-th lane of S vectors, from a first one on, comes from.
+template <int S>
+struct SteppedLanes {
+  int32_t column[S][vec_width] = {};
+  float row[S][vec_width] = {};
+  constexpr SteppedLanes() {
+    for (int i = 0; i < S * vec_width; ++i) {
+      column[i % S][i / S] = i % vec_width;
+      row[i % S][i / S] = static_cast<float>(i / vec_width);
+    }
+  }
+};
+
+// The inverse of interleave_rows: to[r * to_pitch + c] = from[c * S + r].
+template <int S>
+void deinterleave_rows(const float* from, float* to, int64_t to_pitch, int64_t columns) {
+  static constexpr SteppedLanes<S> lanes;
+  const auto deinterleave_vector = [&](int64_t c) {
+    VecF whole[S];
+    for (int r = 0; r < S; ++r) whole[r] = load(from + c * S + r * vec_width);
+    for (int k = 0; k < S; ++k) {
+      const VecI column = load(lanes.column[k]);
+      const VecF row = load(lanes.row[k]);
+      VecF out = pick(whole[S - 1], column);
+      for (int r = S - 2; r >= 0; --r)
+        out = select(less(row, broadcast(static_cast<float>(r) + 0.5F)), pick(whole[r], column), out);
+      store(to + k * to_pitch + c, out);
+    }
+  };
+  int64_t c = 0;
+  for (; c + vec_width <= columns; c += vec_width) deinterleave_vector(c);
+  if (c == columns) return;
+  if (c > 0) return deinterleave_vector(columns - vec_width);
+  for (; c < columns; ++c) {
+    for (int r = 0; r < S; ++r) to[r * to_pitch + c] = from[c * S + r];
+  }
+}
+
+// Of two to four rows.
+inline void deinterleave(const float* from, float* to, int64_t to_pitch, int64_t rows, int64_t columns) {
+  if (rows == 2) return deinterleave_rows<2>(from, to, to_pitch, columns);
+  if (rows == 3) return deinterleave_rows<3>(from, to, to_pitch, columns);
+  deinterleave_rows<4>(from, to, to_pitch, columns);
+}
+
 // to[c * rows + r] = from[r * from_pitch + c] for the first `given` rows, rest[c] for the others: few and long rows.
 inline void interleave_first(const float* from, int64_t from_pitch, int64_t given, const float* rest, float* to,
                              int64_t rows, int64_t columns) {
