@@ -238,6 +238,22 @@ SIMD_TEST(InterleavesAnyRows) {
   }
 }
 
+SIMD_TEST(DeinterleaveParts) {
+  for (int rows = 2; rows <= 4; ++rows) {
+    for (const int columns : {1, 2, vec_width - 1, vec_width, vec_width + 1, 3 * vec_width + 5}) {
+      std::vector<float> from(static_cast<size_t>(rows * columns));
+      for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
+      const int pitch = columns + 3;
+      std::vector<float> to(static_cast<size_t>(rows * pitch), -1.0F);
+      deinterleave(from.data(), to.data(), pitch, rows, columns);
+      for (int r = 0; r < rows; ++r) {
+        for (int c = 0; c < pitch; ++c)
+          ASSERT_EQ(to[static_cast<size_t>(r * pitch + c)], c < columns ? static_cast<float>(c * rows + r) : -1.0F);
+      }
+    }
+  }
+}
+
 SIMD_TEST(MaxKeepsTheSecondNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(std::isnan(sum(max(broadcast(0.0F), broadcast(nan)))));
