@@ -53,7 +53,7 @@ inline constexpr GemmFactors gemm_avx512 = {.product = 0.227,
                                             .out_turned = 0.238,
                                             .group_result = 0,
                                             .group_result_transposed = 0.11,
-                                            .gathered = 1.51,
+                                            .gathered = 0.55,
                                             .byte = 0,
                                             .byte_beyond = 0.081,
                                             .call = 551};
