@@ -99,12 +99,14 @@ def in_fp64():
 
 
 DRAWS = 25
+MOST_BY_LUCK = 10  # times eager's error on one input, whatever the medians say
 
 
 def errors(inputs: tuple[torch.Tensor, ...], ours, theirs, true) -> tuple[float, float]:
     """How far `ours` and `theirs` are from `true`, as shares of its RMS. Where ours is past the bound, the medians over inputs with their
     elements in other orders: gates that saturate enlarge a few roundings by orders of magnitude (LR-ASPP as made: some ten of a layer's 480 are
-    not saturated), and one input says then which of two programs was lucky (0.25 to 5 times the other's error), not which is right."""
+    not saturated), and one input says then which of two programs was lucky (0.25 to 5 times the other's error), not which is right.
+    The one past what luck does, if there is any, stands for all."""
     def shares(case: tuple[torch.Tensor, ...]) -> tuple[float, float]:
         found, eager, right = ours(case), theirs(case), true(case)
         if found.shape != right.shape:
@@ -119,8 +121,9 @@ def errors(inputs: tuple[torch.Tensor, ...], ours, theirs, true) -> tuple[float,
     def shuffled(value: torch.Tensor) -> torch.Tensor:
         return value.flatten()[torch.randperm(value.numel(), generator=orders)].reshape(value.shape) if value.is_floating_point() else value
 
-    drawn = [tuple(map(shuffled, inputs)) for _ in range(DRAWS)]
-    error, eager = np.median([shares(case) for case in drawn], axis=0)
+    drawn = [first, *(shares(tuple(map(shuffled, inputs))) for _ in range(DRAWS))]
+    unlucky = [(error, eager) for error, eager in drawn if not error <= MOST_BY_LUCK * eager]
+    error, eager = unlucky[0] if unlucky else np.median(drawn, axis=0)
     return float(error), float(eager)
 
 
@@ -157,6 +160,7 @@ def run_form(name: str, dynamic: bool) -> Form:
         program = program_of(family, dynamic)
         engine = polyphase.compile(program)
         form.reference = [step["node"] for step in engine.info()["steps"] if step["reference"]]
+
         def run(inputs: tuple[torch.Tensor, ...]) -> np.ndarray:
             out = engine(*[value.numpy() for value in inputs])
             return out[0] if isinstance(out, (list, tuple)) else out

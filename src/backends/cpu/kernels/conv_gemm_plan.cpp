@@ -131,12 +131,10 @@ void split(ConvGemmPlan& plan, TileSizes aim) {
   // Blocks begin where the first phase does, which may be before the line: all of them together have a row more then.
   const int64_t before = s.transposed ? floor_mod(s.pre[2], step) : 0;
   const int64_t all_rows = std::max<int64_t>(1, ceil_div(before + s.out[2], step));
-  plan.x_blocks = line_rows >= aim.rows ? ceil_div(all_rows, aim.rows) : 1;
-  plan.x_block = ceil_div(all_rows, plan.x_blocks) * step;
+  plan.x_block = ceil_div(all_rows, line_rows >= aim.rows ? ceil_div(all_rows, aim.rows) : 1) * step;
   plan.x_blocks = ceil_div(before + s.out[2], plan.x_block);
-  plan.lines_per_tile = line_rows >= aim.rows ? 1 : std::max<int64_t>(1, aim.rows / std::max<int64_t>(line_rows, 1));
   const int64_t lines = most_lines(s);
-  plan.lines_per_tile = std::max<int64_t>(1, std::min(plan.lines_per_tile, lines));
+  plan.lines_per_tile = std::max<int64_t>(1, std::min(aim.rows / std::max<int64_t>(line_rows, 1), lines));
   plan.line_blocks = ceil_div(lines, plan.lines_per_tile);
   plan.n_block = aim.n_block;
   plan.n_blocks =

@@ -138,6 +138,8 @@ struct ConvPixelsPlan {
 
 // A line of sums of all columns is held at a time.
 inline constexpr int64_t most_pixels_columns = 4096;
+// Pieces of a line of a convolution that strides.
+inline constexpr int64_t most_pixels_steps = 4;
 
 // Whether the geometry is one that the kernel knows: unit dilation of a transposed convolution along the last axis; a
 // convolution's stride there only where it is small, multiplies floats and pads by zeros.

@@ -45,9 +45,8 @@ bool joining_lines_pays(const ConvShape& shape, int64_t columns) {
 
 bool conv_pixels_takes(const ConvShape& shape) {
   if (shape.transposed) return shape.dilation[2] == 1;
-  constexpr int64_t most_steps = 4;
-  return shape.stride[2] == 1 ||
-         (shape.stride[2] <= most_steps && shape.products == Products::floats && shape.pad_mode == PadMode::zero);
+  return shape.stride[2] == 1 || (shape.stride[2] <= most_pixels_steps && shape.products == Products::floats &&
+                                  shape.pad_mode == PadMode::zero);
 }
 
 ConvPixelsFormat::ConvPixelsFormat(const ConvShape& shape, int width) {

@@ -121,8 +121,6 @@ class PixelsCopy {
           } else if (s_.products == Products::pairs) {
             copy_turned({turned_, plan_.pitch}, at, inside);
             pair_turned(line);
-          } else if (plan_.steps > 1) {
-            copy_steps({line, plan_.channel_pitch}, at, inside);
           } else {
             copy_turned({line, plan_.channel_pitch}, at, inside);
           }
@@ -221,47 +219,35 @@ class PixelsCopy {
     }
   }
 
-  // A line of every channel, from so many elements behind the group's image on.
+  // A line of every channel, from so many elements behind the group's image on: in one piece, or in pieces of every
+  // `steps` pixels.
   void copy_turned(const ChannelLines& lines, int64_t at, bool inside) const {
-    for (int64_t c = 0; c < s_.in_channels; ++c) {
-      float* const line = lines.first + c * lines.pitch;
-      std::fill_n(line, inside ? from_ : block_.extent[2], 0.0F);
-      if (inside) std::fill_n(line + end_, block_.extent[2] - end_, 0.0F);
+    const int64_t steps = plan_.steps;
+    const ImageStrides& by = plan_.in;
+    const StoredImage source = block_.image + (at + block_.first[2] * by.axis[2]);
+    const bool parts_rows = steps > 1 && plan_.in_planar && by.axis[2] == 1 && source.wide();
+    for (int64_t step = 0; step < steps; ++step) {
+      const int64_t begin = inside ? ceil_div(from_ - step, steps) : plan_.step_pitch;
+      const int64_t end = inside ? ceil_div(end_ - step, steps) : plan_.step_pitch;
+      float* const piece = lines.first + step * plan_.step_pitch;
+      for (int64_t c = 0; c < s_.in_channels; ++c) {
+        std::fill_n(piece + c * lines.pitch, begin, 0.0F);
+        std::fill(piece + c * lines.pitch + end, piece + c * lines.pitch + plan_.step_pitch, 0.0F);
+      }
+      if (begin < end && !parts_rows)
+        turn_piece(source + (begin * steps + step) * by.axis[2], {piece + begin, lines.pitch}, end - begin);
     }
+    for (int64_t c = 0; inside && parts_rows && c < s_.in_channels; ++c)
+      part_row(source.floats() + c * by.channel, lines.first + c * lines.pitch);
     if (s_.pad_mode != PadMode::zero) pad(lines, at);
-    if (!inside) return;
-    const StoredImage source = block_.image + (at + (block_.first[2] + from_) * plan_.in.axis[2]);
-    if (!plan_.in_planar)
-      return turn_to_lines(source, plan_.in.axis[2], lines.first + from_, lines.pitch, end_ - from_, s_.in_channels);
-    for (int64_t c = 0; c < s_.in_channels; ++c)
-      load_run(source + c * plan_.in.channel, plan_.in.axis[2], lines.first + c * lines.pitch + from_, end_ - from_);
   }
 
-  // The same where every `steps` pixels of a line lie together.
-  void copy_steps(const ChannelLines& lines, int64_t at, bool inside) const {
-    const int64_t steps = plan_.steps;
-    const StoredImage source = block_.image + (at + block_.first[2] * plan_.in.axis[2]);
-    const bool is_row = plan_.in_planar && plan_.in.axis[2] == 1 && source.wide();
-    for (int64_t step = 0; step < steps; ++step) {
-      const ChannelLines piece = {lines.first + step * plan_.step_pitch, lines.pitch};
-      const int64_t from = inside ? ceil_div(std::max<int64_t>(0, from_ - step), steps) : plan_.step_pitch;
-      const int64_t end = inside ? ceil_div(std::max<int64_t>(0, end_ - step), steps) : plan_.step_pitch;
-      for (int64_t c = 0; c < s_.in_channels; ++c) {
-        std::fill_n(piece.first + c * piece.pitch, from, 0.0F);
-        std::fill(piece.first + c * piece.pitch + end, piece.first + c * piece.pitch + plan_.step_pitch, 0.0F);
-      }
-      if (from >= end || is_row) continue;
-      const StoredImage of_step = source + (from * steps + step) * plan_.in.axis[2];
-      const int64_t apart = steps * plan_.in.axis[2];
-      if (!plan_.in_planar) {
-        turn_to_lines(of_step, apart, piece.first + from, piece.pitch, end - from, s_.in_channels);
-        continue;
-      }
-      for (int64_t c = 0; c < s_.in_channels; ++c)
-        load_run(of_step + c * plan_.in.channel, apart, piece.first + c * piece.pitch + from, end - from);
-    }
-    for (int64_t c = 0; is_row && inside && c < s_.in_channels; ++c)
-      part_row(source.floats() + c * plan_.in.channel, lines.first + c * lines.pitch);
+  // `count` pixels a stride apart, of every channel.
+  void turn_piece(StoredImage from, const ChannelLines& to, int64_t count) const {
+    const int64_t apart = plan_.steps * plan_.in.axis[2];
+    if (!plan_.in_planar) return turn_to_lines(from, apart, to.first, to.pitch, count, s_.in_channels);
+    for (int64_t c = 0; c < s_.in_channels; ++c)
+      load_run(from + c * plan_.in.channel, apart, to.first + c * to.pitch, count);
   }
 
   // What lies in the image, to the pieces of a line.

@@ -64,28 +64,18 @@ double share_multiplied(const ConvShape& s) {
   return share_inside(s, 0) * share_inside(s, 1);
 }
 
-ImageStrides dense_strides(int64_t channels, const int64_t (&extents)[3], bool planar) {
-  const int64_t step = planar ? 1 : channels;
-  const int64_t line = extents[2] * step;
-  return {extents[0] * extents[1] * extents[2] * channels,
-          planar ? extents[0] * extents[1] * extents[2] : 1,
-          {extents[1] * line, line, step}};
-}
-
-// Packed weights that conv_gemm reads from behind the second-level cache: once for each block of rows.
-double bytes_streamed(const ConvShape& s, int width, bool in_planar, bool out_planar) {
-  const ConvGemmPlan plan =
-      plan_conv_gemm(s, dense_strides(s.groups * s.in_channels, s.in, in_planar),
-                     dense_strides(s.groups * s.out_channels, s.out, out_planar), {}, false, width);
-  return weights_beyond(packed_bytes(conv_gemm_packed_floats(s, width))) *
-         product_of_factors(plan.line_blocks, plan.x_blocks);
+// As much of an image's strides as tells a plan how it lies.
+ImageStrides strides_of(int64_t channels, const int64_t (&extents)[3], bool planar) {
+  return {0, planar ? extents[0] * extents[1] * extents[2] : 1, {0, 0, planar ? 1 : channels}};
 }
 
 }  // namespace
 
 double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
   const GemmFactors& by = width == avx512_width ? gemm_avx512 : gemm_avx2;
-  const ConvGemmFormat format(s, width);
+  const ConvGemmPlan plan = plan_conv_gemm(s, strides_of(s.groups * s.in_channels, s.in, in_planar),
+                                           strides_of(s.groups * s.out_channels, s.out, out_planar), {}, false, width);
+  const ConvGemmFormat& format = plan.format;
   const int64_t vectors = ceil_div(format.columns, width);
   const double panels = static_cast<double>(PanelGrid(format.columns, width).count());
   const int64_t taps_w = format.stacked ? ceil_div(s.kernel[2], s.stride[2]) : s.kernel[2];
@@ -104,13 +94,16 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
   const double gathered =
       s.groups > 1 && s.in_channels < gathered_channels ? lines_of_taps * product_of_factors(taps_w, s.in_channels) : 0;
   const double per_row = by.panel_row * panels + (format.columns % width == 0 ? 0 : by.partial_row);
-  const double streamed = by.weight_byte * bytes_streamed(s, width, in_planar, out_planar);
+  const double packed = packed_bytes(conv_gemm_packed_floats(s, width));
+  // By each block of rows, from behind the second-level cache.
+  const double streamed =
+      by.weight_byte_streamed * weights_beyond(packed) * product_of_factors(plan.line_blocks, plan.x_blocks);
   return (std::hypot(by.product * multiplies, streamed) + (by.panel_segment * panels + by.segment) * segments +
           per_row * rows + (s.transposed ? by.in_turned_transposed : by.in_turned) * in_turned +
           by.out_turned * out_turned + (s.transposed ? by.group_result_transposed : by.group_result) * by_groups +
           by.gathered * gathered + by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         weights_seconds(packed_bytes(conv_gemm_packed_floats(s, width))) + conversion_seconds(s, of_floats);
+         weights_seconds(packed) + conversion_seconds(s, of_floats);
 }
 
 namespace {

@@ -9,12 +9,12 @@
 // sixtieth, 3 to 5 % over a hundred that it was not fitted to (5 to 7 before); what passes the caches was set by hand
 // between earlier fits there. Those of conv_disjoint and conv_overlap are fitted since to 320 and 227 geometries on two
 // quieter cores of that CPU and multiplied by 1.18, by which the other estimates were too high there: 1.3 % over two
-// hundred drawn geometries. Those of conv_winograd are fitted to 1100 times of 600
-// geometries, forward ones, vocoders' strides, few output channels and many weights among them, and multiplied by 1.13:
-// choosing by all of them costs 1.4 % over three hundred and fifty that they were not fitted to (2.6 before). AVX2's
-// conv_disjoint has a twelfth less than its fit, as the kernel became faster. Pairs of bf16 have factors of their own,
-// fitted to 430 geometries between images in bf16 and f32 on Zen 4, with the measured time of a product and weights at
-// half of what they count now: wrong choices among them cost 3 to 4 %.
+// hundred drawn geometries. Those of conv_winograd are fitted to 1100 times of 600 geometries, forward ones,
+// vocoders' strides, few output channels and many weights among them, and multiplied by 1.15: choosing by all of them
+// costs 1.4 % over three hundred and fifty that they were not fitted to (2.6 before). AVX2's conv_disjoint has a
+// twelfth less than its fit, as the kernel became faster. Pairs of bf16 have factors of their own, fitted to 430
+// geometries between images in bf16 and f32 on Zen 4, with the measured time of a product and weights at half of what
+// they count now: wrong choices among them cost 3 to 4 %.
 #pragma once
 
 #include "backends/cpu/kernels/conv_shape.h"

@@ -8,9 +8,9 @@ namespace polyphase::cpu {
 
 // Nanoseconds; what is turned or copied is counted in floats. Those of AVX2 stand for plain instructions as well.
 struct GemmFactors {
-  double product;      // of a vector
-  double alone;        // vectors that one costs whose products wait for each other
-  double weight_byte;  // streamed, while nothing is multiplied
+  double product;               // of a vector
+  double alone;                 // vectors that one costs whose products wait for each other
+  double weight_byte_streamed;  // from behind the second-level cache, while nothing is multiplied
   double panel_segment;
   double segment;
   double panel_row;
@@ -27,7 +27,7 @@ struct GemmFactors {
 };
 inline constexpr GemmFactors gemm_avx2 = {.product = 0.195,
                                           .alone = 1.39,
-                                          .weight_byte = 0.04,
+                                          .weight_byte_streamed = 0.04,
                                           .panel_segment = 0.15,
                                           .segment = 0,
                                           .panel_row = 5.52,
@@ -43,7 +43,7 @@ inline constexpr GemmFactors gemm_avx2 = {.product = 0.195,
                                           .call = 257};
 inline constexpr GemmFactors gemm_avx512 = {.product = 0.227,
                                             .alone = 1.2,
-                                            .weight_byte = 0.04,
+                                            .weight_byte_streamed = 0.04,
                                             .panel_segment = 0,
                                             .segment = 0.663,
                                             .panel_row = 6.47,

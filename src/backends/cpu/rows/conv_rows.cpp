@@ -96,8 +96,9 @@ struct Pixels : ConvKernel<ConvPixelsPlan, NarrowImages::channels_first, plan_co
                            conv_pixels_seconds> {
   static std::string refuses(const ConvShape& s) {
     if (!conv_pixels_takes(s)) {
-      return s.transposed ? "dilated along the last axis"
-                          : "strides along the last axis by more than 4, in pairs, or beside other than zeros";
+      if (s.transposed) return "dilated along the last axis";
+      return "strides along the last axis by more than " + std::to_string(most_pixels_steps) +
+             ", in pairs, or beside other than zeros";
     }
     if (s.out_channels * ConvAxis(s, 2).phases() > most_pixels_columns)
       return "more than " + std::to_string(most_pixels_columns) + " channels by phases of the last axis";

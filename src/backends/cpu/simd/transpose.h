@@ -95,18 +95,40 @@ inline void transpose_halves(const uint16_t* from, int64_t from_pitch, uint16_t*
   }
 }
 
-// Where the lanes of the S vectors that S rows' vectors become come from.
+// Lanes of S vectors from where they are in S others: vector k has lane columns[k][i] of the vector rows[k][i] as its
+// lane i.
 template <int S>
-struct InterleavedLanes {
-  int32_t column[S][vec_width] = {};
-  float row[S][vec_width] = {};
-  constexpr InterleavedLanes() {
-    for (int i = 0; i < S * vec_width; ++i) {
-      column[i / vec_width][i % vec_width] = i / S;
-      row[i / vec_width][i % vec_width] = static_cast<float>(i % S);
-    }
+struct LaneTable {
+  int32_t columns[S][vec_width] = {};
+  float rows[S][vec_width] = {};
+
+  POLYPHASE_INLINE VecF vector(const VecF (&from)[S], int k) const {
+    const VecI column = load(columns[k]);
+    const VecF row = load(rows[k]);
+    VecF out = pick(from[S - 1], column);
+    for (int r = S - 2; r >= 0; --r)
+      out = select(less(row, broadcast(static_cast<float>(r) + 0.5F)), pick(from[r], column), out);
+    return out;
   }
 };
+
+// Of S rows' vectors as they follow each other column by column, and back.
+template <int S>
+constexpr LaneTable<S> interleaving(bool back) {
+  LaneTable<S> table;
+  for (int i = 0; i < S * vec_width; ++i) {
+    const int vector = i / vec_width;
+    const int lane = i % vec_width;
+    if (back) {
+      table.columns[i % S][i / S] = lane;
+      table.rows[i % S][i / S] = static_cast<float>(vector);
+    } else {
+      table.columns[vector][lane] = i / S;
+      table.rows[vector][lane] = static_cast<float>(i % S);
+    }
+  }
+  return table;
+}
 
 // out as a whole: [i * S + r] = rows[r][i] for the lanes i of a vector.
 template <int S>
@@ -122,14 +144,8 @@ POLYPHASE_INLINE void interleave_lanes(const VecF (&rows)[S], VecF (&out)[S]) {
     zip(rows[1], rows[3], odd[0], odd[1]);
     for (int i = 0; i < 2; ++i) zip(even[i], odd[i], out[2 * i], out[2 * i + 1]);
   } else {
-    static constexpr InterleavedLanes<S> lanes;
-    for (int k = 0; k < S; ++k) {
-      const VecI column = load(lanes.column[k]);
-      const VecF row = load(lanes.row[k]);
-      out[k] = pick(rows[S - 1], column);
-      for (int r = S - 2; r >= 0; --r)
-        out[k] = select(less(row, broadcast(static_cast<float>(r) + 0.5F)), pick(rows[r], column), out[k]);
-    }
+    static constexpr LaneTable<S> lanes = interleaving<S>(false);
+    for (int k = 0; k < S; ++k) out[k] = lanes.vector(rows, k);
   }
 }
 
@@ -149,59 +165,46 @@ __attribute__((noinline)) void stream_interleaved(const VecF (&rows)[S], float* 
   for (int k = 0; k < S; ++k) stream(to + k * vec_width, out[k]);
 }
 
-// The vectors at the end are computed once more where they are not whole: rows and `to` do not overlap.
-template <int S>
-void interleave_rows(const float* const (&from)[S], float* to, int64_t columns) {
-  const auto interleave_vector = [&](int64_t c) {
-    VecF rows[S];
-    for (int r = 0; r < S; ++r) rows[r] = load(from[r] + c);
-    store_interleaved(rows, to + c * S);
-  };
+// Whole vectors of columns, the last ones once more where they are not whole; columns by themselves where there is no
+// whole vector.
+template <class Vector, class Column>
+POLYPHASE_INLINE void by_columns(int64_t columns, Vector&& vector, Column&& column) {
   int64_t c = 0;
-  for (; c + vec_width <= columns; c += vec_width) interleave_vector(c);
+  for (; c + vec_width <= columns; c += vec_width) vector(c);
   if (c == columns) return;
-  if (c > 0) return interleave_vector(columns - vec_width);
-  for (; c < columns; ++c) {
-    for (int r = 0; r < S; ++r) to[c * S + r] = from[r][c];
-  }
+  if (c > 0) return vector(columns - vec_width);
+  for (; c < columns; ++c) column(c);
 }
 
-// Where every S-th lane of S vectors, from a first one on, comes from.
+// Rows and `to` do not overlap.
 template <int S>
-struct SteppedLanes {
-  int32_t column[S][vec_width] = {};
-  float row[S][vec_width] = {};
-  constexpr SteppedLanes() {
-    for (int i = 0; i < S * vec_width; ++i) {
-      column[i % S][i / S] = i % vec_width;
-      row[i % S][i / S] = static_cast<float>(i / vec_width);
-    }
-  }
-};
+void interleave_rows(const float* const (&from)[S], float* to, int64_t columns) {
+  by_columns(
+      columns,
+      [&](int64_t c) {
+        VecF rows[S];
+        for (int r = 0; r < S; ++r) rows[r] = load(from[r] + c);
+        store_interleaved(rows, to + c * S);
+      },
+      [&](int64_t c) {
+        for (int r = 0; r < S; ++r) to[c * S + r] = from[r][c];
+      });
+}
 
-// The inverse of interleave_rows: to[r * to_pitch + c] = from[c * S + r].
+// The inverse: to[r * to_pitch + c] = from[c * S + r].
 template <int S>
 void deinterleave_rows(const float* from, float* to, int64_t to_pitch, int64_t columns) {
-  static constexpr SteppedLanes<S> lanes;
-  const auto deinterleave_vector = [&](int64_t c) {
-    VecF whole[S];
-    for (int r = 0; r < S; ++r) whole[r] = load(from + c * S + r * vec_width);
-    for (int k = 0; k < S; ++k) {
-      const VecI column = load(lanes.column[k]);
-      const VecF row = load(lanes.row[k]);
-      VecF out = pick(whole[S - 1], column);
-      for (int r = S - 2; r >= 0; --r)
-        out = select(less(row, broadcast(static_cast<float>(r) + 0.5F)), pick(whole[r], column), out);
-      store(to + k * to_pitch + c, out);
-    }
-  };
-  int64_t c = 0;
-  for (; c + vec_width <= columns; c += vec_width) deinterleave_vector(c);
-  if (c == columns) return;
-  if (c > 0) return deinterleave_vector(columns - vec_width);
-  for (; c < columns; ++c) {
-    for (int r = 0; r < S; ++r) to[r * to_pitch + c] = from[c * S + r];
-  }
+  static constexpr LaneTable<S> lanes = interleaving<S>(true);
+  by_columns(
+      columns,
+      [&](int64_t c) {
+        VecF whole[S];
+        for (int r = 0; r < S; ++r) whole[r] = load(from + c * S + r * vec_width);
+        for (int r = 0; r < S; ++r) store(to + r * to_pitch + c, lanes.vector(whole, r));
+      },
+      [&](int64_t c) {
+        for (int r = 0; r < S; ++r) to[r * to_pitch + c] = from[c * S + r];
+      });
 }
 
 // Of two to four rows.
