@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/cpu/catalogue.h"
+#include "backends/cpu/peak/measured_peak.h"
 #include "graph/graph.h"
 #include "lower/lower.h"
 #include "runtime/as_interpreted.h"
@@ -209,6 +210,18 @@ TEST(NarrowProducts, OfPaddedImages) {
       check_step(text, "conv", "conv_pairs", cluster, Layout::channels_last(4), random);
     }
   }
+}
+
+// The rates are four to one apart between CPUs, so measuring them again says the same.
+TEST(NativeCluster, MultipliesPairsOnlyWhereTheyAreFaster) {
+  const Cluster native = cpu::native_cluster();
+  EXPECT_TRUE(cpu::runs_here(native));
+  EXPECT_EQ(native == Cluster::amx, cpu::runs_here(Cluster::amx));
+  if (!cpu::runs_here(Cluster::avx512_bf16)) return;
+  const bool faster = cpu::multiplies_pairs_faster(Cluster::avx512_bf16);
+  EXPECT_EQ(faster, cpu::multiplies_pairs_faster(Cluster::avx512_bf16));
+  if (native == Cluster::amx) return;
+  EXPECT_EQ(native, faster ? Cluster::avx512_bf16 : Cluster::avx512);
 }
 
 TEST(NarrowPools, AreThoseOfFloats) {

@@ -12,7 +12,8 @@ namespace polyphase::cpu {
 // The rows of a cluster, in order of preference among equals; Catalogue adds the reference rows behind them.
 const std::vector<const Row*>& rows_of(Cluster cluster);
 
-// The best cluster that this CPU and operating system run.
+// The fastest cluster that this CPU and operating system run; found once. Where instructions for bf16 are slower than
+// those for FP32 (Intel without its AMX, as many virtual machines show it), that is avx512.
 Cluster native_cluster();
 bool runs_here(Cluster cluster);
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/cpu/catalogue.h"
+#include "backends/cpu/peak/measured_peak.h"
 
 namespace polyphase::cpu {
 namespace {
@@ -33,6 +34,14 @@ bool ask_for_matrix_unit() {
 bool has_matrix_unit() {
   static const bool has = ask_for_matrix_unit();
   return has;
+}
+
+Cluster best_cluster() {
+  Cluster best = Cluster::scalar;
+  for (const Cluster cluster : all_clusters) {
+    if (runs_here(cluster)) best = cluster;
+  }
+  return best == Cluster::avx512_bf16 && !multiplies_pairs_faster(best) ? Cluster::avx512 : best;
 }
 
 }  // namespace
@@ -65,11 +74,8 @@ bool runs_here(Cluster cluster) {
 }
 
 Cluster native_cluster() {
-  Cluster best = Cluster::scalar;
-  for (const Cluster cluster : all_clusters) {
-    if (runs_here(cluster)) best = cluster;
-  }
-  return best;
+  static const Cluster found = best_cluster();
+  return found;
 }
 
 std::string processor_name() {

@@ -2,6 +2,7 @@
 #include "backends/cpu/peak/measured_peak.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -90,6 +91,38 @@ double sum_of_rates(int threads, F&& rate) {
 double measured_peak_flops(Cluster cluster, int threads) {
   const ClusterKernels& kernels = kernels_of(cluster);
   return sum_of_rates(threads, [&] { return rate_of_one(kernels); });
+}
+
+bool multiplies_pairs_faster(Cluster cluster) {
+  const ClusterKernels& kernels = kernels_of(cluster);
+  constexpr int64_t rows = 12;  // as many sums as the registers hold
+  constexpr int64_t columns = 2 * pair_columns;
+  constexpr int64_t depth = 128;
+  constexpr int64_t panel = depth * pair_columns;
+  constexpr int times = 16;  // at once, for the clock
+  constexpr int64_t rounds = 2000;
+  constexpr double flops = 2.0 * times * rows * columns * depth;
+  alignas(64) const std::array<uint16_t, 2 * panel> zeros = {};  // the image too
+  alignas(64) std::array<float, rows* columns> sums = {};
+  const int64_t at = 0;
+  const PairTile tile = {zeros.data(), &at,     &at, zeros.data(), sums.data(), depth,
+                         panel,        columns, 1,   depth,        rows,        columns};
+  const auto seconds_of = [](const auto& run) {
+    const auto start = Clock::now();
+    run();
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  volatile float kept = 0;
+  double of_pairs = 1;
+  double of_floats = 1;
+  for (int i = 0; i < 6; ++i) {  // the least of each: what else runs here only adds
+    of_floats = std::min(of_floats, seconds_of([&] { kept = kept + kernels.fma_loop(rounds); }));
+    of_pairs = std::min(of_pairs, seconds_of([&] {
+                          for (int k = 0; k < times; ++k) kernels.pair_unit->multiply(tile);
+                          kept = kept + sums[0];
+                        }));
+  }
+  return of_pairs / flops < of_floats / (static_cast<double>(rounds) * kernels.fma_flops_per_round);
 }
 
 double measured_bandwidth(int threads, std::uint64_t bytes) {
