@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from work import Unable, Work
-from worker import Worker, timed
+from worker import SETTLE_SECONDS, Worker, timed
 
 # Of the relative RMS error: what a system may be off and still be timed. BF16 and FP16 results are rounded once at the end at least.
 TOLERANCE = {"fp32": 2e-5, "fp16": 4e-3, "bf16": 2e-2}
@@ -77,6 +78,7 @@ def measure(work: Work, want: Sequence[np.ndarray], workers: dict[str, Worker], 
 
 def alternating(runs: dict[str, Callable[[], object]], seconds: float, rounds: int, processor: bool) -> dict[str, float]:
     """Milliseconds of each, within this process: medians of rounds, each `seconds` of one after the other."""
+    time.sleep(SETTLE_SECONDS)  # PyTorch's, which have just computed what is right, would count as this process's
     medians: dict[str, list[float]] = {name: [] for name in runs}
     for round_ in range(rounds):
         for name in runs if round_ % 2 == 0 else reversed(runs):

@@ -225,7 +225,7 @@ class PixelsCopy {
     const int64_t steps = plan_.steps;
     const ImageStrides& by = plan_.in;
     const StoredImage source = block_.image + (at + block_.first[2] * by.axis[2]);
-    const bool parts_rows = steps > 1 && plan_.in_planar && by.axis[2] == 1 && source.wide();
+    const bool parts_rows = steps > 1 && plan_.in_planar && by.axis[2] == 1;
     for (int64_t step = 0; step < steps; ++step) {
       const int64_t begin = inside ? ceil_div(from_ - step, steps) : plan_.step_pitch;
       const int64_t end = inside ? ceil_div(end_ - step, steps) : plan_.step_pitch;
@@ -238,7 +238,7 @@ class PixelsCopy {
         turn_piece(source + (begin * steps + step) * by.axis[2], {piece + begin, lines.pitch}, end - begin);
     }
     for (int64_t c = 0; inside && parts_rows && c < s_.in_channels; ++c)
-      part_row(source.floats() + c * by.channel, lines.first + c * lines.pitch);
+      part_row(source + c * by.channel, lines.first + c * lines.pitch);
     if (s_.pad_mode != PadMode::zero) pad(lines, at);
   }
 
@@ -250,15 +250,28 @@ class PixelsCopy {
       load_run(from + c * plan_.in.channel, apart, to.first + c * to.pitch, count);
   }
 
-  // What lies in the image, to the pieces of a line.
-  void part_row(const float* from, float* to) const {
+  // What lies in the image, to the pieces of a line; narrow elements are widened some at a time.
+  void part_row(StoredImage from, float* to) const {
+    if (from.wide()) return part_run(from.floats() + from_, from_, end_, to);
+    constexpr int64_t at_once = 32 * 12;  // whole vectors of any number of steps
+    float wide[at_once];
+    for (int64_t i = from_; i < end_;) {
+      const int64_t next = std::min(end_, (i / at_once + 1) * at_once);
+      load_run(from + i, 1, wide, next - i);
+      part_run(wide, i, next, to);
+      i = next;
+    }
+  }
+
+  // Pixels [begin, end) of a line, the first of which lies at `from`, to the line's pieces.
+  void part_run(const float* from, int64_t begin, int64_t end, float* to) const {
     const int64_t steps = plan_.steps;
-    const int64_t first = std::min(ceil_div(from_, steps) * steps, end_);  // whole pixels of q
-    const int64_t last = std::max(end_ / steps * steps, first);
-    const auto part = [&](int64_t i) { to[i % steps * plan_.step_pitch + i / steps] = from[i]; };
-    for (int64_t i = from_; i < first; ++i) part(i);
-    deinterleave(from + first, to + first / steps, plan_.step_pitch, steps, (last - first) / steps);
-    for (int64_t i = last; i < end_; ++i) part(i);
+    const int64_t first = std::min(ceil_div(begin, steps) * steps, end);  // whole pixels of q
+    const int64_t last = std::max(end / steps * steps, first);
+    const auto part = [&](int64_t i) { to[i % steps * plan_.step_pitch + i / steps] = from[i - begin]; };
+    for (int64_t i = begin; i < first; ++i) part(i);
+    deinterleave(from + (first - begin), to + first / steps, plan_.step_pitch, steps, (last - first) / steps);
+    for (int64_t i = last; i < end; ++i) part(i);
   }
 
   // What an image that is padded by its own elements has instead of zeros beside a line.
