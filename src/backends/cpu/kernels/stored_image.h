@@ -14,9 +14,8 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
-// Pixels or channels that are widened or narrowed at once: they stay in the first-level cache.
+// Pixels and channels that are widened or narrowed at once: they stay in the first-level cache.
 inline constexpr int64_t converted_pixels = 64;
-inline constexpr int64_t converted_channels = 64;
 
 // From some element of an image on.
 template <class Byte, class Float>
@@ -97,24 +96,11 @@ __attribute__((noinline)) inline void turn_block(const float* from, int64_t pitc
   transpose(from, pitch, to, to_pitch, rows, columns);
 }
 
-// to[c * to_pitch + p] = from[p * pitch + c]; narrow elements are widened in rows, unless those are short.
+// to[c * to_pitch + p] = from[p * pitch + c]
 inline void turn_to_lines(StoredImage from, int64_t pitch, float* to, int64_t to_pitch, int64_t pixels,
                           int64_t channels) {
   if (from.wide()) return transpose(from.floats(), pitch, to, to_pitch, pixels, channels);
-  if (channels < vec_width) {
-    for (int64_t c = 0; c < channels; ++c) load_run(from + c, pitch, to + c * to_pitch, pixels);
-    return;
-  }
-  float wide[vec_width * converted_channels];
-  for (int64_t c = 0; c < channels; c += converted_channels) {
-    const int64_t width = std::min(converted_channels, channels - c);
-    for (int64_t p = 0; p < pixels; p += vec_width) {
-      const int64_t height = std::min<int64_t>(vec_width, pixels - p);
-      for (int64_t k = 0; k < height; ++k)
-        load_run(from + ((p + k) * pitch + c), 1, wide + k * converted_channels, width);
-      turn_block(wide, converted_channels, to + c * to_pitch + p, to_pitch, height, width);
-    }
-  }
+  for (int64_t c = 0; c < channels; ++c) load_run(from + c, pitch, to + c * to_pitch, pixels);
 }
 
 template <bool half>

@@ -27,16 +27,21 @@ double median(std::vector<double>& rates) {
   return rates[rates.size() / 2];
 }
 
+template <typename F>
+double seconds_of(F&& run) {
+  const auto start = Clock::now();
+  run();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 // The median rate over short pieces, so that a moment in which the thread was not scheduled does not count.
 double rate_of_one(const ClusterKernels& kernels) {
   std::vector<double> rates;
   volatile float kept = 0;  // the loop must be run for its result
   const auto begin = Clock::now();
   do {
-    const auto start = Clock::now();
-    kept = kept + kernels.fma_loop(rounds_at_once);
-    const std::chrono::duration<double> seconds = Clock::now() - start;
-    rates.push_back(static_cast<double>(rounds_at_once) * kernels.fma_flops_per_round / seconds.count());
+    const double seconds = seconds_of([&] { kept = kept + kernels.fma_loop(rounds_at_once); });
+    rates.push_back(static_cast<double>(rounds_at_once) * kernels.fma_flops_per_round / seconds);
   } while (std::chrono::duration<double>(Clock::now() - begin).count() < measured_seconds);
   return median(rates);
 }
@@ -52,11 +57,11 @@ double rate_of_moving(std::size_t bytes, F&& once) {
   once();  // the pages are there from now on
   const auto begin = Clock::now();
   do {
-    const auto start = Clock::now();
-    for (std::size_t i = 0; i < times; ++i) once();
-    const std::chrono::duration<double> seconds = Clock::now() - start;
-    if (seconds.count() < piece_seconds) times *= 2;
-    rates.push_back(static_cast<double>(bytes) * static_cast<double>(times) / seconds.count());
+    const double seconds = seconds_of([&] {
+      for (std::size_t i = 0; i < times; ++i) once();
+    });
+    rates.push_back(static_cast<double>(bytes) * static_cast<double>(times) / seconds);
+    if (seconds < piece_seconds) times *= 2;
   } while (std::chrono::duration<double>(Clock::now() - begin).count() < measured_moving_seconds);
   return median(rates);
 }
@@ -107,11 +112,6 @@ bool multiplies_pairs_faster(Cluster cluster) {
   const int64_t at = 0;
   const PairTile tile = {zeros.data(), &at,     &at, zeros.data(), sums.data(), depth,
                          panel,        columns, 1,   depth,        rows,        columns};
-  const auto seconds_of = [](const auto& run) {
-    const auto start = Clock::now();
-    run();
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
   volatile float kept = 0;
   double of_pairs = 1;
   double of_floats = 1;
