@@ -8,10 +8,10 @@
 #include <random>
 
 #include "backends/cpu/conv_case.h"
+#include "backends/cpu/conv_expect.h"
 #include "backends/cpu/conv_run.h"
 #include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_pairs.h"
-#include "backends/cpu/kernels/conv_winograd.h"
 #include "base/float16.h"
 #include "suite_size.h"
 
@@ -21,59 +21,6 @@
 
 namespace polyphase::cpu::testing {
 namespace {
-
-// A geometry with at most `work` multiply-adds, often with tails, borders, holes and crops beyond the kernel.
-ConvCase random_case(std::mt19937_64& random, int64_t work) {
-  const auto pick = [&](int64_t lo, int64_t hi) {
-    return lo + static_cast<int64_t>(random() % static_cast<uint64_t>(hi - lo + 1));
-  };
-  for (;;) {
-    ConvCase c;
-    ConvShape& s = c.shape;
-    c.name = "random";
-    c.rank = static_cast<int>(pick(1, 3));
-    s.transposed = pick(0, 2) != 0;
-    s.batch = pick(0, 30) == 0 ? 0 : pick(1, 3);
-    const int64_t style = pick(0, 5);
-    s.groups = style == 0 ? pick(2, 40) : style == 1 ? pick(2, 4) : 1;
-    s.in_channels = style == 0 ? 1 : pick(0, 1) != 0 ? pick(1, 14) : pick(1, 70);
-    s.out_channels = style == 0 ? pick(1, 3) : pick(0, 1) != 0 ? pick(1, 9) : pick(1, 100);
-    c.bias = pick(0, 1) != 0;
-    bool ok = true;
-    for (int a = 0; a < 3; ++a) {
-      const bool used = a >= 3 - c.rank;
-      s.in[a] = !used ? 1 : pick(0, 40) == 0 ? 0 : pick(1, c.rank == 1 ? 60 : 12);
-      s.kernel[a] = !used ? 1 : pick(1, c.rank == 1 ? 12 : 5);
-      s.stride[a] = !used ? 1 : pick(1, c.rank == 1 ? 9 : 4);
-      s.dilation[a] = !used || pick(0, 2) != 0 ? 1 : pick(1, 4);
-      s.pre[a] = !used ? 0 : pick(-3, 4);
-      const int64_t post = !used ? 0 : pick(-4, 4);
-      s.out[a] = s.in[a] == 0 && s.transposed ? 0 : output_extent(s, a, post);
-      ok = ok && s.out[a] >= 0 && (s.out[a] > 0 || pick(0, 3) == 0);
-    }
-    const int64_t macs = s.batch * s.groups * s.in_channels * s.out_channels * s.kernel_points() *
-                         (s.transposed ? s.in_points() : s.out_points());
-    if (ok && macs <= work && s.out_points() * s.groups * s.out_channels <= 400'000) return c;
-  }
-}
-
-// Either order of channels, elements sometimes further apart than they need to be.
-Layouts random_layouts(std::mt19937_64& random) {
-  return {
-      .in_planar = random() % 2 == 0, .out_planar = random() % 2 == 0, .types = {}, .extra = random() % 3 == 0 ? 5 : 0};
-}
-
-// That the kernel gives `want`, stored in the result's type.
-void expect_stored(const std::string& kernel, const ConvCase& c, const ConvData& data, const Layouts& layouts,
-                   const std::string& cluster, const std::vector<double>& want) {
-  const std::vector<float> got = run_kernel(kernel, c, data, layouts, cluster);
-  ASSERT_EQ(got.size(), want.size());
-  const std::optional<size_t> at = first_difference(got, want, layouts.types.out);
-  ASSERT_FALSE(at.has_value()) << kernel << " on " << cluster << ", element " << *at << " of " << got.size() << " is "
-                               << got[*at] << ", not " << rounded(want[*at], layouts.types.out) << ", "
-                               << layouts.text() << "\n"
-                               << c.text();
-}
 
 std::vector<std::string> clusters_and_matrix_unit() {
   std::vector<std::string> clusters = runnable_clusters();
@@ -88,18 +35,6 @@ void expect_pairs_exact(const ConvCase& c, uint64_t seed, const std::vector<Layo
   for (const Layouts& layouts : all_layouts) {
     for (const std::string& cluster : clusters_and_matrix_unit()) {
       expect_stored("pairs", c, data, layouts, cluster, want);
-      if (::testing::Test::HasFatalFailure()) return;
-    }
-  }
-}
-
-// On small integers, whose products and sums are exact.
-void expect_exact(const ConvCase& c, const std::vector<std::string>& kernels, uint64_t seed, const Layouts& layouts) {
-  const ConvData data = make_data(c, seed, true);
-  const std::vector<double> want = reference(c, data);
-  for (const std::string& cluster : runnable_clusters()) {
-    for (const std::string& kernel : kernels) {
-      expect_stored(kernel, c, data, layouts, cluster, want);
       if (::testing::Test::HasFatalFailure()) return;
     }
   }
@@ -204,38 +139,6 @@ TEST(ConvKernels, RandomGeometriesPaddedByElementsAreExact) {
     for (const std::string& cluster : {runnable_clusters().back(), std::string(emulated_matrix_unit)}) {
       expect_stored("pairs", c, data, narrow, cluster, want);
       if (HasFatalFailure()) return;
-    }
-  }
-}
-
-bool filters_pairs(const ConvCase& c, const std::string& cluster) {
-  const std::vector<std::string> kernels = pair_kernels_for(c, cluster);
-  return std::find(kernels.begin(), kernels.end(), "winograd_pairs") != kernels.end();
-}
-
-// Volumes whose planes conv_winograd transforms once for several depths, the last of which may be missing.
-TEST(ConvKernels, DepthsThatSharePlanesAreExact) {
-  for (const char* line : {
-           "planes conv n2 g1 c8:9 in7x12x8 k3x3x3 s1x1x1 d1x1x1 pre1x1x1 post1x1x1 bias",
-           "planes conv n1 g2 c5:20 in9x16x12 k2x3x3 s1x1x1 d1x1x1 pre0x1x2 post2x1x0",
-           "planes conv_transpose n1 g1 c7:17 in5x12x8 k4x4x4 s2x2x2 d1x1x1 pre1x1x1 post1x1x1",
-           "planes conv_transpose n1 g1 c6:5 in4x12x8 k5x3x3 s2x1x1 d1x1x1 pre2x1x1 post2x1x1 bias",
-       }) {
-    const ConvCase c = *parse_conv_case(line);
-    for (const int width : {4, 8, 16}) {
-      const ConvWinogradPlan plan = plan_conv_winograd(c.shape, {}, {}, {}, c.bias, width);
-      EXPECT_GT(plan.depths, 1) << line;
-    }
-    for (const bool planar : {false, true}) {
-      const Layouts layouts = {.in_planar = planar, .out_planar = planar, .types = {}, .extra = 0, .narrow_past = 1};
-      expect_exact(c, {"winograd"}, 1, layouts);
-      for (const std::string& cluster : runnable_clusters()) {
-        if (!filters_pairs(c, cluster)) continue;
-        const ConvData data = make_data(c, 1, true);
-        const std::vector<double> want = reference(c, data);
-        const std::vector<float> got = run_kernel("winograd_pairs", c, data, layouts, cluster);
-        EXPECT_TRUE(std::equal(want.begin(), want.end(), got.begin(), got.end())) << "on " << cluster << "\n" << line;
-      }
     }
   }
 }
@@ -577,74 +480,6 @@ TEST(ConvKernels, NarrowImagesGiveTheBitsOfCasts) {
     SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
     expect_bits_of_casts(c, make_data(c, seed + i, false), layouts, {random() % 2 == 0 ? 1 : 0});
     if (HasFatalFailure()) return;
-  }
-}
-
-// What a network's activations look like: as drawn, half of them 0 as behind a ReLU, of very different sizes.
-void reshape_values(std::vector<float>& values, int kind, std::mt19937_64& random) {
-  std::normal_distribution<float> normal;
-  for (float& x : values) {
-    if (kind == 1) x = std::max(0.0F, x);
-    if (kind == 2) x *= std::exp(2 * normal(random));
-  }
-}
-
-// |error| <= 2 gamma_K sum |x||w| on every element (Higham, Accuracy and Stability of Numerical Algorithms, 3.5), where
-// a transform rounds otherwise than direct sums do.
-TEST(ConvKernels, MinimalFilteringKeepsTheBoundOfDirectSums) {
-  int checked = 0;
-  for (uint64_t i = 0; checked < 120; ++i) {
-    std::mt19937_64 random(7'000'003 + i);
-    ConvCase c = random_case(random, 2'000'000);
-    const ConvShape& s = c.shape;
-    if (!conv_winograd_takes(s) || s.in_channels < winograd_channels) continue;
-    ++checked;
-    ConvData data = make_data(c, i, false);
-    reshape_values(data.in, static_cast<int>(i % 3), random);
-    ConvData sizes = data;
-    for (std::vector<float>* values : {&sizes.in, &sizes.weights, &sizes.bias}) {
-      for (float& x : *values) x = std::abs(x);
-    }
-    const std::vector<double> want = reference(c, data);
-    const std::vector<double> terms = reference(c, sizes);
-    double k = static_cast<double>(s.in_channels);
-    for (int a = 0; a < 3; ++a)
-      k *= static_cast<double>(s.transposed ? ceil_div(s.kernel[a], s.stride[a]) : s.kernel[a]);
-    const double rounding = std::ldexp(k + 1, -24);
-    for (const std::string& cluster : runnable_clusters()) {
-      const std::vector<float> got = run_kernel("winograd", c, data, {}, cluster);
-      for (std::size_t j = 0; j < got.size(); ++j) {
-        ASSERT_LE(std::abs(static_cast<double>(got[j]) - want[j]), 2 * rounding / (1 - rounding) * terms[j])
-            << "on " << cluster << ", element " << j << ", data " << i % 3 << "\n"
-            << c.text();
-      }
-    }
-  }
-}
-
-// Transformed operands rounded to bf16: the error in the L2 norm, of what docs/semantics.md says.
-TEST(ConvKernels, MinimalFilteringInPairsKeepsItsError) {
-  const auto norm = [](const std::vector<double>& of) {
-    double squares = 0;
-    for (const double x : of) squares += x * x;
-    return std::sqrt(squares);
-  };
-  int checked = 0;
-  for (uint64_t i = 0; checked < 120; ++i) {
-    std::mt19937_64 random(9'000'011 + i);
-    const ConvCase c = random_case(random, 2'000'000);
-    if (!conv_winograd_takes(c.shape) || c.shape.in_channels < winograd_channels) continue;
-    ++checked;
-    ConvData data = make_data(c, i, false);
-    reshape_values(data.in, static_cast<int>(i % 3), random);
-    const std::vector<double> want = reference(c, data);
-    for (const std::string& cluster : runnable_clusters()) {
-      if (!filters_pairs(c, cluster)) continue;
-      const std::vector<float> got = run_kernel("winograd_pairs", c, data, {}, cluster);
-      std::vector<double> off = want;
-      for (std::size_t j = 0; j < got.size(); ++j) off[j] -= static_cast<double>(got[j]);
-      ASSERT_LE(norm(off), 5e-3 * norm(want)) << "on " << cluster << ", data " << i % 3 << "\n" << c.text();
-    }
   }
 }
 

@@ -148,7 +148,8 @@ struct WinogradLength {
   constexpr int points() const { return outputs + taps - 1; }
 };
 inline constexpr WinogradLength winograd_lengths[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}};
-inline constexpr int winograd_most_points = 4;  // along an axis
+inline constexpr int winograd_most_points = 4;   // along an axis
+inline constexpr int winograd_most_outputs = 4;  // of a tile
 
 // The inputs of tiles beside each other, of one filter and all channels.
 struct WinogradInputs {
@@ -168,7 +169,8 @@ struct WinogradProduct {
   int64_t depth;       // words of a row
   int64_t row_count;
   int vectors;
-  float* out;  // [row][vectors * width]
+  float* out;         // [row][vectors * width]
+  const float* next;  // the panel that is multiplied after this one, fetched meanwhile
 };
 // What a cluster transforms inputs and multiplies them with, in floats or in pairs.
 struct WinogradUnit {
@@ -194,6 +196,7 @@ struct ConvWinogradPlan {
   int64_t blocks;        // of one phase and group
   int64_t plane_blocks;  // of them, of one group of depths
   int64_t n_block;       // columns of a block, a multiple of a panel
+  int64_t together;      // panels that each point's inputs are multiplied with before the next point's
   int64_t n_blocks;
   int64_t input_words;  // of the transformed input of a block
   int64_t max_points;   // of a family

@@ -8,6 +8,7 @@ namespace {
 
 constexpr int64_t blocks_aimed = 16;  // that keep several threads busy
 constexpr int64_t most_tiles = 96;    // of a block: more read the weights no less often where it matters
+constexpr int64_t most_together = 4;  // panels
 constexpr double worth = 0.9;         // share of the products above which an axis stays as it is
 
 // Words of transformed input that stay in the second-level cache of a CPU with such vectors.
@@ -254,9 +255,12 @@ ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& 
   set_block(std::min(plan.block, ceil_div(ceil_div(tiles, plan.plane_blocks), rows) * rows));
   plan.turn_points = 64;
   plan.input_words = plan.block * most.input_words;
-  constexpr int64_t most_outputs = 4;
-  plan.scratch_bytes = padded(plan.input_words * 4) + padded(plan.max_points * plan.block * 3 * width * 4) +
-                       padded(most_outputs * plan.block * 3 * width * 4) + padded((plan.n_block + 3 * width) * 4) +
+  // Inputs that the second-level cache does not hold are read from behind it for each panel, or for some of them at
+  // once.
+  plan.together = plan.input_words > cached_words(width) ? most_together : 1;
+  const int64_t products = plan.together * plan.block * 3 * width;
+  plan.scratch_bytes = padded(plan.input_words * 4) + padded(plan.max_points * products * 4) +
+                       padded(winograd_most_outputs * products * 4) + padded((plan.n_block + 3 * width) * 4) +
                        padded((shape.in_channels + width) * 4) + padded(plan.block * winograd_place_bytes);
   plan.result_at =
       plan.in_copied ? padded(shape.batch * shape.in_points() * shape.groups * shape.in_channels * 4) / 4 : 0;

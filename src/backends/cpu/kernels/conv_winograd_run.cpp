@@ -28,13 +28,10 @@ class Block : private WinogradBlock {
     all_columns_ = ceil_div(plan_.format.columns, vw) * vw;
     weights_ = p_.weights + group_ * plan_.format.group_size +
                conv_winograd_line(s_, phase_[0], phase_[1], phase_[2]) * all_columns_;
-    const PanelGrid panels(plan_.format.columns, vw);
-    const int64_t last = std::min(panels.count(), ceil_div(n1_, panel_columns));
-    for (int64_t panel = n0_ / panel_columns; panel < last; ++panel) {
-      column_ = panel * panel_columns;
-      vectors_ = panels.vectors_of(panel);
-      for (int64_t depth = 0; depth < depth_count_; ++depth)
-        family_count_ == 0 ? run_without_taps(depth) : run_panel(depth);
+    const int64_t last = std::min(PanelGrid(plan_.format.columns, vw).count(), ceil_div(n1_, panel_columns));
+    for (first_panel_ = n0_ / panel_columns; first_panel_ < last; first_panel_ = end_panel_) {
+      end_panel_ = std::min(first_panel_ + plan_.together, last);
+      for (int64_t depth = 0; depth < depth_count_; ++depth) run_panels(depth);
     }
     if (plan_.fast_endings || plan_.out_planar) return;
     for (int64_t depth = 0; depth < depth_count_; ++depth) {
@@ -51,17 +48,33 @@ class Block : private WinogradBlock {
     if (plan_.has_bias) std::copy_n(p_.bias + group_ * s_.out_channels + n0_, n1_ - n0_, bias_);
   }
 
-  // Products and outputs of the present panel; the outputs of several families are summed until the last is there.
-  void run_panel(int64_t depth) {
+  // f() for each of the present panels.
+  template <class F>
+  void each_panel(F f) {
+    for (int64_t panel = first_panel_; panel < end_panel_; ++panel) {
+      column_ = panel * panel_columns;
+      vectors_ = PanelGrid(plan_.format.columns, vw).vectors_of(panel);
+      const int64_t tiles = (panel - first_panel_) * plan_.block * max_vectors * vw;
+      panel_products_ = products_ + tiles * plan_.max_points;
+      panel_sums_ = sums_ + tiles * winograd_most_outputs;
+      f();
+    }
+  }
+
+  // Products and outputs of the present panels; the outputs of several families are summed until the last is there.
+  void run_panels(int64_t depth) {
+    if (family_count_ == 0) return each_panel([&] { run_without_taps(depth); });
     const float* weights = weights_;
     const float* inputs = inputs_;
     for (int f = 0; f < family_count_; ++f) {
       const FilterFamily& family = families_[f];
       const int points = family.points_h * family.points_w;
-      multiply(family, inputs + depth * family.plane, weights + points * family.depth * column_);
+      multiply(family, inputs + depth * family.plane, weights);
       inputs += points * plan_.block * family.pitch;
       weights += points * family.depth * all_columns_;
-      (this->*finish_functions()[family.h][family.w])(depth * depth_step_, f == 0, f + 1 == family_count_);
+      each_panel([&] {
+        (this->*finish_functions()[family.h][family.w])(depth * depth_step_, f == 0, f + 1 == family_count_);
+      });
     }
   }
 
@@ -77,17 +90,27 @@ class Block : private WinogradBlock {
     }
   }
 
-  // products_[point][tile][vectors * vw] of the present panel.
-  void multiply(const FilterFamily& family, const float* inputs, const float* panel) const {
-    const int64_t lanes = vectors_ * vw;
-    for (int64_t point = 0; point < family.points_h * family.points_w; ++point) {
-      unit_.multiply({.rows = inputs + point * plan_.block * family.pitch,
-                      .pitch = family.pitch,
-                      .panel = panel + point * family.depth * lanes,
-                      .depth = family.depth,
-                      .row_count = count_,
-                      .vectors = vectors_,
-                      .out = products_ + point * plan_.block * lanes});
+  // [point][tile][vectors * vw] of the present panels.
+  void multiply(const FilterFamily& family, const float* inputs, const float* weights) {
+    const PanelGrid panels(plan_.format.columns, vw);
+    const int64_t points = family.points_h * family.points_w;
+    const auto point_of = [&](int64_t panel, int64_t point) {
+      return weights + (points * panel * panel_columns + point * panels.vectors_of(panel) * vw) * family.depth;
+    };
+    for (int64_t point = 0; point < points; ++point) {
+      each_panel([&] {
+        const int64_t panel = column_ / panel_columns;
+        unit_.multiply({.rows = inputs + point * plan_.block * family.pitch,
+                        .pitch = family.pitch,
+                        .panel = point_of(panel, point),
+                        .depth = family.depth,
+                        .row_count = count_,
+                        .vectors = vectors_,
+                        .out = panel_products_ + point * plan_.block * vectors_ * vw,
+                        .next = panel + 1 < end_panel_ ? point_of(panel + 1, point)
+                                : point + 1 < points   ? point_of(first_panel_, point + 1)
+                                                       : point_of(end_panel_, 0)});
+      });
     }
   }
 
@@ -110,8 +133,8 @@ class Block : private WinogradBlock {
     const WayOut way(*this, offset);
     const int64_t row = vectors_ * vw;
     const int64_t apart = plan_.block * row;  // from one output's sums, or one point's products, to the next
-    const float* products = products_;
-    float* sums = sums_;
+    const float* products = panel_products_;
+    float* sums = panel_sums_;
     for (int64_t i = 0; i < count_; ++i) {
       const TilePlace& tile = places_[i];
       if (last) fetch_outputs<H, W>(i + tiles_ahead, offset);
@@ -216,8 +239,12 @@ class Block : private WinogradBlock {
 
   const float* weights_ = nullptr;  // of the group and phase
   int64_t all_columns_ = 0;         // of their panels
-  int64_t column_ = 0;
+  int64_t first_panel_ = 0;         // of those together
+  int64_t end_panel_ = 0;
+  int64_t column_ = 0;  // of the present panel
   int vectors_ = 0;
+  float* panel_products_ = nullptr;
+  float* panel_sums_ = nullptr;
 };
 
 // Block `tile` of points of the channels-last result, turned to where the image lies. Endings that were left are

@@ -56,8 +56,9 @@ class WinogradBlock {
       return taken;
     };
     inputs_ = reinterpret_cast<float*>(take(plan.input_words * 4));
-    products_ = reinterpret_cast<float*>(take(plan.max_points * plan.block * max_vectors * vec_width * 4));
-    sums_ = reinterpret_cast<float*>(take(4 * plan.block * max_vectors * vec_width * 4));
+    const int64_t products = plan.together * plan.block * max_vectors * vec_width;
+    products_ = reinterpret_cast<float*>(take(plan.max_points * products * 4));
+    sums_ = reinterpret_cast<float*>(take(winograd_most_outputs * products * 4));
     bias_ = reinterpret_cast<float*>(take((plan.n_block + max_vectors * vec_width) * 4));
     zeros_ = reinterpret_cast<float*>(take((s_.in_channels + vec_width) * 4));
     std::fill_n(zeros_, s_.in_channels + vec_width, 0.0F);
@@ -275,8 +276,8 @@ class WinogradBlock {
   ImageStrides out_strides_ = {};
 
   float* inputs_ = nullptr;    // of each family [point][tile][plane][filter h, w][word], rows winograd_pitch apart
-  float* products_ = nullptr;  // [point][tile][column of the panel]
-  float* sums_ = nullptr;      // [output][tile][column of the panel], of the families so far
+  float* products_ = nullptr;  // [panel of those together][point][tile][column of the panel]
+  float* sums_ = nullptr;      // [panel of those together][output][tile][column of the panel], of the families so far
   float* bias_ = nullptr;
   float* zeros_ = nullptr;
   TilePlace* places_ = nullptr;

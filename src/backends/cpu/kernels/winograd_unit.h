@@ -90,14 +90,13 @@ void multiply_winograd(const WinogradProduct& t) {
                                          : multiply_winograd_rows<products, 3>;
   const int rows = tile_rows(t.vectors);
   const int64_t share = t.depth * vec_width;
-  const float* const next = t.panel + t.vectors * share;  // the next point's panel, or column's
   int64_t count = 0;
   int64_t tile = 0;
   for (int64_t row = 0; row < t.row_count; row += count, ++tile) {
     const int64_t left = t.row_count - row;
     const bool is_whole = products == Products::pairs || left % rows == 0 || left >= 2 * rows;
     count = is_whole ? rows : left > rows ? ceil_div(left, 2) : left;  // the last two as equal as can be
-    const float* const fetched = next + (tile < t.vectors ? tile : 0) * share;
+    const float* const fetched = t.next + (tile < t.vectors ? tile : 0) * share;
     if (count == rows) {
       multiply(t, t.rows + row * t.pitch, fetched, t.out + row * t.vectors * vec_width);
     } else {

@@ -1,0 +1,137 @@
+// conv_winograd's own blocks, and its rounding errors.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "backends/cpu/conv_case.h"
+#include "backends/cpu/conv_expect.h"
+#include "backends/cpu/conv_run.h"
+#include "backends/cpu/kernels/conv_winograd.h"
+
+namespace polyphase::cpu::testing {
+namespace {
+
+bool filters_pairs(const ConvCase& c, const std::string& cluster) {
+  const std::vector<std::string> kernels = pair_kernels_for(c, cluster);
+  return std::find(kernels.begin(), kernels.end(), "winograd_pairs") != kernels.end();
+}
+
+// Volumes whose planes conv_winograd transforms once for several depths, the last of which may be missing.
+TEST(ConvWinograd, DepthsThatSharePlanesAreExact) {
+  for (const char* line : {
+           "planes conv n2 g1 c8:9 in7x12x8 k3x3x3 s1x1x1 d1x1x1 pre1x1x1 post1x1x1 bias",
+           "planes conv n1 g2 c5:20 in9x16x12 k2x3x3 s1x1x1 d1x1x1 pre0x1x2 post2x1x0",
+           "planes conv_transpose n1 g1 c7:17 in5x12x8 k4x4x4 s2x2x2 d1x1x1 pre1x1x1 post1x1x1",
+           "planes conv_transpose n1 g1 c6:5 in4x12x8 k5x3x3 s2x1x1 d1x1x1 pre2x1x1 post2x1x1 bias",
+       }) {
+    const ConvCase c = *parse_conv_case(line);
+    for (const int width : {4, 8, 16}) {
+      const ConvWinogradPlan plan = plan_conv_winograd(c.shape, {}, {}, {}, c.bias, width);
+      EXPECT_GT(plan.depths, 1) << line;
+    }
+    for (const bool planar : {false, true}) {
+      const Layouts layouts = {.in_planar = planar, .out_planar = planar, .types = {}, .extra = 0, .narrow_past = 1};
+      expect_exact(c, {"winograd"}, 1, layouts);
+      for (const std::string& cluster : runnable_clusters()) {
+        if (!filters_pairs(c, cluster)) continue;
+        const ConvData data = make_data(c, 1, true);
+        const std::vector<double> want = reference(c, data);
+        const std::vector<float> got = run_kernel("winograd_pairs", c, data, layouts, cluster);
+        EXPECT_TRUE(std::equal(want.begin(), want.end(), got.begin(), got.end())) << "on " << cluster << "\n" << line;
+      }
+    }
+  }
+}
+
+// Of many input channels, whose transformed inputs the caches do not hold: panels that are multiplied with a point's
+// inputs before the next point's, the last of them fewer or of another width, several families, depths and blocks.
+TEST(ConvWinograd, PanelsThatShareInputsAreExact) {
+  for (const char* line : {
+           "deep conv n1 g1 c500:310 in9x6 k3x3 s1x1 d1x1 pre1x1 post1x1 bias",
+           "deep conv n1 g2 c440:75 in7x6 k5x4 s1x1 d1x1 pre2x1 post2x2",
+           "deep conv_transpose n2 g1 c900:83 in5x4 k5x4 s2x2 d1x1 pre1x1 post2x1 bias",
+           "deep conv n1 g1 c300:70 in4x5x4 k3x3x3 s1x1x1 d1x1x1 pre1x1x1 post1x1x1 bias",
+           "deep conv n1 g1 c1000:150 in50 k7 s1 d3 pre9 post9 bias",
+       }) {
+    const ConvCase c = *parse_conv_case(line);
+    for (const int width : {4, 8, 16}) {
+      const ConvWinogradPlan plan = plan_conv_winograd(c.shape, {}, {}, {}, c.bias, width);
+      EXPECT_GT(plan.together, 1) << line << ", width " << width;
+    }
+    for (const bool planar : {false, true})
+      expect_exact(c, {"winograd"}, 1, {.in_planar = planar, .out_planar = planar});
+  }
+}
+
+// What a network's activations look like: as drawn, half of them 0 as behind a ReLU, of very different sizes.
+void reshape_values(std::vector<float>& values, int kind, std::mt19937_64& random) {
+  std::normal_distribution<float> normal;
+  for (float& x : values) {
+    if (kind == 1) x = std::max(0.0F, x);
+    if (kind == 2) x *= std::exp(2 * normal(random));
+  }
+}
+
+// |error| <= 2 gamma_K sum |x||w| on every element (Higham, Accuracy and Stability of Numerical Algorithms, 3.5), where
+// a transform rounds otherwise than direct sums do.
+TEST(ConvWinograd, KeepsTheBoundOfDirectSums) {
+  int checked = 0;
+  for (uint64_t i = 0; checked < 120; ++i) {
+    std::mt19937_64 random(7'000'003 + i);
+    ConvCase c = random_case(random, 2'000'000);
+    const ConvShape& s = c.shape;
+    if (!conv_winograd_takes(s) || s.in_channels < winograd_channels) continue;
+    ++checked;
+    ConvData data = make_data(c, i, false);
+    reshape_values(data.in, static_cast<int>(i % 3), random);
+    ConvData sizes = data;
+    for (std::vector<float>* values : {&sizes.in, &sizes.weights, &sizes.bias}) {
+      for (float& x : *values) x = std::abs(x);
+    }
+    const std::vector<double> want = reference(c, data);
+    const std::vector<double> terms = reference(c, sizes);
+    double k = static_cast<double>(s.in_channels);
+    for (int a = 0; a < 3; ++a)
+      k *= static_cast<double>(s.transposed ? ceil_div(s.kernel[a], s.stride[a]) : s.kernel[a]);
+    const double rounding = std::ldexp(k + 1, -24);
+    for (const std::string& cluster : runnable_clusters()) {
+      const std::vector<float> got = run_kernel("winograd", c, data, {}, cluster);
+      for (std::size_t j = 0; j < got.size(); ++j) {
+        ASSERT_LE(std::abs(static_cast<double>(got[j]) - want[j]), 2 * rounding / (1 - rounding) * terms[j])
+            << "on " << cluster << ", element " << j << ", data " << i % 3 << "\n"
+            << c.text();
+      }
+    }
+  }
+}
+
+// Transformed operands rounded to bf16: the error in the L2 norm, of what docs/semantics.md says.
+TEST(ConvWinograd, PairsKeepTheirError) {
+  const auto norm = [](const std::vector<double>& of) {
+    double squares = 0;
+    for (const double x : of) squares += x * x;
+    return std::sqrt(squares);
+  };
+  int checked = 0;
+  for (uint64_t i = 0; checked < 120; ++i) {
+    std::mt19937_64 random(9'000'011 + i);
+    const ConvCase c = random_case(random, 2'000'000);
+    if (!conv_winograd_takes(c.shape) || c.shape.in_channels < winograd_channels) continue;
+    ++checked;
+    ConvData data = make_data(c, i, false);
+    reshape_values(data.in, static_cast<int>(i % 3), random);
+    const std::vector<double> want = reference(c, data);
+    for (const std::string& cluster : runnable_clusters()) {
+      if (!filters_pairs(c, cluster)) continue;
+      const std::vector<float> got = run_kernel("winograd_pairs", c, data, {}, cluster);
+      std::vector<double> off = want;
+      for (std::size_t j = 0; j < got.size(); ++j) off[j] -= static_cast<double>(got[j]);
+      ASSERT_LE(norm(off), 5e-3 * norm(want)) << "on " << cluster << ", data " << i % 3 << "\n" << c.text();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace polyphase::cpu::testing
