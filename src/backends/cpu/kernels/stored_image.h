@@ -155,6 +155,33 @@ struct NarrowRows {
   bool ends;  // something is done to the elements before they are rounded
 };
 
+// Blocks of at most vec_width pixels and channels that are turned and rounded in registers: to[c * to_pitch + p] =
+// from[p * pitch + c].
+template <bool half>
+__attribute__((noinline)) void turn_narrow(const float* from, int64_t pitch, uint16_t* to, int64_t to_pitch,
+                                           int64_t pixels, int64_t channels) {
+  for (int64_t c = 0; c < channels; c += vec_width) {
+    const int width = extent_of_block(channels - c);
+    for (int64_t p = 0; p < pixels; p += vec_width) {
+      const int height = extent_of_block(pixels - p);
+      const float* const block = from + p * pitch + c;
+      VecF lanes[vec_width];
+      for (int i = 0; i < vec_width; ++i)
+        lanes[i] = width == vec_width ? load(block + (i < height ? i : 0) * pitch)
+                                      : load_first(block + (i < height ? i : 0) * pitch, width);
+      transpose_lanes(lanes);
+      for (int k = 0; k < width; ++k) {
+        uint16_t* const line = to + (c + k) * to_pitch + p;
+        if (height == vec_width) {
+          half ? store_f16(line, lanes[k]) : store_bf16(line, lanes[k]);
+        } else {
+          half ? store_f16_first(line, lanes[k], height) : store_bf16_first(line, lanes[k], height);
+        }
+      }
+    }
+  }
+}
+
 // A block of pixels and channels, turned to lines of channels on its way.
 template <class End>
 inline void turn_to_narrow_lines(const float* from, int64_t pitch, const NarrowRows& rows, int64_t pixels,
@@ -164,6 +191,11 @@ inline void turn_to_narrow_lines(const float* from, int64_t pitch, const NarrowR
   // Blocks of pixels begin where lines of the caches do.
   const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(rows.to.data) / sizeof(uint16_t)) % line;
   const int64_t lead = streams && past > 0 ? std::min(pixels, line - past) : 0;
+  if (!rows.ends && !streams && rows.step == 1) {
+    auto* const to = reinterpret_cast<uint16_t*>(rows.to.data);
+    return rows.to.type == DType::f16 ? turn_narrow<true>(from, pitch, to, rows.pitch, pixels, channels)
+                                      : turn_narrow<false>(from, pitch, to, rows.pitch, pixels, channels);
+  }
   float turned[vec_width * converted_pixels];
   for (int64_t c = 0; c < channels; c += vec_width) {
     const int64_t height = std::min<int64_t>(vec_width, channels - c);
