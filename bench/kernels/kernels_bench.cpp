@@ -139,8 +139,6 @@ void bench(const ConvCase& c, const Options& options, Team& team, double peak) {
     names.insert(names.end(), pairs.begin(), pairs.end());
   }
   if (!options.kernel.empty()) std::erase_if(names, [&](const std::string& name) { return name != options.kernel; });
-  if (is_narrow(options.images))
-    std::erase_if(names, [](const std::string& name) { return !takes_narrow_images(name); });
   const auto bind = [&](const std::string& name) {
     return bind_kernel(name, c, data, layouts, options.cluster, options.threads);
   };

@@ -116,6 +116,8 @@ std::optional<ConvCase> parse_conv_case(const std::string& line) {
       fail(line, "unknown word '" + word + "'");
   }
   if (channels.size() != 2 || extent.empty() || kernel.size() != extent.size()) fail(line, "missing sizes");
+  if (c.shape.groups < 1 || channels[0] % c.shape.groups != 0 || channels[1] % c.shape.groups != 0)
+    fail(line, "the groups do not divide the channels, which are those of all groups");
   c.rank = static_cast<int>(extent.size());
   c.shape.in_channels = channels[0] / c.shape.groups;
   c.shape.out_channels = channels[1] / c.shape.groups;

@@ -1,3 +1,4 @@
+// Random geometries and layouts, and the comparison of a kernel with the exact sums.
 #include "backends/cpu/conv_expect.h"
 
 #include <gtest/gtest.h>

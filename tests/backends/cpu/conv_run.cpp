@@ -299,8 +299,6 @@ std::optional<size_t> first_difference(const std::vector<float>& got, const std:
   return std::nullopt;
 }
 
-bool takes_narrow_images(const std::string& kernel) { return kernel != "depthwise"; }
-
 std::vector<std::string> kernels_for(const ConvCase& c) {
   std::vector<std::string> names;
   const ConvShape& shape = c.shape;

@@ -30,9 +30,6 @@ float rounded(double value, DType type);
 // under the sanitizers and images have millions of elements.
 std::optional<size_t> first_difference(const std::vector<float>& got, const std::vector<double>& want, DType type);
 
-// Whether it reads and writes f16 and bf16 besides f32.
-bool takes_narrow_images(const std::string& kernel);
-
 // The names of the kernels that take the case, best first.
 std::vector<std::string> kernels_for(const ConvCase& c);
 // Of those that multiply in bf16.

@@ -22,7 +22,7 @@ bool filters_pairs(const ConvCase& c, const std::string& cluster) {
 TEST(ConvWinograd, DepthsThatSharePlanesAreExact) {
   for (const char* line : {
            "planes conv n2 g1 c8:9 in7x12x8 k3x3x3 s1x1x1 d1x1x1 pre1x1x1 post1x1x1 bias",
-           "planes conv n1 g2 c5:20 in9x16x12 k2x3x3 s1x1x1 d1x1x1 pre0x1x2 post2x1x0",
+           "planes conv n1 g2 c4:20 in9x16x12 k2x3x3 s1x1x1 d1x1x1 pre0x1x2 post2x1x0",
            "planes conv_transpose n1 g1 c7:17 in5x12x8 k4x4x4 s2x2x2 d1x1x1 pre1x1x1 post1x1x1",
            "planes conv_transpose n1 g1 c6:5 in4x12x8 k5x3x3 s2x1x1 d1x1x1 pre2x1x1 post2x1x1 bias",
        }) {
@@ -50,7 +50,7 @@ TEST(ConvWinograd, DepthsThatSharePlanesAreExact) {
 TEST(ConvWinograd, PanelsThatShareInputsAreExact) {
   for (const char* line : {
            "deep conv n1 g1 c500:310 in9x6 k3x3 s1x1 d1x1 pre1x1 post1x1 bias",
-           "deep conv n1 g2 c440:75 in7x6 k5x4 s1x1 d1x1 pre2x1 post2x2",
+           "deep conv n1 g2 c860:76 in7x6 k5x4 s1x1 d1x1 pre2x1 post2x2",
            "deep conv_transpose n2 g1 c900:83 in5x4 k5x4 s2x2 d1x1 pre1x1 post2x1 bias",
            "deep conv n1 g1 c300:70 in4x5x4 k3x3x3 s1x1x1 d1x1x1 pre1x1x1 post1x1x1 bias",
            "deep conv n1 g1 c1000:150 in50 k7 s1 d3 pre9 post9 bias",

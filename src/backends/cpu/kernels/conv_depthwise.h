@@ -2,8 +2,8 @@
 //
 // Weights are packed [kernel point][out channel, padded to whole vectors]. Each output pixel adds its phase's taps
 // straight from the channels-last input; a tile is some output lines by a range of the last axis, with all channels. A
-// channel multiplier or a channels-first input goes through a channels-last copy with one channel per output channel
-// (phase 0).
+// channel multiplier, a channels-first or a narrow input goes through a channels-last copy with one channel per output
+// channel (phase 0).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct ConvDepthwisePlan {
   bool has_bias;
   bool in_copied;    // phase 0 lays the input out channels-last, channels repeated by the multiplier
   bool past_caches;  // channels-first output so large that the caches cannot hold it for its reader
-  bool out_planar;
+  bool out_planar;   // channels-first or narrow: lines leave by way of the scratch
   bool run_endings;  // the endings of a channels-last line are one run
   int64_t channels;  // of the output
   int64_t pitch;     // channels padded to whole vectors

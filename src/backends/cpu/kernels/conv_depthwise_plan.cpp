@@ -24,9 +24,9 @@ ConvDepthwisePlan plan_conv_depthwise(const ConvShape& shape, const ImageStrides
   plan.has_bias = has_bias;
   plan.channels = shape.groups * shape.out_channels;
   plan.pitch = ceil_div(plan.channels, width) * width;
-  plan.in_copied = (in.channel != 1 && shape.groups != 1) || shape.out_channels != 1;
+  plan.in_copied = (in.channel != 1 && shape.groups != 1) || shape.out_channels != 1 || is_narrow(shape.types.in);
   plan.past_caches = is_past_caches(shape);
-  plan.out_planar = out.channel != 1 && plan.channels != 1;
+  plan.out_planar = (out.channel != 1 && plan.channels != 1) || is_narrow(shape.types.out);
   plan.run_endings = out.axis[2] == plan.channels && endings_run(endings, plan.channels);
   const int64_t step = ConvAxis(shape, 2).phases();
   const int64_t pixels = std::max<int64_t>(step * 16, tile_line_floats / std::max<int64_t>(1, plan.channels));

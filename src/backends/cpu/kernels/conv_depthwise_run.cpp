@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/planar_input.h"
+#include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/simd/transpose.h"
 #include "backends/cpu/simd/unrolled.h"
 
@@ -105,7 +106,7 @@ class Tile {
     int64_t q = q0;
     for (; q < from; ++q) run_edge<V>(r, q, c, lanes);
     for (; q + pixels <= to; q += pixels) run_pixels<pixels, V>(r, q, c, 0, taps_.count, lanes);
-    for (; q < to; ++q) run_pixels<1, V>(r, q, c, 0, taps_.count, lanes);
+    for (; q < to; ++q) run_pixel<V>(r, q, c, 0, taps_.count, lanes);
     for (; q < q1; ++q) run_edge<V>(r, q, c, lanes);
   }
 
@@ -117,6 +118,11 @@ class Tile {
     const int64_t base = w_.in_step() * q + taps_.first_shift;
     while (first < last && base + first * taps_.shift_step < 0) ++first;
     while (last > first && base + (last - 1) * taps_.shift_step >= s_.in[2]) --last;
+    run_pixel<V>(r, q, c, first, last, lanes);
+  }
+
+  template <int V>
+  __attribute__((noinline)) void run_pixel(int64_t r, int64_t q, int64_t c, int64_t first, int64_t last, int lanes) {
     run_pixels<1, V>(r, q, c, first, last, lanes);
   }
 
@@ -167,14 +173,29 @@ class Tile {
       }
       return;
     }
-    float* to = p_.out + place_.batch * plan_.out.batch + place_.axis[0] * plan_.out.axis[0] +
-                place_.axis[1] * plan_.out.axis[1] + x0_ * plan_.out.axis[2];
+    const int64_t at = place_.batch * plan_.out.batch + place_.axis[0] * plan_.out.axis[0] +
+                       place_.axis[1] * plan_.out.axis[1] + x0_ * plan_.out.axis[2];
+    if (is_narrow(s_.types.out)) return end_narrow_line(StoredResult(p_.out, s_.types.out) + at);
+    float* const to = p_.out + at;
     transpose_to_rows(staging_, channels, to, plan_.out.channel, x1_ - x0_, channels,
                       plan_.past_caches && plan_.endings.count == 0);
     if (plan_.endings.count == 0) return;
     for (place_.channel = 0; place_.channel < channels; ++place_.channel) {
       apply_endings(plan_.endings, p_.operands, to + place_.channel * plan_.out.channel, x1_ - x0_, place_, false);
     }
+  }
+
+  void end_narrow_line(StoredResult to) const {
+    const auto end = [&](int64_t channel, int64_t x, float* values, int64_t count) {
+      if (plan_.endings.count == 0) return;
+      ResultPlace place = place_;
+      place.channel = channel;
+      place.axis[2] = x0_ + x;
+      apply_endings(plan_.endings, p_.operands, values, count, place, false);
+    };
+    turn_to_narrow_rows(staging_, plan_.channels,
+                        {to, plan_.out.channel, plan_.out.axis[2], plan_.past_caches, plan_.endings.count > 0},
+                        x1_ - x0_, plan_.channels, end);
   }
 
   const ConvDepthwisePlan& plan_;
@@ -197,8 +218,8 @@ class Tile {
   int64_t out_pitch_ = 0;
 };
 
-// Phase 0: channels-last, each channel repeated by the multiplier.
-void copy_input(const ConvDepthwisePlan& plan, const ConvPointers& p, int64_t tile) {
+// Phase 0: channels-last, each channel repeated by the multiplier. `pixel` holds a channel of each group.
+void copy_input(const ConvDepthwisePlan& plan, const ConvPointers& p, int64_t tile, float* pixel) {
   const ConvShape& s = plan.shape;
   if (s.out_channels == 1) {
     copy_channels_last(s, plan.in, p.in, p.shared, plan.channels, plan.convert_points, tile);
@@ -210,11 +231,12 @@ void copy_input(const ConvDepthwisePlan& plan, const ConvPointers& p, int64_t ti
   const int64_t last = std::min(first + plan.convert_points, s.in_points());
   for (int64_t i = first; i < last; ++i) {
     const int64_t line = i / s.in[2];
-    const float* from = p.in + image * plan.in.batch + line / s.in[1] * plan.in.axis[0] +
-                        line % s.in[1] * plan.in.axis[1] + i % s.in[2] * plan.in.axis[2];
+    const int64_t at = image * plan.in.batch + line / s.in[1] * plan.in.axis[0] + line % s.in[1] * plan.in.axis[1] +
+                       i % s.in[2] * plan.in.axis[2];
+    load_run(StoredImage(p.in, s.types.in) + at, plan.in.channel, pixel, s.groups);
     float* to = p.shared + (image * s.in_points() + i) * plan.channels;
     for (int64_t g = 0; g < s.groups; ++g) {
-      for (int64_t m = 0; m < s.out_channels; ++m) *to++ = from[g * plan.in.channel];
+      for (int64_t m = 0; m < s.out_channels; ++m) *to++ = pixel[g];
     }
   }
 }
@@ -224,7 +246,7 @@ void copy_input(const ConvDepthwisePlan& plan, const ConvPointers& p, int64_t ti
 void run_conv_depthwise(const ConvDepthwisePlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                         std::byte* scratch) {
   if (plan.in_copied && phase == 0) {
-    copy_input(plan, pointers, tile);
+    copy_input(plan, pointers, tile, reinterpret_cast<float*>(scratch));
     return;
   }
   Tile(plan, pointers, scratch).run(tile);

@@ -130,20 +130,50 @@ inline void store_line(const float* from, StoredResult to, int64_t stride, int64
   past_caches ? stream_row(from, to.floats(), n) : copy_row(from, to.floats(), n);
 }
 
+// Where a block of vec_width begins: the last one where it is whole, so that some elements come twice; a shorter one
+// only where there are no more.
+POLYPHASE_INLINE int64_t whole_block(int64_t at, int64_t size) {
+  return size < vec_width ? at : std::min<int64_t>(at, size - vec_width);
+}
+
+// Blocks of at most vec_width channels and pixels that are widened and turned in registers; `half`: from f16, otherwise
+// bf16.
+__attribute__((noinline)) inline void widen_to_pixels(bool half, const uint16_t* from, int64_t pitch, float* to,
+                                                      int64_t to_pitch, int64_t channels, int64_t pixels) {
+  for (int64_t channel = 0; channel < channels; channel += vec_width) {
+    const int64_t c = whole_block(channel, channels);
+    const int width = extent_of_block(channels - c);
+    for (int64_t pixel = 0; pixel < pixels; pixel += vec_width) {
+      const int64_t p = whole_block(pixel, pixels);
+      const int height = extent_of_block(pixels - p);
+      VecF lanes[vec_width];
+      for (int k = 0; k < vec_width; ++k) {
+        const uint16_t* const line = from + (c + (k < width ? k : 0)) * pitch + p;
+        if (height == vec_width) {
+          lanes[k] = half ? load_f16(line) : load_bf16(line);
+        } else {
+          lanes[k] = half ? load_f16_first(line, height) : load_bf16_first(line, height);
+        }
+      }
+      transpose_lanes(lanes);
+      float* const block = to + p * to_pitch + c;
+      for (int i = 0; i < height; ++i) {
+        if (width == vec_width) {
+          store(block + i * to_pitch, lanes[i]);
+        } else {
+          store_first(block + i * to_pitch, lanes[i], width);
+        }
+      }
+    }
+  }
+}
+
 // to[p * to_pitch + c] = from[c * pitch + p]
 inline void turn_to_pixels(StoredImage from, int64_t pitch, float* to, int64_t to_pitch, int64_t channels,
                            int64_t pixels) {
   if (from.wide()) return turn_block(from.floats(), pitch, to, to_pitch, channels, pixels);
-  float wide[vec_width * converted_pixels];
-  for (int64_t c = 0; c < channels; c += vec_width) {
-    const int64_t height = std::min<int64_t>(vec_width, channels - c);
-    for (int64_t p = 0; p < pixels; p += converted_pixels) {
-      const int64_t count = std::min(converted_pixels, pixels - p);
-      for (int64_t k = 0; k < height; ++k)
-        load_run(from + ((c + k) * pitch + p), 1, wide + k * converted_pixels, count);
-      turn_block(wide, converted_pixels, to + p * to_pitch + c, to_pitch, height, count);
-    }
-  }
+  const auto* const halves = reinterpret_cast<const uint16_t*>(from.data);
+  widen_to_pixels(from.type == DType::f16, halves, pitch, to, to_pitch, channels, pixels);
 }
 
 // Where narrow elements go, some channels by some pixels.
@@ -155,14 +185,15 @@ struct NarrowRows {
   bool ends;  // something is done to the elements before they are rounded
 };
 
-// Blocks of at most vec_width pixels and channels that are turned and rounded in registers: to[c * to_pitch + p] =
-// from[p * pitch + c].
-template <bool half>
-__attribute__((noinline)) void turn_narrow(const float* from, int64_t pitch, uint16_t* to, int64_t to_pitch,
-                                           int64_t pixels, int64_t channels) {
-  for (int64_t c = 0; c < channels; c += vec_width) {
+// Blocks of at most vec_width pixels and channels that are turned and rounded in registers (`half`: to f16, otherwise
+// bf16): to[c * to_pitch + p] = from[p * pitch + c].
+__attribute__((noinline)) inline void narrow_to_lines(bool half, const float* from, int64_t pitch, uint16_t* to,
+                                                      int64_t to_pitch, int64_t pixels, int64_t channels) {
+  for (int64_t channel = 0; channel < channels; channel += vec_width) {
+    const int64_t c = whole_block(channel, channels);
     const int width = extent_of_block(channels - c);
-    for (int64_t p = 0; p < pixels; p += vec_width) {
+    for (int64_t pixel = 0; pixel < pixels; pixel += vec_width) {
+      const int64_t p = whole_block(pixel, pixels);
       const int height = extent_of_block(pixels - p);
       const float* const block = from + p * pitch + c;
       VecF lanes[vec_width];
@@ -193,8 +224,7 @@ inline void turn_to_narrow_lines(const float* from, int64_t pitch, const NarrowR
   const int64_t lead = streams && past > 0 ? std::min(pixels, line - past) : 0;
   if (!rows.ends && !streams && rows.step == 1) {
     auto* const to = reinterpret_cast<uint16_t*>(rows.to.data);
-    return rows.to.type == DType::f16 ? turn_narrow<true>(from, pitch, to, rows.pitch, pixels, channels)
-                                      : turn_narrow<false>(from, pitch, to, rows.pitch, pixels, channels);
+    return narrow_to_lines(rows.to.type == DType::f16, from, pitch, to, rows.pitch, pixels, channels);
   }
   float turned[vec_width * converted_pixels];
   for (int64_t c = 0; c < channels; c += vec_width) {
@@ -206,7 +236,8 @@ inline void turn_to_narrow_lines(const float* from, int64_t pitch, const NarrowR
       for (int64_t k = 0; k < height; ++k) {
         float* const values = turned + k * converted_pixels;
         end(c + k, p, values, count);
-        store_line(values, rows.to + ((c + k) * rows.pitch + p * rows.step), rows.step, count, streams);
+        const StoredResult to = rows.to + ((c + k) * rows.pitch + p * rows.step);
+        streams ? stream_narrow(values, to, count) : store_run(values, to, rows.step, count);
       }
     }
   }
@@ -221,10 +252,12 @@ inline void turn_to_narrow_rows(float* from, int64_t pitch, const NarrowRows& ro
   const bool beside = rows.pitch == 1 && !rows.ends;  // channels, which leave as they lie
   if (pitch == 1 || (beside && rows.step == pitch)) {
     if (pitch == 1) end(0, 0, from, pixels);
-    store_line(from, rows.to, pitch == 1 ? rows.step : 1, pixels * pitch, rows.past_caches);
-    if (rows.past_caches) finish_streams();
+    const int64_t step = pitch == 1 ? rows.step : 1;
+    if (!rows.past_caches || step != 1) return store_run(from, rows.to, step, pixels * pitch);
+    stream_narrow(from, rows.to, pixels * pitch);
+    finish_streams();
   } else if (beside) {
-    for (int64_t p = 0; p < pixels; ++p) store_line(from + p * pitch, rows.to + p * rows.step, 1, channels, false);
+    for (int64_t p = 0; p < pixels; ++p) store_run(from + p * pitch, rows.to + p * rows.step, 1, channels);
   } else {
     turn_to_narrow_lines(from, pitch, rows, pixels, channels, end);
   }

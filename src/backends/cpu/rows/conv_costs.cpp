@@ -289,7 +289,8 @@ double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, boo
   return (by.product * multiplies + (s.transposed ? by.result_transposed : by.result) * results +
           by.in_turned * in_turned + by.out_turned * out_turned + by.byte * bytes_of_images(s) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
-         ns;
+             ns +
+         conversion_seconds(s, of_floats);
 }
 
 }  // namespace polyphase::cpu

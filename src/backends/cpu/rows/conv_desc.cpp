@@ -28,7 +28,6 @@ std::optional<PadMode> pad_mode_of(const Part& pad) {
 }
 
 std::string refuse_narrow(const OperandDesc& image, NarrowImages takes) {
-  if (takes == NarrowImages::none) return "reads and writes images of f32 in place";
   if (takes == NarrowImages::bf16) return image.type.dtype == DType::bf16 ? "" : "takes images of f32 and bf16 only";
   return lies_planar(image) ? "" : "takes narrow images channels-first only: others it reads and writes in place";
 }

@@ -11,13 +11,12 @@ namespace polyphase::cpu {
 
 // Which images in f16 and bf16 a kernel reads and writes itself, by a cast in front of the anchor or as last ending.
 enum class NarrowImages : uint8_t {
-  none,
   bf16,            // of any layout
   channels_first,  // or of one channel: what is copied in any case
 };
 
 // Empty if the float kernels can take the step at all: dtypes, layouts, a weight of known sizes, known endings.
-std::string refuse_conv(const StepDesc& desc, NarrowImages narrow = NarrowImages::none);
+std::string refuse_conv(const StepDesc& desc, NarrowImages narrow);
 
 // Kernel, strides, dilations, groups, channels and types; sizes and crop where they are constant, else 1 and 0.
 ConvShape conv_shape_of(const StepDesc& desc);

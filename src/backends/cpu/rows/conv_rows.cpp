@@ -82,9 +82,9 @@ struct PointwiseGemm : Gemm {
   }
 };
 
-struct Depthwise : ConvKernel<ConvDepthwisePlan, NarrowImages::none, plan_conv_depthwise, conv_depthwise_packed_floats,
-                              pack_conv_depthwise, conv_depthwise_phases, conv_depthwise_tiles,
-                              &ClusterKernels::conv_depthwise, conv_depthwise_seconds> {
+struct Depthwise : ConvKernel<ConvDepthwisePlan, NarrowImages::channels_first, plan_conv_depthwise,
+                              conv_depthwise_packed_floats, pack_conv_depthwise, conv_depthwise_phases,
+                              conv_depthwise_tiles, &ClusterKernels::conv_depthwise, conv_depthwise_seconds> {
   static std::string refuses(const ConvShape& s) {
     if (s.pad_mode != PadMode::zero) return "pads by zeros only";
     return s.in_channels == 1 && s.groups > 1 ? "" : "a group has more than one input channel";
