@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 import openvino
-import torch
 from work import Unable, Work
 
 NAME = "openvino"
@@ -17,6 +16,8 @@ def tensor_of(array: np.ndarray, kind: openvino.Type) -> openvino.Tensor:
     """The numbers as that type, which NumPy may lack."""
     if kind != openvino.Type.bf16:
         return openvino.Tensor(array.astype(kind.to_dtype()))
+    import torch  # here, since its memory would be counted as OpenVINO's
+
     out = openvino.Tensor(kind, array.shape)
     np.copyto(out.data.view(np.uint16), torch.from_numpy(array.astype(np.float32)).bfloat16().view(torch.uint16).numpy())
     return out
