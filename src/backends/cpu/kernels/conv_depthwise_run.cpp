@@ -187,7 +187,6 @@ class Tile {
 
   void end_narrow_line(StoredResult to) const {
     const auto end = [&](int64_t channel, int64_t x, float* values, int64_t count) {
-      if (plan_.endings.count == 0) return;
       ResultPlace place = place_;
       place.channel = channel;
       place.axis[2] = x0_ + x;

@@ -373,7 +373,6 @@ class Tile : private GemmBlock {
                        place.axis[0] * plan_.out.axis[0] + place.axis[1] * plan_.out.axis[1] + x0 * plan_.out.axis[2];
     if (is_narrow(s_.types.out)) {
       const auto end = [&](int64_t c, int64_t x, float* values, int64_t count) {
-        if (plan_.fast_endings) return;
         apply_endings(plan_.endings, p_.operands, values, count, place_of(lines_[l], channel0 + c, x0 + x), false);
       };
       const NarrowRows rows = {StoredResult(p_.out, s_.types.out) + at, plan_.out.channel, plan_.out.axis[2],

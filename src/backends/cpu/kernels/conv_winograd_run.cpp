@@ -68,10 +68,9 @@ class Block : private WinogradBlock {
     const float* inputs = inputs_;
     for (int f = 0; f < family_count_; ++f) {
       const FilterFamily& family = families_[f];
-      const int points = family.points_h * family.points_w;
       multiply(family, inputs + depth * family.plane, weights);
-      inputs += points * plan_.block * family.pitch;
-      weights += points * family.depth * all_columns_;
+      inputs += family.points() * plan_.block * family.pitch;
+      weights += family.points() * family.depth * all_columns_;
       each_panel([&] {
         (this->*finish_functions()[family.h][family.w])(depth * depth_step_, f == 0, f + 1 == family_count_);
       });
@@ -93,7 +92,7 @@ class Block : private WinogradBlock {
   // [point][tile][vectors * vw] of the present panels.
   void multiply(const FilterFamily& family, const float* inputs, const float* weights) {
     const PanelGrid panels(plan_.format.columns, vw);
-    const int64_t points = family.points_h * family.points_w;
+    const int64_t points = family.points();
     const auto point_of = [&](int64_t panel, int64_t point) {
       return weights + (points * panel * panel_columns + point * panels.vectors_of(panel) * vw) * family.depth;
     };

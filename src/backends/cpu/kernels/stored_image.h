@@ -130,42 +130,47 @@ inline void store_line(const float* from, StoredResult to, int64_t stride, int64
   past_caches ? stream_row(from, to.floats(), n) : copy_row(from, to.floats(), n);
 }
 
-// Where a block of vec_width begins: the last one where it is whole, so that some elements come twice; a shorter one
-// only where there are no more.
-POLYPHASE_INLINE int64_t whole_block(int64_t at, int64_t size) {
-  return size < vec_width ? at : std::min<int64_t>(at, size - vec_width);
+// f(row, its rows, column, its columns) for blocks of at most vec_width rows and columns, one row of blocks after the
+// other. The last ones are whole as well, where there are that many, and overlap those before them.
+template <class F>
+POLYPHASE_INLINE void by_whole_blocks(int64_t rows, int64_t columns, F&& f) {
+  const auto begin = [](int64_t at, int64_t size) {
+    return size < vec_width ? at : std::min<int64_t>(at, size - vec_width);
+  };
+  for (int64_t r = 0; r < rows; r += vec_width) {
+    const int64_t row = begin(r, rows);
+    const int of_rows = extent_of_block(rows - row);
+    for (int64_t c = 0; c < columns; c += vec_width) {
+      const int64_t column = begin(c, columns);
+      f(row, of_rows, column, extent_of_block(columns - column));
+    }
+  }
 }
 
 // Blocks of at most vec_width channels and pixels that are widened and turned in registers; `half`: from f16, otherwise
 // bf16.
 __attribute__((noinline)) inline void widen_to_pixels(bool half, const uint16_t* from, int64_t pitch, float* to,
                                                       int64_t to_pitch, int64_t channels, int64_t pixels) {
-  for (int64_t channel = 0; channel < channels; channel += vec_width) {
-    const int64_t c = whole_block(channel, channels);
-    const int width = extent_of_block(channels - c);
-    for (int64_t pixel = 0; pixel < pixels; pixel += vec_width) {
-      const int64_t p = whole_block(pixel, pixels);
-      const int height = extent_of_block(pixels - p);
-      VecF lanes[vec_width];
-      for (int k = 0; k < vec_width; ++k) {
-        const uint16_t* const line = from + (c + (k < width ? k : 0)) * pitch + p;
-        if (height == vec_width) {
-          lanes[k] = half ? load_f16(line) : load_bf16(line);
-        } else {
-          lanes[k] = half ? load_f16_first(line, height) : load_bf16_first(line, height);
-        }
-      }
-      transpose_lanes(lanes);
-      float* const block = to + p * to_pitch + c;
-      for (int i = 0; i < height; ++i) {
-        if (width == vec_width) {
-          store(block + i * to_pitch, lanes[i]);
-        } else {
-          store_first(block + i * to_pitch, lanes[i], width);
-        }
+  by_whole_blocks(channels, pixels, [&](int64_t c, int width, int64_t p, int height) POLYPHASE_INLINE_LAMBDA {
+    VecF lanes[vec_width];
+    for (int k = 0; k < vec_width; ++k) {
+      const uint16_t* const line = from + (c + (k < width ? k : 0)) * pitch + p;
+      if (height == vec_width) {
+        lanes[k] = half ? load_f16(line) : load_bf16(line);
+      } else {
+        lanes[k] = half ? load_f16_first(line, height) : load_bf16_first(line, height);
       }
     }
-  }
+    transpose_lanes(lanes);
+    float* const block = to + p * to_pitch + c;
+    for (int i = 0; i < height; ++i) {
+      if (width == vec_width) {
+        store(block + i * to_pitch, lanes[i]);
+      } else {
+        store_first(block + i * to_pitch, lanes[i], width);
+      }
+    }
+  });
 }
 
 // to[p * to_pitch + c] = from[c * pitch + p]
@@ -189,28 +194,22 @@ struct NarrowRows {
 // bf16): to[c * to_pitch + p] = from[p * pitch + c].
 __attribute__((noinline)) inline void narrow_to_lines(bool half, const float* from, int64_t pitch, uint16_t* to,
                                                       int64_t to_pitch, int64_t pixels, int64_t channels) {
-  for (int64_t channel = 0; channel < channels; channel += vec_width) {
-    const int64_t c = whole_block(channel, channels);
-    const int width = extent_of_block(channels - c);
-    for (int64_t pixel = 0; pixel < pixels; pixel += vec_width) {
-      const int64_t p = whole_block(pixel, pixels);
-      const int height = extent_of_block(pixels - p);
-      const float* const block = from + p * pitch + c;
-      VecF lanes[vec_width];
-      for (int i = 0; i < vec_width; ++i)
-        lanes[i] = width == vec_width ? load(block + (i < height ? i : 0) * pitch)
-                                      : load_first(block + (i < height ? i : 0) * pitch, width);
-      transpose_lanes(lanes);
-      for (int k = 0; k < width; ++k) {
-        uint16_t* const line = to + (c + k) * to_pitch + p;
-        if (height == vec_width) {
-          half ? store_f16(line, lanes[k]) : store_bf16(line, lanes[k]);
-        } else {
-          half ? store_f16_first(line, lanes[k], height) : store_bf16_first(line, lanes[k], height);
-        }
+  by_whole_blocks(channels, pixels, [&](int64_t c, int width, int64_t p, int height) POLYPHASE_INLINE_LAMBDA {
+    const float* const block = from + p * pitch + c;
+    VecF lanes[vec_width];
+    for (int i = 0; i < vec_width; ++i)
+      lanes[i] = width == vec_width ? load(block + (i < height ? i : 0) * pitch)
+                                    : load_first(block + (i < height ? i : 0) * pitch, width);
+    transpose_lanes(lanes);
+    for (int k = 0; k < width; ++k) {
+      uint16_t* const line = to + (c + k) * to_pitch + p;
+      if (height == vec_width) {
+        half ? store_f16(line, lanes[k]) : store_bf16(line, lanes[k]);
+      } else {
+        half ? store_f16_first(line, lanes[k], height) : store_bf16_first(line, lanes[k], height);
       }
     }
-  }
+  });
 }
 
 // A block of pixels and channels, turned to lines of channels on its way.
@@ -235,7 +234,7 @@ inline void turn_to_narrow_lines(const float* from, int64_t pitch, const NarrowR
       turn_block(from + p * pitch + c, pitch, turned, converted_pixels, count, height);
       for (int64_t k = 0; k < height; ++k) {
         float* const values = turned + k * converted_pixels;
-        end(c + k, p, values, count);
+        if (rows.ends) end(c + k, p, values, count);
         const StoredResult to = rows.to + ((c + k) * rows.pitch + p * rows.step);
         streams ? stream_narrow(values, to, count) : store_run(values, to, rows.step, count);
       }
@@ -244,14 +243,14 @@ inline void turn_to_narrow_lines(const float* from, int64_t pitch, const NarrowR
   if (streams) finish_streams();
 }
 
-// rows[c][p] = from[p * pitch + c]; `end(c, p, values, count)` is called before they are rounded, with those of a
-// single channel (then `pitch` is 1) where they lie.
+// rows[c][p] = from[p * pitch + c]; where rows.ends, `end(c, p, values, count)` is called before they are rounded, with
+// those of a single channel (then `pitch` is 1) where they lie.
 template <class End>
 inline void turn_to_narrow_rows(float* from, int64_t pitch, const NarrowRows& rows, int64_t pixels, int64_t channels,
                                 End end) {
   const bool beside = rows.pitch == 1 && !rows.ends;  // channels, which leave as they lie
   if (pitch == 1 || (beside && rows.step == pitch)) {
-    if (pitch == 1) end(0, 0, from, pixels);
+    if (pitch == 1 && rows.ends) end(0, 0, from, pixels);
     const int64_t step = pitch == 1 ? rows.step : 1;
     if (!rows.past_caches || step != 1) return store_run(from, rows.to, step, pixels * pitch);
     stream_narrow(from, rows.to, pixels * pitch);

@@ -24,6 +24,7 @@ struct FilterFamily {
   int64_t plane;  // words of a row: all filters of a plane one after the other
   int64_t depth;  // all that are summed
   int64_t pitch;  // from row to row
+  int64_t points() const { return int64_t{points_h} * points_w; }
 };
 
 // Where the outputs of a tile go, of the first depth; null where the image ends before.
@@ -122,7 +123,7 @@ class WinogradBlock {
     for (int f = 0; f < family_count_; ++f) {
       const FilterFamily& family = families_[f];
       each_run([&](const TileRun& run) { transform_run(family, run, inputs + run.first * family.pitch); });
-      inputs += family.points_h * family.points_w * plan_.block * family.pitch;
+      inputs += family.points() * plan_.block * family.pitch;
     }
   }
 
