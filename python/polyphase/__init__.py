@@ -9,7 +9,9 @@ Sizes are in elements, in the network's order (N, C, H, W); times are in seconds
 
 from __future__ import annotations
 
-from ._at_once import layer
+import importlib
+from typing import TYPE_CHECKING
+
 from ._compatibility import Compatibility
 from ._compile import check, compare_layers, compat, compile, explain, load
 from ._errors import ArgumentError, CancelledError, Error, FileError, ModelError, OutOfMemoryError, UnsupportedError
@@ -18,22 +20,34 @@ from ._export import check_for, export, export_targets, opset_steps
 from ._legalise import check_module, legalise
 from ._native import Engine, Port, Session, devices, measured_bandwidth, measured_peak_flops, pass_names
 from ._native import version as version
-from ._network import Network, Size, Tensor, precision
-from ._split import SplitModel, load_split, split
+
+if TYPE_CHECKING:
+    from ._at_once import layer
+    from ._network import Network, Size, Tensor, precision
+    from ._split import SplitModel, load_split, split
 
 __version__: str = version
 
+# Imported by their first use: who runs an engine needs none of them, and the network's methods alone take 4 MB.
+_LATER = {"Network": "_network", "Size": "_network", "SplitModel": "_split", "Tensor": "_network", "layer": "_at_once", "load_split": "_split",
+          "precision": "_network", "split": "_split"}
+_PARTS = ("nn", "torch")  # modules; the latter needs PyTorch
+
 
 def __getattr__(name: str) -> object:
-    """polyphase.torch, which needs PyTorch, and polyphase.nn are imported by their first use."""
-    if name in ("nn", "torch"):
-        import importlib
-
+    if name in _PARTS:
         return importlib.import_module(f".{name}", __name__)
+    if name in _LATER:
+        value = globals()[name] = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+        return value
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-for _public in (ArgumentError, CancelledError, Compatibility, Error, Explanation, FileError, ModelError, Network, OutOfMemoryError, Size, SplitModel, Tensor, UnsupportedError):
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER, *_PARTS})
+
+
+for _public in (ArgumentError, CancelledError, Compatibility, Error, Explanation, FileError, ModelError, OutOfMemoryError, UnsupportedError):
     _public.__module__ = __name__  # where users find it
 del _public
 

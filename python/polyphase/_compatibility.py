@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -58,6 +57,8 @@ class Compatibility:
         if place.suffix not in (".json", ".md"):
             raise ArgumentError(f"the file '{place}' is neither JSON nor Markdown by its name.", hint="Give a path that ends in .json or .md.")
         text = self.json() if place.suffix == ".json" else self._markdown()
+        import tempfile  # a megabyte of random numbers and their like, which only this needs
+
         try:
             handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=place.parent)
             try:

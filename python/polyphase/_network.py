@@ -40,6 +40,8 @@ class Tensor:
     Operators add layers: + - * / % ** @, comparisons (== compares elements), & | ^ ~, [] with integers and slices.
     """
 
+    __module__ = "polyphase"  # where users find it
+
     __slots__ = ("_native", "network")
     __array_ufunc__ = None  # so that array + tensor asks the tensor
 
@@ -166,6 +168,8 @@ class Network:
     a Tensor, a number, None where it is optional, or an array, which becomes a constant. What is wrong raises at the call, with
     the layer's name. One thread at a time writes a network.
     """
+
+    __module__ = "polyphase"  # where users find it
 
     def __init__(self, name: str = "network", *, strongly_typed: bool = False, limits: str | None = None, weights: Any = None,
                  plugins: Sequence[Path] = ()):

@@ -18,6 +18,8 @@ class Size:
         y = net.reshape(x, shape=[n, c, h * w])
     """
 
+    __module__ = "polyphase"  # where users find it
+
     __slots__ = ("_text",)
 
     def __init__(self, text: str):

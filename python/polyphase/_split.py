@@ -32,6 +32,8 @@ class SplitModel:
     pieces: for each part its file, its engine ('polyphase' or 'onnxruntime'), its inputs and outputs.
     """
 
+    __module__ = "polyphase"  # where users find it
+
     def __init__(self, folder: pathlib.Path, manifest: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         self.inputs: tuple[str, ...] = tuple(manifest["inputs"])
         self.outputs: tuple[str, ...] = tuple(manifest["outputs"])
