@@ -10,7 +10,6 @@
 #include "backends/cpu/conv_case.h"
 #include "backends/cpu/conv_expect.h"
 #include "backends/cpu/conv_run.h"
-#include "backends/cpu/kernels/conv_disjoint.h"
 #include "backends/cpu/kernels/conv_pairs.h"
 #include "base/float16.h"
 #include "suite_size.h"
@@ -140,27 +139,6 @@ TEST(ConvKernels, RandomGeometriesPaddedByElementsAreExact) {
       expect_stored("pairs", c, data, narrow, cluster, want);
       if (HasFatalFailure()) return;
     }
-  }
-}
-
-// Most lines of the output are reached by no tap: tiles of some pixels fill those up to the next tile's first.
-TEST(ConvKernels, LinesBetweenThoseThatTapsReachAreFilled) {
-  for (const char* line : {
-           "gaps conv_transpose n2 g2 c1100:26 in6x8x8 k1x1x1 s2x2x2 d1x1x1 pre0x0x0 post0x0x0 bias",
-           "gaps conv_transpose n1 g1 c550:13 in6x8x8 k1x1x1 s2x3x2 d1x1x1 pre1x1x1 post-2x-3x-1 bias",
-           "gaps conv_transpose n1 g1 c550:7 in6x8x8 k1x1x2 s3x2x2 d1x1x1 pre-2x-1x0 post5x3x1",
-           "gaps conv_transpose n1 g1 c550:7 in30x8 k1x1 s2x4 d1x1 pre1x0 post-3x0 bias",
-       }) {
-    const ConvCase c = *parse_conv_case(line);
-    const ImageStrides dense = {.batch = c.shape.groups * c.shape.out_channels * c.shape.out_points(),
-                                .channel = c.shape.out_points(),
-                                .axis = {c.shape.out[1] * c.shape.out[2], c.shape.out[2], 1}};
-    for (const int width : {4, 8, 16}) {
-      const ConvDisjointPlan plan = plan_conv_disjoint(c.shape, {}, dense, {}, c.bias, width);
-      EXPECT_TRUE(plan.fills && plan.pixel_tiles > 1) << line << ", width " << width;
-    }
-    expect_exact(c, {"disjoint"}, 1, {.in_planar = true, .out_planar = true});
-    expect_exact(c, {"disjoint"}, 1, {.in_planar = true, .out_planar = true, .types = {DType::f32, DType::bf16}});
   }
 }
 

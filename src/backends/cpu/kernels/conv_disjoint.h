@@ -112,7 +112,7 @@ struct KernelLine {
 };
 
 struct ConvDisjointPlan {
-  ConvShape shape;
+  ConvShape shape;  // but for input pixels that lead to no output
   ConvDisjointFormat format;
   ImageStrides in;
   ImageStrides out;
@@ -128,6 +128,7 @@ struct ConvDisjointPlan {
   bool joined_lines;  // of a channel: all its outputs are as one line, whose endings are alike
   bool alike_endings;  // whose operands are the same for all pixels of a channel
   int64_t crop[3];     // in front: output o of an axis is o + crop = stride * q + tap
+  int64_t in_first;    // where the first of the input's pixels lies in an image
   int64_t phases;      // of the last axis
   int64_t pixels;      // of a register block
   int64_t tile_pixels;

@@ -19,6 +19,25 @@ constexpr int64_t slice_words = 4 * 1024;        // of the panel, with which a r
 constexpr int64_t least_tile_outputs = 1 << 15;  // outputs: less work is not worth a tile
 constexpr int64_t disjoint_tiles_aimed = 16;
 constexpr int64_t filled_bytes = 1 << 19;  // by a tile at a time: a quarter to a half of the second-level cache
+constexpr int64_t least_unread = 4;        // of a line so many parts, one of which is worth to leave out
+
+// Crops: input pixels that lead to no output are not multiplied. Planes and lines cost little to leave out; but lines
+// of which only a part is read do not follow each other, and where they are copied to be multiplied, that takes as long
+// as the products of a fifth of them.
+void place_image(const ImageStrides& in, ConvDisjointPlan& plan) {
+  ConvShape& s = plan.shape;
+  for (int a = 0; a < 3; ++a) {
+    plan.crop[a] = s.transposed ? s.pre[a] : -s.pre[a];
+    const int64_t step = ConvAxis(s, a).phases();
+    const int64_t first = std::clamp<int64_t>(ceil_div(plan.crop[a] - s.kernel[a] + 1, step), 0, s.in[a]);
+    const int64_t end = std::clamp<int64_t>(ceil_div(s.out[a] + plan.crop[a], step), first, s.in[a]);
+    const bool is_free = a < 2 || s.in_channels == 1;
+    if (!is_free && (s.in[a] - (end - first)) * least_unread < s.in[a]) continue;
+    s.in[a] = end - first;
+    plan.crop[a] -= first * step;
+    plan.in_first += first * in.axis[a];
+  }
+}
 
 // How many lines of the kernel make a block: as many as fill its chunks best.
 int64_t lines_of_block(int64_t line, int64_t lines, int64_t chunk) {
@@ -88,10 +107,12 @@ ConvDisjointFormat::ConvDisjointFormat(const ConvShape& shape, int width) {
   block_words = chunks * chunk * words;
 }
 
-ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+ConvDisjointPlan plan_conv_disjoint(const ConvShape& given, const ImageStrides& in, const ImageStrides& out,
                                     const EndingProgram& endings, bool has_bias, int width) {
   ConvDisjointPlan plan = {};
-  plan.shape = shape;
+  plan.shape = given;
+  place_image(in, plan);
+  const ConvShape& shape = plan.shape;
   plan.format = ConvDisjointFormat(shape, width);
   plan.in = in;
   plan.out = out;
@@ -104,9 +125,7 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& 
     const ImageStrides& operand = endings.operands[endings.steps[i].operand];
     plan.alike_endings &= operand.axis[0] == 0 && operand.axis[1] == 0 && operand.axis[2] == 0;
   }
-  for (int a = 0; a < 3; ++a) {
-    plan.crop[a] = shape.transposed ? shape.pre[a] : -shape.pre[a];
-    if (a == 2) continue;
+  for (int a = 0; a < 2; ++a) {
     const int64_t s = ConvAxis(shape, a).phases();
     plan.has_gaps |= shape.kernel[a] < s || plan.crop[a] < 0 || shape.out[a] + plan.crop[a] > s * shape.in[a];
   }

@@ -17,7 +17,14 @@ namespace {
 class Tile {
  public:
   Tile(const ConvDisjointPlan& plan, const ConvPointers& pointers, std::byte* scratch)
-      : plan_(plan), f_(plan.format), s_(plan.shape), p_(pointers) {
+      : plan_(plan),
+        f_(plan.format),
+        s_(plan.shape),
+        p_(pointers),
+        front_(std::clamp<int64_t>(-plan.crop[2], 0, s_.out[2])),
+        behind_(std::clamp<int64_t>(s_.in[2] * ConvAxis(s_, 2).phases() - plan.crop[2], 0, s_.out[2])),
+        has_margins_(front_ > 0 || behind_ < s_.out[2]),
+        direct_margins_(plan.alike_endings && !is_narrow(s_.types.out) && plan.out.axis[2] == 1) {
     ScratchPieces pieces(scratch);
     lines_ = pieces.next<HeldLine>(plan.most_held);
     targets_ = pieces.next<ProductTarget>(plan.tile_pixels / vec_width);
@@ -68,33 +75,58 @@ class Tile {
     place_.batch = tile / channels;
     begin_channel(tile % channels);
     int64_t run = 0;  // lines before the present one that no tap reaches, and that are filled as one
-    const int64_t lines = s_.out[0] * s_.out[1];
-    bool plane_reached = false;
-    for (int64_t line = 0; line <= lines; ++line) {
-      const int64_t y = line % s_.out[1];
-      if (y == 0) plane_reached = line < lines && s_.in[2] > 0 && is_reached(0, line / s_.out[1]);
-      const bool is_gap = line < lines && !(plane_reached && is_reached(1, y));
-      if (run > 0 && !(is_gap && plan_.joined_lines)) {
-        begin_line((line - run) / s_.out[1], (line - run) % s_.out[1]);
-        fill(0, run * s_.out[2]);
-        run = 0;
+    const auto fill_run = [&](int64_t end) {
+      if (run == 0) return;
+      begin_line((end - run) / s_.out[1], (end - run) % s_.out[1]);
+      fill(0, run * s_.out[2]);
+      run = 0;
+    };
+    ReachedOutputs planes(plan_, 0);
+    for (int64_t z = 0; z < s_.out[0]; ++z) {
+      const bool plane_reached = planes.next() && s_.in[2] > 0;
+      ReachedOutputs lines(plan_, 1);
+      for (int64_t y = 0; y < s_.out[1]; ++y) {
+        const bool is_gap = !(lines.next() && plane_reached);
+        if (!is_gap || !plan_.joined_lines) fill_run(z * s_.out[1] + y);
+        if (is_gap) ++run;
       }
-      if (is_gap) ++run;
     }
+    fill_run(s_.out[0] * s_.out[1]);
     finish_streams();
   }
 
  private:
   int64_t step(int axis) const { return ConvAxis(s_, axis).phases(); }
 
-  bool is_reached(int axis, int64_t o) const {
-    const int64_t at = o + plan_.crop[axis];
-    return floor_mod(at, step(axis)) < s_.kernel[axis] && at >= 0 && floor_div(at, step(axis)) < s_.in[axis];
-  }
+  // Whether taps reach the outputs of an axis, one after the other: counted on, since divisions for every line of an
+  // image would take longer than to fill those that there are.
+  class ReachedOutputs {
+   public:
+    ReachedOutputs(const ConvDisjointPlan& plan, int axis)
+        : step_(ConvAxis(plan.shape, axis).phases()),
+          taps_(plan.shape.kernel[axis]),
+          end_(step_ * plan.shape.in[axis]),
+          at_(plan.crop[axis]),
+          phase_(floor_mod(at_, step_)) {}
+
+    bool next() {
+      const bool reached = at_ >= 0 && at_ < end_ && phase_ < taps_;
+      ++at_;
+      if (++phase_ == step_) phase_ = 0;
+      return reached;
+    }
+
+   private:
+    int64_t step_;
+    int64_t taps_;
+    int64_t end_;
+    int64_t at_;  // of the next output without crop
+    int64_t phase_;
+  };
 
   StoredImage group_image() const {
     return StoredImage(p_.in, s_.types.in) +
-           (place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel);
+           (plan_.in_first + place_.batch * plan_.in.batch + group_ * s_.in_channels * plan_.in.channel);
   }
 
   void fill_panel() {
@@ -153,7 +185,6 @@ class Tile {
     const auto is_straight = [&](int64_t point) {
       return !plan_.by_lines && targets_[(point - first_) / vec_width].lines == line_out_;
     };
-    const bool has_margins = plan_.crop[2] < 0 || s_.out[2] + plan_.crop[2] > s_.in[2] * step(2);
     for (int64_t point = first_; point < last_;) {
       const int64_t line = point / s_.in[2];
       const int64_t line_end = std::min(last_, (line + 1) * s_.in[2]);
@@ -166,8 +197,8 @@ class Tile {
       int64_t next = end;
       while (next < line_end && is_straight(next)) next = vector_end(next);
       const int64_t q1 = next - line * s_.in[2];
-      const bool begins = has_margins && q0 == 0;
-      const bool ends = has_margins && q1 == s_.in[2];
+      const bool begins = has_margins_ && q0 == 0;
+      const bool ends = has_margins_ && q1 == s_.in[2];
       if (end > point || begins || ends) {
         *lines_end_++ = {
             line / s_.in[1] * step(0),
@@ -264,8 +295,11 @@ class Tile {
       const int64_t y = line % s_.kernel[1] - plan_.crop[1];
       for (const HeldLine* q = lines_; q != lines_end_; ++q) {
         if (q->z + z < 0 || q->z + z >= s_.out[0] || q->y + y < 0 || q->y + y >= s_.out[1]) continue;
-        begin_line(q->z + z, q->y + y);
-        write_line(*q, values + q->pixel * plan_.phases);
+        if (q->q0 < q->q1) {
+          begin_line(q->z + z, q->y + y);
+          write_line(*q, values + q->pixel * plan_.phases);
+        }
+        if (q->begins || q->ends) write_margins(*q, q->z + z, q->y + y);
       }
     }
   }
@@ -289,7 +323,7 @@ class Tile {
         const int64_t z = q->z + line.z;
         const int64_t y = q->y + line.y;
         if (z < 0 || z >= s_.out[0] || y < 0 || y >= s_.out[1]) continue;
-        begin_channel(line.channel);
+        if (q == lines_ || line.channel != place_.channel) begin_channel(line.channel);
         begin_line(z, y);
         scale_line(*q, pixels, weights + i * s_.kernel[2]);
       }
@@ -304,27 +338,29 @@ class Tile {
     scale_to_phases(plan_.phases, from, weights, value_, values, q.q1 - q.q0);
     if (straight) {
       end(values, x, count);
-      write_margins(q);
-      return;
+    } else {
+      if (plan_.alike_endings) end(values, 0, count);
+      write_line(q, values);
     }
-    if (plan_.alike_endings) end(values, 0, count);
-    write_line(q, values);
+    if (q.begins || q.ends) write_margins(q, place_.axis[0], place_.axis[1]);
   }
 
   void begin_channel(int64_t channel) {
     place_.channel = channel;
+    channel_out_ = StoredResult(p_.out, s_.types.out) + (place_.batch * plan_.out.batch + channel * plan_.out.channel);
     value_ = plan_.has_bias ? p_.bias[channel] : 0.0F;
     if (s_.kernel[2] < plan_.phases) std::fill_n(untouched_, plan_.tile_pixels, value_);
+    margin_ = value_;
+    if (has_margins_ && plan_.alike_endings) end(&margin_, 0, 1);
   }
 
   void begin_line(int64_t z, int64_t y) {
     place_.axis[0] = z;
     place_.axis[1] = y;
-    out_ = StoredResult(p_.out, s_.types.out) + (place_.batch * plan_.out.batch + place_.channel * plan_.out.channel +
-                                                 z * plan_.out.axis[0] + y * plan_.out.axis[1]);
+    out_ = channel_out_ + (z * plan_.out.axis[0] + y * plan_.out.axis[1]);
   }
 
-  // Outputs of some pixels of a line, and those beside the image with its first and last.
+  // Outputs of some pixels of a line.
   void write_line(const HeldLine& q, float* values) {
     const int64_t x = q.q0 * plan_.phases - plan_.crop[2];
     const int64_t count = (q.q1 - q.q0) * plan_.phases;
@@ -334,12 +370,26 @@ class Tile {
       if (!plan_.alike_endings) end(values + lo, x + lo, hi - lo);
       store_run(x + lo, values + lo, hi - lo);
     }
-    write_margins(q);
   }
 
-  void write_margins(const HeldLine& q) {
-    if (q.begins) fill(0, std::min(-plan_.crop[2], s_.out[2]));
-    if (q.ends) fill(std::max<int64_t>(0, s_.in[2] * plan_.phases - plan_.crop[2]), s_.out[2]);
+  // Outputs of line (z, y) beside the image, with the line's first and last pixel.
+  void write_margins(const HeldLine& q, int64_t z, int64_t y) {
+    if (!direct_margins_) {
+      begin_line(z, y);
+      if (q.begins) fill(0, front_);
+      if (q.ends) fill(behind_, s_.out[2]);
+      return;
+    }
+    float* const line = channel_out_.floats() + z * plan_.out.axis[0] + y * plan_.out.axis[1];
+    if (q.begins) fill_margin(line, front_);
+    if (q.ends) fill_margin(line + behind_, s_.out[2] - behind_);
+  }
+
+  // Few outputs, of which every line has some.
+  void fill_margin(float* to, int64_t count) const {
+    const VecF margin = broadcast(margin_);
+    for (; count >= vec_width; count -= vec_width, to += vec_width) store(to, margin);
+    if (count > 0) store_first(to, margin, static_cast<int>(count));
   }
 
   // All pixels of the tile through one line of the kernel, into line_.
@@ -353,7 +403,7 @@ class Tile {
   }
 
   // Outputs [x0, x1) of the present line that are the bias.
-  void fill(int64_t x0, int64_t x1) {
+  __attribute__((noinline)) void fill(int64_t x0, int64_t x1) {
     for (; x0 < x1; x0 += plan_.tile_pixels) {
       const int64_t count = std::min(plan_.tile_pixels, x1 - x0);
       std::fill_n(gathered_, count, value_);
@@ -390,8 +440,14 @@ class Tile {
   KernelLine* kernel_lines_;  // of the block
   HeldLine* lines_;
   HeldLine* lines_end_ = nullptr;
-  StoredResult out_ = {p_.out, s_.types.out};  // of the present line
-  float value_ = 0;
+  int64_t front_;        // outputs of a line before those that its pixels lead to
+  int64_t behind_;       // the first one after them
+  bool has_margins_;     // there are such outputs
+  bool direct_margins_;  // and their values can be stored where they belong
+  StoredResult channel_out_ = {p_.out, s_.types.out};
+  StoredResult out_ = channel_out_;  // of the present line
+  float value_ = 0;                  // of a channel's outputs that no tap reaches
+  float margin_ = 0;                 // that, after endings that are alike
   int64_t group_ = 0;
   int64_t block_ = 0;
   int64_t first_ = 0, last_ = 0;  // input pixels of the tile

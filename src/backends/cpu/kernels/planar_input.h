@@ -21,9 +21,9 @@ struct PointRun {
 
 // Those from `begin` on, before `end`.
 inline PointRun run_of_points(const int64_t (&extent)[3], const ImageStrides& strides, int64_t begin, int64_t end) {
-  const bool lines_join = (extent[1] == 1 || strides.axis[1] == extent[2] * strides.axis[2]) &&
-                          (extent[0] == 1 || strides.axis[0] == extent[1] * extent[2] * strides.axis[2]);
-  const int64_t run = lines_join ? extent[0] * extent[1] * extent[2] : extent[2];
+  const bool lines_join = extent[1] == 1 || strides.axis[1] == extent[2] * strides.axis[2];
+  const bool planes_join = extent[0] == 1 || strides.axis[0] == extent[1] * extent[2] * strides.axis[2];
+  const int64_t run = extent[2] * (lines_join ? extent[1] * (planes_join ? extent[0] : 1) : 1);
   const int64_t line = begin / extent[2];
   return {line / extent[1] * strides.axis[0] + line % extent[1] * strides.axis[1] + begin % extent[2] * strides.axis[2],
           std::min(end, (begin / run + 1) * run) - begin};
@@ -39,6 +39,39 @@ void each_run_of_points(const int64_t (&extent)[3], const ImageStrides& strides,
     point += run.count;
   }
 }
+
+// The same for several channels: the first runs are found once, since divisions for each channel would take longer than
+// to copy its pixels.
+class PointRuns {
+ public:
+  PointRuns(const int64_t (&extent)[3], const ImageStrides& strides, int64_t begin, int64_t end)
+      : extent_(extent), strides_(strides), begin_(begin), end_(end) {
+    for (int64_t point = begin; count_ < most && point < end; point += runs_[count_++].count)
+      runs_[count_] = run_of_points(extent, strides, point, end);
+  }
+
+  bool is_line() const { return strides_.axis[2] == 1 && count_ == 1; }
+  const PointRun& first() const { return runs_[0]; }
+
+  template <class F>
+  void each(const F& f) const {
+    int i = 0;
+    for (int64_t point = begin_; point < end_;) {
+      const PointRun run = i < count_ ? runs_[i++] : run_of_points(extent_, strides_, point, end_);
+      f(point, run.offset, run.count);
+      point += run.count;
+    }
+  }
+
+ private:
+  static constexpr int most = 32;
+  const int64_t (&extent_)[3];
+  const ImageStrides& strides_;
+  PointRun runs_[most];
+  int count_ = 0;
+  int64_t begin_;
+  int64_t end_;
+};
 
 // How a panel of pixels lies: [block of pixels][channel][pixel].
 struct PixelPanel {
@@ -64,18 +97,20 @@ inline void copy_panel(const ConvShape& shape, const ImageStrides& strides, Stor
   constexpr int64_t ahead = 4;  // channels
   if (first == last) return;
   const int64_t count = last - first;
-  const PointRun run = run_of_points(shape.in, strides, first, last);
-  const bool is_line = strides.axis[2] == 1 && run.count == count;
+  const PointRuns runs(shape.in, strides, first, last);
   for (int64_t c = 0; c < shape.in_channels; ++c, to += panel.block) {
     const StoredImage channel = image + c * strides.channel;
-    const StoredImage line = channel + run.offset;
-    if (is_line && c + ahead < shape.in_channels) fetch_line(line + ahead * strides.channel, count);
-    if (is_line && line.wide()) {
+    const bool fetches = strides.axis[2] == 1 && c + ahead < shape.in_channels;
+    if (runs.is_line() && image.wide()) {
+      const StoredImage line = channel + runs.first().offset;
+      if (fetches) fetch_line(line + ahead * strides.channel, count);
       copy_panel_line(line.floats(), count, panel, to);
       continue;
     }
-    each_run_of_points(shape.in, strides, first, last, [&](int64_t point, int64_t offset, int64_t n) {
-      load_run(channel + offset, strides.axis[2], gathered + point - first, n);
+    runs.each([&](int64_t point, int64_t offset, int64_t n) {
+      const StoredImage run = channel + offset;
+      if (fetches) fetch_line(run + ahead * strides.channel, n);
+      load_run(run, strides.axis[2], gathered + point - first, n);
     });
     copy_panel_line(gathered, count, panel, to);
   }
@@ -100,22 +135,24 @@ inline void copy_pair_panel(const ConvShape& shape, const ImageStrides& strides,
   constexpr int64_t ahead = 4;  // channels
   if (first == last) return;
   const int64_t pixels = last - first;
-  const PointRun run = run_of_points(shape.in, strides, first, last);
-  const bool is_line = strides.axis[2] == 1 && run.count == pixels;
+  const PointRuns runs(shape.in, strides, first, last);
   auto* const room = reinterpret_cast<uint16_t*>(gathered);
   for (int64_t c = 0; c < shape.in_channels; c += 2, to += panel.block) {
     const bool is_pair = c + 1 < shape.in_channels;
     const uint16_t* lines[2] = {room, is_pair ? room + pixels : room};
     for (int k = 0; k < (is_pair ? 2 : 1); ++k) {
       const StoredImage channel = image + (c + k) * strides.channel;
-      const StoredImage line = channel + run.offset;
-      if (is_line && c + k + ahead < shape.in_channels) fetch_line(line + ahead * strides.channel, pixels);
-      if (is_line && line.type == DType::bf16) {
+      const bool fetches = strides.axis[2] == 1 && c + k + ahead < shape.in_channels;
+      if (runs.is_line() && image.type == DType::bf16) {
+        const StoredImage line = channel + runs.first().offset;
+        if (fetches) fetch_line(line + ahead * strides.channel, pixels);
         lines[k] = reinterpret_cast<const uint16_t*>(line.data);
         continue;
       }
-      each_run_of_points(shape.in, strides, first, last, [&](int64_t point, int64_t offset, int64_t n) {
-        load_bf16_run(channel + offset, strides.axis[2], room + k * pixels + point - first, n);
+      runs.each([&](int64_t point, int64_t offset, int64_t n) {
+        const StoredImage run = channel + offset;
+        if (fetches) fetch_line(run + ahead * strides.channel, n);
+        load_bf16_run(run, strides.axis[2], room + k * pixels + point - first, n);
       });
     }
     const VecI kept = broadcast(is_pair ? -1 : 0xffff);

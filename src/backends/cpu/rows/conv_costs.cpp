@@ -27,6 +27,10 @@ double vectors_of_products(int64_t vectors, double alone) {
   return vectors == 1 ? alone : static_cast<double>(vectors);
 }
 
+double beyond_caches(const ConvShape& s, int width) {
+  return s.products == Products::pairs ? pair_beyond : float_beyond(width);
+}
+
 double packed_bytes(int64_t floats) { return 4 * static_cast<double>(floats); }
 
 // Floats that pass through registers when an image is turned: whole vectors of channels.
@@ -103,7 +107,7 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
           by.out_turned * out_turned + (s.transposed ? by.group_result_transposed : by.group_result) * by_groups +
           by.gathered * gathered + by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         weights_seconds(packed) + conversion_seconds(s, of_floats);
+         weights_seconds(packed, float_beyond(width)) + conversion_seconds(s, of_floats);
 }
 
 namespace {
@@ -185,21 +189,25 @@ double conv_pixels_seconds(const ConvShape& s, int width, bool in_planar, bool o
           by.run * work.runs + by.line * work.lines + by.copied * work.copied + by.copied_line * work.copied_lines +
           by.tile * work.tiles + between_layouts + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         weights_seconds(packed_bytes(plan.format.group_size * s.groups)) + conversion_seconds(s, conversions);
+         weights_seconds(packed_bytes(plan.format.group_size * s.groups), beyond_caches(s, width)) +
+         conversion_seconds(s, conversions);
 }
 
-double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
+double conv_disjoint_seconds(const ConvShape& shape, int width, bool, bool) {
+  const ConvDisjointPlan plan = plan_conv_disjoint(shape, {0, 0, {0, 0, 1}}, {0, 0, {0, 0, 1}}, {}, false, width);
+  const ConvShape& s = plan.shape;
   const bool in_pairs = s.products == Products::pairs;
   const DisjointFactors& by = in_pairs ? disjoint_pairs : width == avx512_width ? disjoint_avx512 : disjoint_avx2;
   const ConversionFactors& conversions = in_pairs ? disjoint_pairs_conversions : of_floats;
-  const ConvDisjointPlan plan = plan_conv_disjoint(s, {0, 0, {0, 0, 1}}, {0, 0, {0, 0, 1}}, {}, false, width);
   const ConvDisjointFormat& f = plan.format;
   const double groups = product_of_factors(s.batch, s.groups);
+  const int sides = (plan.crop[2] < 0 ? 1 : 0) + (s.out[2] + plan.crop[2] > s.in[2] * plan.phases ? 1 : 0);
+  const double margins = by.margin * sides * groups * product_of_factors(f.lines, s.in[0], s.in[1]);
   if (plan.by_lines) {
     const double lines = groups * product_of_factors(f.lines, s.in[0], s.in[1]);
     const double results = lines * product_of_factors(ceil_div(s.in[2], width), plan.phases);
-    return (by.result_by_lines * results + by.line_by_lines * lines + by.byte_beyond * bytes_beyond_caches(s) +
-            by.call) *
+    return (by.result_by_lines * results + by.line_by_lines * lines + margins +
+            by.byte_beyond * bytes_beyond_caches(s) + by.call) *
                ns +
            conversion_seconds(s, conversions);
   }
@@ -217,11 +225,12 @@ double conv_disjoint_seconds(const ConvShape& s, int width, bool, bool) {
   const double filled = groups * std::max(0.0, all - reached) * static_cast<double>(s.out[2]);
   return (by.product * groups * vectors * columns * static_cast<double>(f.words) +
           results * (by.result * straight + by.result_held * (1 - straight)) +
-          (plan.phases != f.leaving ? by.result_scattered * results : 0) + by.line * lines + by.filled * filled +
-          by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, f.words) +
+          (plan.phases != f.leaving ? by.result_scattered * results : 0) + by.line * lines + margins +
+          by.filled * filled + by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, f.words) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
-         weights_seconds(packed_bytes(f.block_words * f.blocks * s.groups)) + conversion_seconds(s, conversions);
+         weights_seconds(packed_bytes(f.block_words * f.blocks * s.groups), beyond_caches(s, width)) +
+         conversion_seconds(s, conversions);
 }
 
 double conv_overlap_seconds(const ConvShape& s, int width, bool, bool) {
@@ -245,7 +254,8 @@ double conv_overlap_seconds(const ConvShape& s, int width, bool, bool) {
           by.result * results + (by.line + by.line_tap * taps) * written + by.byte * bytes_of_images(s) +
           by.byte_beyond * bytes_beyond_caches(s) + (plan.in_place ? 0 : of_gathered) + by.call) *
              ns +
-         weights_seconds(packed_bytes(conv_overlap_packed_floats(s, width))) + conversion_seconds(s, of_floats);
+         weights_seconds(packed_bytes(conv_overlap_packed_floats(s, width)), float_beyond(width)) +
+         conversion_seconds(s, of_floats);
 }
 
 double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
@@ -276,7 +286,7 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
           by.out_turned * out_turned + by.group_result * by_groups + by.byte * bytes_of_images(s) +
           by.byte_beyond * bytes_beyond_caches(s) + by.block * blocks + by.call) *
              ns +
-         weights_seconds(packed) + conversion_seconds(s, conversions);
+         weights_seconds(packed, beyond_caches(s, width)) + conversion_seconds(s, conversions);
 }
 
 double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {

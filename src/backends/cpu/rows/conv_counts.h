@@ -51,15 +51,21 @@ inline double weights_beyond(double bytes) {
 }
 
 // To fetch them once: what little else there is to do for few pixels does not hide it all, and though a layer alone
-// would find them in the third-level cache, the other layers of a network may have pushed them out. What no such cache
-// holds takes longer. Twice as much, the memory's rate, had cost networks whose weights do come from memory up to half
-// of their time (40 layers of 17 MB each: 3.7 ms a layer, now 2.4), as products hide most of it.
-inline double weights_seconds(double bytes) {
+// would find them in the third-level cache, the other layers of a network may have pushed them out. Twice as much, the
+// memory's rate, had cost networks whose weights do come from memory up to half of their time (40 layers of 17 MB each:
+// 3.7 ms a layer, now 2.4), as products hide most of it. Of a layer that no such cache holds, each byte beyond it takes
+// `beyond` nanoseconds more.
+inline double weights_seconds(double bytes, double beyond) {
   constexpr double of_byte = 0.025;
-  constexpr double of_byte_beyond = 0.03;  // more
   constexpr double bytes_held = 32e6;
-  return (of_byte * weights_beyond(bytes) + of_byte_beyond * std::max(0.0, bytes - bytes_held)) * ns;
+  return (of_byte * weights_beyond(bytes) + beyond * std::max(0.0, bytes - bytes_held)) * ns;
 }
+
+// In floats that counts for more than its time: filtering enlarges weights by half, and where a layer reads so many for
+// few pixels it gains little or nothing for the memory (1024 to 1536 channels of 7 taps at 40 pixels: 63 MB instead of
+// 44, and the same time on Zen 3 and on Emerald Rapids).
+constexpr double float_beyond(int width) { return width == avx512_width ? 0.06 : 0.15; }
+constexpr double pair_beyond = 0.03;
 
 inline double bytes_beyond_caches(const ConvShape& s) {
   constexpr double bytes_in_caches = 8e6;

@@ -147,6 +147,7 @@ struct DisjointFactors {
   double result_by_lines;  // of one input channel
   double line;             // of the output that is held
   double line_by_lines;    // that comes from one channel
+  double margin;           // in front of a line's pixels or behind them, outputs that no tap reaches
   double copied;
   double filled;  // outputs in lines that no tap reaches
   double byte_beyond;
@@ -159,6 +160,7 @@ inline constexpr DisjointFactors disjoint_avx2 = {.product = 0.184,
                                                   .result_by_lines = 0.796,
                                                   .line = 13.2,
                                                   .line_by_lines = 13.2,
+                                                  .margin = 2,
                                                   .copied = 0.12,
                                                   .filled = 0.3,
                                                   .byte_beyond = 0.0781,
@@ -170,6 +172,7 @@ inline constexpr DisjointFactors disjoint_avx512 = {.product = 0.2,
                                                     .result_by_lines = 1.88,
                                                     .line = 3.7,
                                                     .line_by_lines = 12.8,
+                                                    .margin = 2,
                                                     .copied = 0.2,
                                                     .filled = 0.42,
                                                     .byte_beyond = 0.04,
@@ -182,6 +185,7 @@ inline constexpr DisjointFactors disjoint_pairs = {.product = 0.292,
                                                    .result_by_lines = 1.25,
                                                    .line = 6.81,
                                                    .line_by_lines = 6.81,
+                                                   .margin = 2,
                                                    .copied = 0.176,
                                                    .filled = 0.3,
                                                    .byte_beyond = 0.133,

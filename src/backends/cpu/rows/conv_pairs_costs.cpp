@@ -131,7 +131,7 @@ double conv_pairs_seconds(const ConvShape& s, Cluster cluster, bool in_planar, b
   return (pair_product(cluster) * work.products + calls + in + out + gathered + byte_beyond * bytes_beyond_caches(s) +
           run) *
              ns +
-         weights_seconds(product_of_factors(conv_pairs_packed_bytes(s)));
+         weights_seconds(product_of_factors(conv_pairs_packed_bytes(s)), pair_beyond);
 }
 
 }  // namespace polyphase::cpu
