@@ -30,6 +30,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <vector>
 
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/conv_shape.h"
@@ -220,6 +221,13 @@ struct WinogradWork {
   double points;  // rows of the products
 };
 WinogradWork conv_winograd_work(const ConvShape& shape);
+
+// What a phase reads of the packed weights, once for each of its blocks that holds tiles.
+struct WinogradPhase {
+  double floats;  // of one group
+  double blocks;  // of one group and all images
+};
+std::vector<WinogradPhase> conv_winograd_phases_of(const ConvWinogradPlan& plan);
 
 // Whether an axis of some phase is transformed; for no more than winograd_phases.
 bool conv_winograd_takes(const ConvShape& shape);

@@ -186,6 +186,29 @@ WinogradWork conv_winograd_work(const ConvShape& s) {
   return work;
 }
 
+std::vector<WinogradPhase> conv_winograd_phases_of(const ConvWinogradPlan& plan) {
+  const ConvShape& s = plan.shape;
+  const int64_t columns = ceil_div(plan.format.columns, plan.format.width) * plan.format.width;
+  const int64_t h = ConvAxis(s, 1).phases();
+  const int64_t w = ConvAxis(s, 2).phases();
+  std::vector<WinogradPhase> phases;
+  for (int64_t phase = 0; phase < plan.phases; ++phase) {
+    const int64_t of_axis[3] = {phase / (h * w), phase / w % h, phase % w};
+    int64_t lines = 1;
+    int64_t tiles[3] = {};
+    for (int a = 0; a < 3; ++a) {
+      const FilterAxis filters(s, a, of_axis[a]);
+      lines *= filters.lines();
+      tiles[a] = filters.tiles(outputs_of(ConvAxis(s, a), of_axis[a]));
+    }
+    const int64_t plane = tiles[1] * tiles[2];
+    const int64_t blocks = plan.depths > 1 ? s.batch * ceil_div(tiles[0], plan.depths) * ceil_div(plane, plan.block)
+                                           : ceil_div(s.batch * tiles[0] * plane, plan.block);
+    phases.push_back({static_cast<double>(lines * s.in_words() * columns), static_cast<double>(blocks)});
+  }
+  return phases;
+}
+
 bool conv_winograd_takes(const ConvShape& shape) {
   for (int a = 1; a < 3; ++a) {
     for (int64_t r = 0; r < ConvAxis(shape, a).phases(); ++r) {

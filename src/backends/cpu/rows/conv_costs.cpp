@@ -272,15 +272,21 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const double transformed = shared * work.lines * product_of_factors(ceil_div(s.in_channels, width), plan.n_blocks);
   const double transformed_results = work.points * static_cast<double>(vectors);
   const double packed = packed_bytes(conv_winograd_packed_floats(s, width));
-  const double weights = packed * depths * static_cast<double>(plan.blocks);
-  const double phases = product_of_factors(s.groups, plan.phases);
-  const double again = weights_beyond(packed / phases) * phases * static_cast<double>(plan.blocks - 1);
+  double weights = 0;
+  double again = 0;  // what the second-level cache does not keep until the next block
+  double blocks = 0;
+  for (const WinogradPhase& phase : conv_winograd_phases_of(plan)) {
+    const double bytes = 4 * phase.floats;
+    const auto groups = static_cast<double>(s.groups);
+    weights += groups * bytes * depths * phase.blocks;
+    again += groups * weights_beyond(bytes) * std::max(0.0, phase.blocks - 1);
+    blocks += groups * phase.blocks * static_cast<double>(plan.n_blocks);
+  }
   const double streamed = by.weight_byte_streamed * (weights_beyond(weights) + again);
   const double in_turned = in_planar ? turned(s, s.in, s.groups * s.in_channels, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, s.groups * s.out_channels, width) : 0;
   constexpr int64_t few_channels = 32;  // whose products do not hide what else a group costs
   const double by_groups = out_planar && s.in_channels < few_channels ? turned_by_groups(s, width) : 0;
-  const double blocks = phases * product_of_factors(plan.blocks, plan.n_blocks);
   return (std::hypot(by.product * multiplies, streamed) + by.transformed * transformed +
           by.transformed_result * transformed_results + by.weight_byte * weights + by.in_turned * in_turned +
           by.out_turned * out_turned + by.group_result * by_groups + by.byte * bytes_of_images(s) +
