@@ -37,6 +37,7 @@ TEST(ConvDisjoint, PixelsThatLeadToNoOutputAreLeftOut) {
   for (const char* line : {
            "crop conv_transpose n2 g2 c6:10 in9x10x21 k2x2x2 s2x2x2 d1x1x1 pre5x4x9 post3x6x8 bias",
            "crop conv_transpose n1 g3 c3:6 in17x40 k2x3 s2x3 d1x1 pre7x12 post2x1 bias",
+           "crop conv_transpose n2 g3 c3:3 in8x8 k3x3 s3x3 d1x1 pre2x1 post2x5 bias",
            "crop conv_transpose n1 g1 c20:7 in6x30 k1x1 s2x2 d1x1 pre3x4 post1x5",
            "crop conv_transpose n1 g1 c5:4 in3x8 k2x2 s2x2 d1x1 pre-9x20 post5x-9 bias",
            "crop conv n2 g1 c8:12 in7x9x20 k1x1x1 s1x1x1 d1x1x1 pre-2x-1x-4 post-1x-3x0 bias",

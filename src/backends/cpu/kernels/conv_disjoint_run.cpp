@@ -25,6 +25,7 @@ class Tile {
         behind_(std::clamp<int64_t>(s_.in[2] * ConvAxis(s_, 2).phases() - plan.crop[2], 0, s_.out[2])),
         has_margins_(front_ > 0 || behind_ < s_.out[2]),
         direct_margins_(plan.alike_endings && !is_narrow(s_.types.out) && plan.out.axis[2] == 1) {
+    place_.channel = -1;  // none has begun
     ScratchPieces pieces(scratch);
     lines_ = pieces.next<HeldLine>(plan.most_held);
     targets_ = pieces.next<ProductTarget>(plan.tile_pixels / vec_width);
@@ -284,7 +285,7 @@ class Tile {
     for (int64_t i = 0; i < lines_of_block(); ++i) {
       const int64_t line = block_ * f_.lines_per_block + i;
       const int64_t channel = group_ * s_.out_channels + line / (s_.kernel[0] * s_.kernel[1]);
-      if (i == 0 || channel != place_.channel) begin_channel(channel);
+      if (channel != place_.channel) begin_channel(channel);
       float* values = sums_ + i * (s_.kernel[2] / f_.interleaved) * f_.leaving * plan_.tile_pixels;
       if (plan_.phases != f_.leaving) {
         interleave_phases(values);
@@ -323,7 +324,7 @@ class Tile {
         const int64_t z = q->z + line.z;
         const int64_t y = q->y + line.y;
         if (z < 0 || z >= s_.out[0] || y < 0 || y >= s_.out[1]) continue;
-        if (q == lines_ || line.channel != place_.channel) begin_channel(line.channel);
+        if (line.channel != place_.channel) begin_channel(line.channel);
         begin_line(z, y);
         scale_line(*q, pixels, weights + i * s_.kernel[2]);
       }
