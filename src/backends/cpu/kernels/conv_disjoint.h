@@ -129,6 +129,8 @@ struct ConvDisjointPlan {
   bool alike_endings;  // whose operands are the same for all pixels of a channel
   int64_t crop[3];     // in front: output o of an axis is o + crop = stride * q + tap
   int64_t in_first;    // where the first of the input's pixels lies in an image
+  int64_t front;       // outputs of a line before those that its pixels lead to
+  int64_t behind;      // the first one after them
   int64_t phases;      // of the last axis
   int64_t pixels;      // of a register block
   int64_t tile_pixels;
@@ -143,6 +145,7 @@ struct ConvDisjointPlan {
   int64_t shared_bytes;  // none
   int64_t scratch_bytes;
 
+  bool has_margins() const { return front > 0 || behind < shape.out[2]; }
   int64_t product_tiles() const { return shape.batch * group_tiles * pixel_tiles * block_tiles; }
 };
 

@@ -131,6 +131,8 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& given, const ImageStrides& 
   }
   plan.has_gaps |= shape.in_points() == 0;
   plan.phases = ConvAxis(shape, 2).phases();
+  plan.front = std::clamp<int64_t>(-plan.crop[2], 0, shape.out[2]);
+  plan.behind = std::clamp<int64_t>(shape.in[2] * plan.phases - plan.crop[2], 0, shape.out[2]);
   const ConvDisjointFormat& f = plan.format;
   plan.pixels = pixel_vectors(width, static_cast<int>(f.chunk)) * width;
   const int64_t points = shape.in_points();

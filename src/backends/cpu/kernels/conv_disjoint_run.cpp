@@ -21,9 +21,6 @@ class Tile {
         f_(plan.format),
         s_(plan.shape),
         p_(pointers),
-        front_(std::clamp<int64_t>(-plan.crop[2], 0, s_.out[2])),
-        behind_(std::clamp<int64_t>(s_.in[2] * ConvAxis(s_, 2).phases() - plan.crop[2], 0, s_.out[2])),
-        has_margins_(front_ > 0 || behind_ < s_.out[2]),
         direct_margins_(plan.alike_endings && !is_narrow(s_.types.out) && plan.out.axis[2] == 1) {
     place_.channel = -1;  // none has begun
     ScratchPieces pieces(scratch);
@@ -198,8 +195,8 @@ class Tile {
       int64_t next = end;
       while (next < line_end && is_straight(next)) next = vector_end(next);
       const int64_t q1 = next - line * s_.in[2];
-      const bool begins = has_margins_ && q0 == 0;
-      const bool ends = has_margins_ && q1 == s_.in[2];
+      const bool begins = plan_.has_margins() && q0 == 0;
+      const bool ends = plan_.has_margins() && q1 == s_.in[2];
       if (end > point || begins || ends) {
         *lines_end_++ = {
             line / s_.in[1] * step(0),
@@ -352,7 +349,7 @@ class Tile {
     value_ = plan_.has_bias ? p_.bias[channel] : 0.0F;
     if (s_.kernel[2] < plan_.phases) std::fill_n(untouched_, plan_.tile_pixels, value_);
     margin_ = value_;
-    if (has_margins_ && plan_.alike_endings) end(&margin_, 0, 1);
+    if (plan_.has_margins() && plan_.alike_endings) end(&margin_, 0, 1);
   }
 
   void begin_line(int64_t z, int64_t y) {
@@ -377,13 +374,13 @@ class Tile {
   void write_margins(const HeldLine& q, int64_t z, int64_t y) {
     if (!direct_margins_) {
       begin_line(z, y);
-      if (q.begins) fill(0, front_);
-      if (q.ends) fill(behind_, s_.out[2]);
+      if (q.begins) fill(0, plan_.front);
+      if (q.ends) fill(plan_.behind, s_.out[2]);
       return;
     }
     float* const line = channel_out_.floats() + z * plan_.out.axis[0] + y * plan_.out.axis[1];
-    if (q.begins) fill_margin(line, front_);
-    if (q.ends) fill_margin(line + behind_, s_.out[2] - behind_);
+    if (q.begins) fill_margin(line, plan_.front);
+    if (q.ends) fill_margin(line + plan_.behind, s_.out[2] - plan_.behind);
   }
 
   // Few outputs, of which every line has some.
@@ -441,10 +438,7 @@ class Tile {
   KernelLine* kernel_lines_;  // of the block
   HeldLine* lines_;
   HeldLine* lines_end_ = nullptr;
-  int64_t front_;        // outputs of a line before those that its pixels lead to
-  int64_t behind_;       // the first one after them
-  bool has_margins_;     // there are such outputs
-  bool direct_margins_;  // and their values can be stored where they belong
+  bool direct_margins_;  // outputs beside a line's pixels can be stored where they belong
   StoredResult channel_out_ = {p_.out, s_.types.out};
   StoredResult out_ = channel_out_;  // of the present line
   float value_ = 0;                  // of a channel's outputs that no tap reaches

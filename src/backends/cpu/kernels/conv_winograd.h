@@ -223,11 +223,11 @@ struct WinogradWork {
 WinogradWork conv_winograd_work(const ConvShape& shape);
 
 // What a phase reads of the packed weights, once for each of its blocks that holds tiles.
-struct WinogradPhase {
+struct PhaseWeights {
   double floats;  // of one group
   double blocks;  // of one group and all images
 };
-std::vector<WinogradPhase> conv_winograd_phases_of(const ConvWinogradPlan& plan);
+std::vector<PhaseWeights> conv_winograd_weights(const ConvWinogradPlan& plan);
 
 // Whether an axis of some phase is transformed; for no more than winograd_phases.
 bool conv_winograd_takes(const ConvShape& shape);

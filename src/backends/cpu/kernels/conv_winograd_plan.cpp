@@ -1,5 +1,6 @@
 // Plans convolution by minimal filtering: which short filters, and which blocks.
 #include <algorithm>
+#include <array>
 
 #include "backends/cpu/kernels/conv_winograd.h"
 
@@ -28,6 +29,12 @@ int64_t lines_before(const ConvShape& s, int a, int64_t phase) {
 }
 
 int64_t lines_of(const ConvShape& s, int axis) { return lines_before(s, axis, ConvAxis(s, axis).phases()); }
+
+std::array<int64_t, 3> phases_of_axes(const ConvShape& s, int64_t phase) {
+  const int64_t h = ConvAxis(s, 1).phases();
+  const int64_t w = ConvAxis(s, 2).phases();
+  return {phase / (h * w), phase / w % h, phase % w};
+}
 
 // Outputs of one phase along an axis.
 int64_t outputs_of(const ConvAxis& axis, int64_t phase) {
@@ -70,9 +77,8 @@ Extents extents_of(const ConvShape& s, int64_t depths, int width) {
     all.points *= points;
   }
   for (int64_t phase = 0; phase < s.phases(); ++phase) {
-    const int64_t w = ConvAxis(s, 2).phases();
-    const int64_t h = ConvAxis(s, 1).phases();
-    const FilterAxis axes[3] = {{s, 0, phase / (h * w)}, {s, 1, phase / w % h}, {s, 2, phase % w}};
+    const auto [d, h, w] = phases_of_axes(s, phase);
+    const FilterAxis axes[3] = {{s, 0, d}, {s, 1, h}, {s, 2, w}};
     all.input_words = std::max(all.input_words, input_words(s, axes, depths, width));
   }
   return all;
@@ -186,14 +192,12 @@ WinogradWork conv_winograd_work(const ConvShape& s) {
   return work;
 }
 
-std::vector<WinogradPhase> conv_winograd_phases_of(const ConvWinogradPlan& plan) {
+std::vector<PhaseWeights> conv_winograd_weights(const ConvWinogradPlan& plan) {
   const ConvShape& s = plan.shape;
   const int64_t columns = ceil_div(plan.format.columns, plan.format.width) * plan.format.width;
-  const int64_t h = ConvAxis(s, 1).phases();
-  const int64_t w = ConvAxis(s, 2).phases();
-  std::vector<WinogradPhase> phases;
+  std::vector<PhaseWeights> phases;
   for (int64_t phase = 0; phase < plan.phases; ++phase) {
-    const int64_t of_axis[3] = {phase / (h * w), phase / w % h, phase % w};
+    const std::array<int64_t, 3> of_axis = phases_of_axes(s, phase);
     int64_t lines = 1;
     int64_t tiles[3] = {};
     for (int a = 0; a < 3; ++a) {

@@ -201,7 +201,7 @@ double conv_disjoint_seconds(const ConvShape& shape, int width, bool, bool) {
   const ConversionFactors& conversions = in_pairs ? disjoint_pairs_conversions : of_floats;
   const ConvDisjointFormat& f = plan.format;
   const double groups = product_of_factors(s.batch, s.groups);
-  const int sides = (plan.crop[2] < 0 ? 1 : 0) + (s.out[2] + plan.crop[2] > s.in[2] * plan.phases ? 1 : 0);
+  const int sides = (plan.front > 0 ? 1 : 0) + (plan.behind < s.out[2] ? 1 : 0);
   const double margins = by.margin * sides * groups * product_of_factors(f.lines, s.in[0], s.in[1]);
   if (plan.by_lines) {
     const double lines = groups * product_of_factors(f.lines, s.in[0], s.in[1]);
@@ -275,7 +275,7 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   double weights = 0;
   double again = 0;  // what the second-level cache does not keep until the next block
   double blocks = 0;
-  for (const WinogradPhase& phase : conv_winograd_phases_of(plan)) {
+  for (const PhaseWeights& phase : conv_winograd_weights(plan)) {
     const double bytes = 4 * phase.floats;
     const auto groups = static_cast<double>(s.groups);
     weights += groups * bytes * depths * phase.blocks;
