@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pathlib
@@ -57,21 +56,10 @@ class Compatibility:
         if place.suffix not in (".json", ".md"):
             raise ArgumentError(f"the file '{place}' is neither JSON nor Markdown by its name.", hint="Give a path that ends in .json or .md.")
         text = self.json() if place.suffix == ".json" else self._markdown()
-        import tempfile  # a megabyte of random numbers and their like, which only this needs
+        from ._files import write_whole  # its modules take a megabyte, which only this needs
 
         try:
-            handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=place.parent)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-                    file.write(text)
-                mask = os.umask(0)
-                os.umask(mask)
-                os.chmod(name, 0o666 & ~mask)
-                os.replace(name, place)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(name)
-                raise
+            write_whole(place, text.encode("utf-8", errors="replace"), private=False)
         except OSError as error:
             reason = error.strerror
             raise FileError(f"cannot write '{place}': {reason}.", "io", hint="Give a path in a folder that is there and may be written.") from error

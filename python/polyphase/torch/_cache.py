@@ -10,11 +10,11 @@ import contextlib
 import hashlib
 import os
 import pathlib
-import tempfile
 from collections.abc import Iterable
 
 from .. import _native
 from .._errors import Error
+from .._files import write_whole
 
 _DEFAULT_BYTES = 4 << 30
 
@@ -57,15 +57,7 @@ def store(key: str, engine: _native.Engine) -> None:
     place = folder()
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=place)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(engine.to_bytes())
-            os.replace(name, place / f"{key}.ppe")
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
+        write_whole(place / f"{key}.ppe", engine.to_bytes(), private=True)
         _shrink(place)
     except OSError:
         pass
