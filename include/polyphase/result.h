@@ -2,6 +2,7 @@
 // do.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,25 +90,24 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Error error) : error_(std::move(error)), failed_(true) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
-  bool ok() const { return !failed_; }
+  bool ok() const { return !error_.has_value(); }
   Error& error() & {
-    if (!failed_) result_misread();
-    return error_;
+    if (ok()) result_misread();
+    return *error_;
   }
   const Error& error() const& {
-    if (!failed_) result_misread();
-    return error_;
+    if (ok()) result_misread();
+    return *error_;
   }
   Error&& error() && {
-    if (!failed_) result_misread();
-    return std::move(error_);
+    if (ok()) result_misread();
+    return *std::move(error_);
   }
 
  private:
-  Error error_;
-  bool failed_ = false;
+  std::optional<Error> error_;
 };
 
 }  // namespace polyphase

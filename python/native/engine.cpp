@@ -30,11 +30,7 @@ std::shared_ptr<SessionHandle> own_session(EngineHandle& handle) {
 
 nb::object call(EngineHandle& handle, nb::args args, nb::kwargs named) {
   const std::shared_ptr<SessionHandle> session = own_session(handle);
-  std::vector<nb::object> outputs = run_arrays(*session, args, named, {}, nb::none());
-  if (outputs.size() == 1) return outputs.front();
-  nb::list out;
-  for (const nb::object& output : outputs) out.append(output);
-  return nb::tuple(out);
+  return call_session(*session, std::move(args), std::move(named));
 }
 
 nb::tuple ports_of(const std::vector<api::Port>& ports) {
@@ -72,7 +68,7 @@ nb::dict refit(EngineHandle& handle, const nb::object& weights, bool strict) {
       continue;
     }
     const DType wanted = known == dtypes.end() ? DType::f32 : known->second;
-    arrays.push_back(take_array(value, "weight '" + name + "'", wanted, false));
+    arrays.push_back(take_array(value, "weight", name, wanted, false));
     views.push_back({name, arrays.back().view});
   }
   api::RefitReport report;

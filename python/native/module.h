@@ -40,6 +40,8 @@ nanobind::tuple shape_of(const std::vector<std::string>& sizes);
 // `outputs`: memory for all outputs, or empty.
 std::vector<nanobind::object> run_arrays(const SessionHandle& session, nanobind::object args, nanobind::dict named,
                                          const std::vector<nanobind::object>& outputs, nanobind::object deadline);
+// The same for a caller's positional and named arguments: returns the output, or a tuple of several.
+nanobind::object call_session(const SessionHandle& session, nanobind::args args, nanobind::kwargs named);
 
 // Seconds from now, or None.
 std::optional<std::chrono::steady_clock::time_point> deadline_of(nanobind::object seconds);

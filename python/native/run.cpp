@@ -67,9 +67,9 @@ std::vector<GivenArray> gather(const std::vector<api::Port>& ports, nb::object a
   }
   std::vector<GivenArray> out;
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    const std::string what = "input '" + ports[i].name + "'";
-    if (!ordered[i].is_valid()) refuse(what + " is missing.", "Give every input: " + names_of(ports) + ".");
-    out.push_back(take_array(ordered[i], what, ports[i].dtype, false));
+    if (!ordered[i].is_valid())
+      refuse("input '" + ports[i].name + "' is missing.", "Give every input: " + names_of(ports) + ".");
+    out.push_back(take_array(ordered[i], "input", ports[i].name, ports[i].dtype, false));
   }
   return out;
 }
@@ -151,10 +151,8 @@ std::vector<nb::object> run_arrays(const SessionHandle& session, nb::object args
   const std::vector<api::TensorView> input_views = views_of(inputs);
   if (!outputs.empty()) {
     std::vector<GivenArray> memory;
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const std::string what = "the memory given for output '" + ports[i].name + "'";
-      memory.push_back(take_array(outputs[i], what, ports[i].dtype, true));
-    }
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      memory.push_back(take_array(outputs[i], "the memory given for output", ports[i].name, ports[i].dtype, true));
     expect_apart(inputs, memory);
     const std::vector<api::TensorView> output_views = views_of(memory);
     static_cast<void>(run_interruptibly(session, input_views, options, [&](const api::RunOptions& with) {
@@ -169,6 +167,14 @@ std::vector<nb::object> run_arrays(const SessionHandle& session, nb::object args
   std::vector<nb::object> out;
   for (const api::Tensor& tensor : *results) out.push_back(give_array(tensor, as_torch));
   return out;
+}
+
+nb::object call_session(const SessionHandle& session, nb::args args, nb::kwargs named) {
+  std::vector<nb::object> outputs = run_arrays(session, std::move(args), std::move(named), {}, nb::none());
+  if (outputs.size() == 1) return outputs.front();
+  nb::list out;
+  for (const nb::object& output : outputs) out.append(output);
+  return nb::tuple(out);
 }
 
 int checked_threads(std::int64_t threads) {

@@ -131,6 +131,13 @@ void bind_session(nb::module_& module) {
       "of its own, and all share the session's workers. The bits of the outputs depend on the inputs alone. After a "
       "fork\n"
       "the child makes a session of its own.")
+      .def("__call__", &call_session,
+           nb::sig("def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"),
+           "Runs the network once, as Engine.__call__ does, on this session's threads: takes arrays by position or by "
+           "name,\n"
+           "returns the output, or a tuple of the outputs where there are several.\n\n"
+           "Raises polyphase.Error: what Engine.__call__ raises, and invalid_argument in a process forked after it was "
+           "made.")
       .def("run", &run, "inputs"_a, "outputs"_a = nb::none(), "deadline"_a = nb::none(),
            nb::sig(
                "def run(self, inputs: dict[str, typing.Any] | collections.abc.Sequence[typing.Any], outputs: dict[str, "

@@ -82,6 +82,7 @@ Result<std::vector<Tensor>> run_views(const Session& of, std::span<const TensorV
   polyphase::Session& session = Access::session_of(of);
   RunRequest request;
   const polyphase::Engine& engine = *session.program().engine;
+  request.inputs.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool is_known = i < engine.inputs.size();
     TRY(auto inner, is_known ? inner_view(inputs[i], Subject("input", engine.inputs[i].name))
@@ -106,6 +107,7 @@ Result<std::vector<Tensor>> run_views(const Session& of, std::span<const TensorV
   TRY_VOID(fit_steps(options.step_runs, "step_runs", session.program().steps.size()));
   TRY(auto results, session.run(request));
   std::vector<Tensor> out;
+  out.reserve(results.size());
   for (const polyphase::Tensor& result : results) out.push_back(Access::tensor(result));
   if (options.report != nullptr) *options.report = report_of(session, plans, Access::state(of.engine()).times.get());
   return out;

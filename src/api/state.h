@@ -72,22 +72,6 @@ struct Access {
 Result<std::unique_ptr<polyphase::Session>> make_session(const Engine& engine, const SessionOptions& options,
                                                          bool show_parts);
 
-// What an error is about. Its words are put together only where there is one: a run has a subject for each tensor.
-class Subject {
- public:
-  Subject(std::string_view words) : words_(words) {}    // NOLINT(google-explicit-constructor): words are a subject
-  Subject(const char* words) : words_(words) {}         // NOLINT(google-explicit-constructor)
-  Subject(const std::string& words) : words_(words) {}  // NOLINT(google-explicit-constructor)
-  Subject(std::string_view words, std::string_view name) : words_(words), name_(name), is_named_(true) {}
-
-  friend std::string operator+(const Subject& subject, std::string_view text);
-
- private:
-  std::string_view words_;
-  std::string_view name_;
-  bool is_named_ = false;
-};
-
 // The given memory as a tensor view. Errors: invalid_argument, about `what`.
 Result<polyphase::TensorView> inner_view(const TensorView& given, const Subject& what);
 

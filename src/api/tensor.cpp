@@ -76,12 +76,6 @@ std::size_t Tensor::size_bytes() const {
   return static_cast<std::size_t>(element_count()) * polyphase::size_bytes(view_.dtype);
 }
 
-std::string operator+(const Subject& subject, std::string_view text) {
-  std::string out(subject.words_);
-  if (subject.is_named_) out.append(" '").append(subject.name_).append("'");
-  return out.append(text);
-}
-
 Result<polyphase::TensorView> inner_view(const TensorView& given, const Subject& what) {
   if (given.sizes.size() > max_rank) {
     return Error{

@@ -10,17 +10,18 @@ std::string sizes_text(std::span<const std::int64_t> sizes) {
   return Shape::from_sizes({sizes.begin(), sizes.end()}).text();
 }
 
-Error mismatch(const Shape& declared, std::span<const std::int64_t> sizes, std::string_view what,
+Error mismatch(const Shape& declared, std::span<const std::int64_t> sizes, const Subject& what,
                const std::string& why) {
-  return {
-      ErrorCode::shape_mismatch,
-      std::string(what) + " has the shape " + sizes_text(sizes) + "; expected " + declared.text() + ": " + why + ".",
-      "`polyphase inspect` lists the sizes that the network takes; --shape and --dim of compile choose others."};
+  return {ErrorCode::shape_mismatch,
+          what + " has the shape " + sizes_text(sizes) + "; expected " + declared.text() + ": " + why + ".",
+          "`polyphase inspect` lists the sizes that the network takes; --shape and --dim of compile choose others."};
 }
+
+std::string place_of(int axis) { return "axis " + std::to_string(axis); }
 
 }  // namespace
 
-Result<void> bind_shape(const Shape& declared, std::span<const std::int64_t> sizes, std::string_view what,
+Result<void> bind_shape(const Shape& declared, std::span<const std::int64_t> sizes, const Subject& what,
                         DimBindings& bindings) {
   if (declared.rank() != static_cast<int>(sizes.size())) {
     return mismatch(declared, sizes, what,
@@ -28,25 +29,25 @@ Result<void> bind_shape(const Shape& declared, std::span<const std::int64_t> siz
   }
   for (int axis = 0; axis < declared.rank(); ++axis) {
     const std::int64_t size = sizes[static_cast<std::size_t>(axis)];
-    const std::string place = "axis " + std::to_string(axis);
     const Dim& dim = declared[axis];
     // A number born from data, such as where a slice ends, may be negative; its range says so.
     const bool may_be_negative = dim.is_symbol() && dim.range().low < 0;
-    if (size < 0 && !may_be_negative) return mismatch(declared, sizes, what, place + " is negative");
+    if (size < 0 && !may_be_negative) return mismatch(declared, sizes, what, place_of(axis) + " is negative");
     if (dim.is_constant() && dim.value() != size) {
-      return mismatch(declared, sizes, what, place + " must be " + dim.text() + ", found " + std::to_string(size));
+      return mismatch(declared, sizes, what,
+                      place_of(axis) + " must be " + dim.text() + ", found " + std::to_string(size));
     }
     if (!dim.is_symbol()) continue;
     const DimRange range = dim.range();
     if (size < range.low || size > range.high) {
       return mismatch(declared, sizes, what,
-                      place + " (" + dim.text() + ") must lie in " + std::to_string(range.low) + ".." +
+                      place_of(axis) + " (" + dim.text() + ") must lie in " + std::to_string(range.low) + ".." +
                           std::to_string(range.high) + ", found " + std::to_string(size));
     }
     const auto [bound, fresh] = bindings.emplace(dim.symbol_name(), size);
     if (!fresh && bound->second != size) {
       return mismatch(declared, sizes, what,
-                      place + " is " + std::to_string(size) + ", but " + dim.text() + " is " +
+                      place_of(axis) + " is " + std::to_string(size) + ", but " + dim.text() + " is " +
                           std::to_string(bound->second) + " elsewhere");
     }
   }
@@ -55,6 +56,7 @@ Result<void> bind_shape(const Shape& declared, std::span<const std::int64_t> siz
 
 void solve_shape(const Shape& declared, std::span<const std::int64_t> sizes, DimBindings& bindings) {
   for (int axis = 0; axis < declared.rank(); ++axis) {
+    if (declared[axis].is_constant() || declared[axis].is_symbol()) continue;
     std::map<std::string, DimRange, std::less<>> used;
     declared[axis].collect_symbols(used);
     std::erase_if(used, [&](const auto& symbol) { return bindings.count(symbol.first) != 0; });
@@ -77,14 +79,14 @@ void solve_shape(const Shape& declared, std::span<const std::int64_t> sizes, Dim
   }
 }
 
-Result<void> check_shape(const Shape& declared, std::span<const std::int64_t> sizes, std::string_view what,
+Result<void> check_shape(const Shape& declared, std::span<const std::int64_t> sizes, const Subject& what,
                          const DimBindings& bindings) {
   for (int axis = 0; axis < declared.rank(); ++axis) {
     const auto expected = declared[axis].evaluate(bindings);
     if (expected.has_value() && *expected == sizes[static_cast<std::size_t>(axis)]) continue;
     return mismatch(
         declared, sizes, what,
-        "axis " + std::to_string(axis) + " must be " + declared[axis].text() +
+        place_of(axis) + " must be " + declared[axis].text() +
             (expected.has_value() ? " = " + std::to_string(*expected) : ", which cannot be known from the inputs") +
             ", found " + std::to_string(sizes[static_cast<std::size_t>(axis)]));
   }

@@ -26,7 +26,17 @@ TensorDesc::TensorDesc(DType element, std::span<const std::int64_t> logical_size
 }
 
 TensorDesc TensorDesc::row_major(DType element, std::span<const std::int64_t> logical_sizes) {
-  return {element, logical_sizes, Layout::row_major(static_cast<int>(logical_sizes.size()))};
+  CHECK(logical_sizes.size() <= static_cast<std::size_t>(max_rank));
+  TensorDesc out;
+  out.dtype = element;
+  out.rank = static_cast<int>(logical_sizes.size());
+  std::copy(logical_sizes.begin(), logical_sizes.end(), out.sizes.begin());
+  std::int64_t step = 1;
+  for (std::size_t axis = logical_sizes.size(); axis-- > 0;) {
+    out.strides[axis] = step;
+    step *= std::max<std::int64_t>(out.sizes[axis], 1);
+  }
+  return out;
 }
 
 std::int64_t TensorDesc::element_count() const {
@@ -42,7 +52,15 @@ bool TensorDesc::empty() const {
   return false;
 }
 
-bool TensorDesc::is_row_major() const { return is_dense(Layout::row_major(rank)); }
+bool TensorDesc::is_row_major() const {
+  if (empty()) return true;
+  std::int64_t step = 1;
+  for (auto axis = static_cast<std::size_t>(rank); axis-- > 0;) {
+    if (sizes[axis] != 1 && strides[axis] != step) return false;
+    step *= sizes[axis];
+  }
+  return true;
+}
 
 bool TensorDesc::is_dense(const Layout& layout) const {
   if (layout.rank() != rank) return false;

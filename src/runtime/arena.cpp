@@ -7,7 +7,7 @@
 
 namespace polyphase {
 
-Result<std::shared_ptr<std::byte>> allocate_bytes(std::size_t size_bytes, const std::string& what) {
+Result<std::shared_ptr<std::byte>> allocate_bytes(std::size_t size_bytes, const Subject& what) {
   std::shared_ptr<std::byte> memory = allocate_memory(size_bytes, FreshMemory::any);
   if (memory != nullptr) return memory;
   return Error{ErrorCode::out_of_memory,
@@ -15,7 +15,7 @@ Result<std::shared_ptr<std::byte>> allocate_bytes(std::size_t size_bytes, const 
                "Use smaller inputs, or a machine with more memory."};
 }
 
-Result<void> Arena::hold(std::size_t size_bytes, const std::string& what) {
+Result<void> Arena::hold(std::size_t size_bytes, const Subject& what) {
   if (size_bytes <= size_bytes_) return {};
   memory_.reset();
   size_bytes_ = 0;
@@ -24,7 +24,7 @@ Result<void> Arena::hold(std::size_t size_bytes, const std::string& what) {
   return {};
 }
 
-Result<ResultPool::Piece> ResultPool::find_or_allocate(std::size_t size_bytes, const std::string& what) {
+Result<ResultPool::Piece> ResultPool::find_or_allocate(std::size_t size_bytes, const Subject& what) {
   {
     const std::lock_guard lock(mutex_);
     // Not much larger than needed: a small result shall not hold a large buffer.
@@ -52,7 +52,7 @@ void ResultPool::keep(Piece piece) {
   }
 }
 
-Result<Tensor> ResultPool::take(DType dtype, std::span<const std::int64_t> sizes, const std::string& what) {
+Result<Tensor> ResultPool::take(DType dtype, std::span<const std::int64_t> sizes, const Subject& what) {
   const TensorDesc desc = TensorDesc::row_major(dtype, sizes);
   const std::size_t bytes = static_cast<std::size_t>(desc.element_count()) * size_bytes(dtype);
   TRY(Piece piece, find_or_allocate(bytes, what));

@@ -127,7 +127,7 @@ Result<void> Context::stage_inputs() {
     inputs_[port] = given.data;
     if (given.empty() || (given.is_row_major() && is_aligned(given.data, given.dtype))) continue;
     TRY(staged_[port],
-        session_.results_->take(given.dtype, given.size_span(), "a copy of input '" + engine.inputs[port].name + "'"));
+        session_.results_->take(given.dtype, given.size_span(), Subject("a copy of input", engine.inputs[port].name)));
     copy_elements(given, staged_[port].view());
     inputs_[port] = staged_[port].view().data;
   }
@@ -137,7 +137,7 @@ Result<void> Context::stage_inputs() {
 Result<void> Context::make_output(std::size_t port) {
   const EnginePort& output = session_.program().engine->outputs[port];
   const TensorDesc& desc = place_of(output.value).desc;
-  const std::string what = "output '" + output.name + "'";
+  const Subject what("output", output.name);
   if (!request_->outputs.empty() && request_->outputs[port].data != nullptr) {
     const TensorView& given = request_->outputs[port];
     if (given.dtype != desc.dtype) {
@@ -148,7 +148,7 @@ Result<void> Context::make_output(std::size_t port) {
     }
     DimBindings none;
     const Shape shape = Shape::from_sizes({desc.size_span().begin(), desc.size_span().end()});
-    TRY_VOID(bind_shape(shape, given.size_span(), "the memory given for " + what, none));
+    TRY_VOID(bind_shape(shape, given.size_span(), Subject("the memory given for output", output.name), none));
     if (given.is_row_major() && is_aligned(given.data, given.dtype)) {
       outputs_[port] = Tensor(Buffer::borrow(nullptr, given.data, 0), given);
       return {};

@@ -30,11 +30,11 @@ Result<std::vector<std::int64_t>> Session::bind_inputs(
     return engine.values[static_cast<std::size_t>(engine.inputs[i].value)].type.shape;
   };
   for (std::size_t i = 0; i < input_sizes.size(); ++i) {
-    TRY_VOID(bind_shape(shape_of(i), input_sizes[i], "input '" + engine.inputs[i].name + "'", bindings));
+    TRY_VOID(bind_shape(shape_of(i), input_sizes[i], Subject("input", engine.inputs[i].name), bindings));
   }
   for (std::size_t i = 0; i < input_sizes.size(); ++i) solve_shape(shape_of(i), input_sizes[i], bindings);
   for (std::size_t i = 0; i < input_sizes.size(); ++i) {
-    TRY_VOID(check_shape(shape_of(i), input_sizes[i], "input '" + engine.inputs[i].name + "'", bindings));
+    TRY_VOID(check_shape(shape_of(i), input_sizes[i], Subject("input", engine.inputs[i].name), bindings));
   }
   std::vector<std::int64_t> sizes;
   for (const std::string& symbol : program_->tree.front().symbols) sizes.push_back(bindings.find(symbol)->second);

@@ -18,7 +18,7 @@ from torch.fx import GraphModule
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _native
-from .._errors import Error, UnsupportedError
+from .._errors import ArgumentError, Error, UnsupportedError
 from . import _converters, _rewrites
 from ._partition import operator_name
 from ._plan import Plan
@@ -186,7 +186,7 @@ class _WeightSet:
             tensor: torch.Tensor = arguments[place]
             if known() is not tensor or tensor._version != version or tensor.data_ptr() != address:
                 return False
-        return all(one.is_same(arguments[one.place]) for one in self._compared)
+        return not self._compared or all(one.is_same(arguments[one.place]) for one in self._compared)
 
     def is_of(self, arguments: Sequence[Any]) -> bool:
         """It is of these very tensors, or of some that are gone."""
@@ -327,13 +327,13 @@ def _callable(program: Program, engine: _native.Engine) -> Callable[..., Any]:
 
     def run(*arguments: torch.Tensor) -> Any:
         nonlocal session
-        if not session.is_here:  # a session's threads stay behind when its process is forked
-            session = engine.session(torch.get_num_threads())
-        found = session.run(arguments).values()
-        if len(found) == 1:
-            [tensor] = found
-            return tensor
-        return tuple(found)
+        try:
+            return session(*arguments)
+        except ArgumentError:
+            if session.is_here:
+                raise
+        session = engine.session(torch.get_num_threads())  # the threads of the one before stayed behind when its process was forked
+        return session(*arguments)
 
     if not any(orders) and not any(back):
         return run

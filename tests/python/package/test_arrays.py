@@ -100,6 +100,19 @@ def test_outputs_with_any_strides(same):
     np.testing.assert_array_equal(pair[:, 1::2], x)
 
 
+def test_a_session_is_called_as_its_engine_is(same, tmp_path):
+    two = polyphase.compile(small_models.two(tmp_path / "two.onnx"))
+    one = same(TensorProto.FLOAT)
+    a, b = np.random.default_rng(0).standard_normal((2, 2, 4)).astype(np.float32)
+    names = [port.name for port in two.inputs]
+    for session, engine, args, named in ((one.session(1), one, (a,), {}), (two.session(1), two, (a, b), {}), (two.session(1), two, (a,), {names[1]: b})):
+        found, expected = session(*args, **named), engine(*args, **named)
+        assert type(found) is type(expected)
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(polyphase.ArgumentError, match=f"'{names[1]}' is missing"):
+        two.session(1)(a)
+
+
 def test_outputs_that_share_elements_are_refused(tmp_path):
     session = polyphase.compile(small_models.two(tmp_path / "two.onnx")).session(1)
     a, memory = np.zeros((2, 4), np.float32), np.zeros((3, 4), np.float32)

@@ -173,11 +173,12 @@ FORK = """
     child = os.fork()
     if child == 0:
         good = np.array_equal(engine(x), expected)  # its own session is made anew
-        try:
-            session.run([x])
-            good = False
-        except polyphase.ArgumentError as error:
-            good = good and "forked" in str(error)
+        for use in (lambda: session.run([x]), lambda: session(x)):
+            try:
+                use()
+                good = False
+            except polyphase.ArgumentError as error:
+                good = good and "forked" in str(error)
         repr(session)
         del session
         gc.collect()
