@@ -199,16 +199,15 @@ bool is_negated(nb::handle tensor) {
 
 }  // namespace
 
-GivenArray take_array(nb::handle given, std::string_view word, const std::string& name, DType wanted, bool writable) {
-  const auto what = [&] { return std::string(word) + " '" + name + "'"; };
+GivenArray take_array(nb::handle given, const std::string& what, DType wanted, bool writable) {
   GivenArray out;
   out.is_torch = is_torch_tensor(given);
   nb::object held = nb::borrow(given);
   if (out.is_torch && is_negated(given)) {
-    if (writable) refuse(what() + " is a negated view of PyTorch.", "Give memory of its own.");
+    if (writable) refuse(what + " is a negated view of PyTorch.", "Give memory of its own.");
     held = held.attr("resolve_neg")();
   }
-  if (!out.is_torch || !take_tensor(held, out)) take_other(held, what(), writable, out);
+  if (!out.is_torch || !take_tensor(held, out)) take_other(held, what, writable, out);
   if (wanted == DType::i4 && out.view.dtype == DType::i8) out.view.dtype = wanted;
   if (wanted == DType::u4 && out.view.dtype == DType::u8) out.view.dtype = wanted;
   return out;

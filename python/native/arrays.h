@@ -5,7 +5,6 @@
 #include <nanobind/ndarray.h>
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "native/torch_tensors.h"
@@ -26,11 +25,10 @@ struct GivenArray {
   bool is_torch = false;
 };
 
-// Takes anything with __dlpack__ or a buffer, on the CPU, with any strides. `word` and `name` say in what is raised
-// what it is: "input", "x". They are put together only there. `writable`: read-only memory is refused. `wanted`: where
-// a type has no name of its own in Python (i4), bytes of the same width do.
-GivenArray take_array(nanobind::handle given, std::string_view word, const std::string& name, DType wanted,
-                      bool writable);
+// Takes anything with __dlpack__ or a buffer, on the CPU, with any strides; `what` names it in what is raised.
+// `writable`: read-only memory is refused. `wanted`: where a type has no name of its own in Python (i4), bytes of the
+// same width do.
+GivenArray take_array(nanobind::handle given, const std::string& what, DType wanted, bool writable);
 
 // Raises if one of `outputs` shares an element with another or with one of `inputs`.
 void expect_apart(const std::vector<GivenArray>& inputs, const std::vector<GivenArray>& outputs);

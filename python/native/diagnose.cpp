@@ -116,7 +116,7 @@ nb::dict compare_layers(const nb::bytes& path, nb::object args, nb::dict named, 
   api::LayerOptions options;
   for (const auto& [key, value] : golden) {
     const auto name = nb::cast<std::string>(key);
-    golden_arrays.push_back(take_array(value, "the golden tensor", name, DType::f32, false));
+    golden_arrays.push_back(take_array(value, "the golden tensor '" + name + "'", DType::f32, false));
     options.golden[name] = value_or_raise(api::Tensor::borrow(golden_arrays.back().view));
   }
   options.tolerance = nb::cast<double>(settings["tolerance"]);

@@ -68,7 +68,7 @@ nb::dict refit(EngineHandle& handle, const nb::object& weights, bool strict) {
       continue;
     }
     const DType wanted = known == dtypes.end() ? DType::f32 : known->second;
-    arrays.push_back(take_array(value, "weight", name, wanted, false));
+    arrays.push_back(take_array(value, "weight '" + name + "'", wanted, false));
     views.push_back({name, arrays.back().view});
   }
   api::RefitReport report;

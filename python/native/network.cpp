@@ -138,7 +138,7 @@ api::AttributeList attributes_of(const std::string& op, const nb::dict& given) {
 
 api::NetworkTensor add_constant(NetworkHandle& handle, nb::handle array, const std::string& name) {
   api::Network& network = use(handle);
-  GivenArray given = take_array(array, "constant", name, DType::f32, false);
+  GivenArray given = take_array(array, "constant '" + name + "'", DType::f32, false);
   auto made = value_or_raise(network.add_constant(given.view, name));
   handle.arrays.push_back(std::move(given));
   return made;

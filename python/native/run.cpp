@@ -67,9 +67,9 @@ std::vector<GivenArray> gather(const std::vector<api::Port>& ports, nb::object a
   }
   std::vector<GivenArray> out;
   for (std::size_t i = 0; i < ports.size(); ++i) {
-    if (!ordered[i].is_valid())
-      refuse("input '" + ports[i].name + "' is missing.", "Give every input: " + names_of(ports) + ".");
-    out.push_back(take_array(ordered[i], "input", ports[i].name, ports[i].dtype, false));
+    const std::string what = "input '" + ports[i].name + "'";
+    if (!ordered[i].is_valid()) refuse(what + " is missing.", "Give every input: " + names_of(ports) + ".");
+    out.push_back(take_array(ordered[i], what, ports[i].dtype, false));
   }
   return out;
 }
@@ -151,8 +151,10 @@ std::vector<nb::object> run_arrays(const SessionHandle& session, nb::object args
   const std::vector<api::TensorView> input_views = views_of(inputs);
   if (!outputs.empty()) {
     std::vector<GivenArray> memory;
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      memory.push_back(take_array(outputs[i], "the memory given for output", ports[i].name, ports[i].dtype, true));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const std::string what = "the memory given for output '" + ports[i].name + "'";
+      memory.push_back(take_array(outputs[i], what, ports[i].dtype, true));
+    }
     expect_apart(inputs, memory);
     const std::vector<api::TensorView> output_views = views_of(memory);
     static_cast<void>(run_interruptibly(session, input_views, options, [&](const api::RunOptions& with) {

@@ -17,8 +17,6 @@ Error mismatch(const Shape& declared, std::span<const std::int64_t> sizes, const
           "`polyphase inspect` lists the sizes that the network takes; --shape and --dim of compile choose others."};
 }
 
-std::string place_of(int axis) { return "axis " + std::to_string(axis); }
-
 }  // namespace
 
 Result<void> bind_shape(const Shape& declared, std::span<const std::int64_t> sizes, const Subject& what,
@@ -32,22 +30,24 @@ Result<void> bind_shape(const Shape& declared, std::span<const std::int64_t> siz
     const Dim& dim = declared[axis];
     // A number born from data, such as where a slice ends, may be negative; its range says so.
     const bool may_be_negative = dim.is_symbol() && dim.range().low < 0;
-    if (size < 0 && !may_be_negative) return mismatch(declared, sizes, what, place_of(axis) + " is negative");
+    if (size < 0 && !may_be_negative)
+      return mismatch(declared, sizes, what, "axis " + std::to_string(axis) + " is negative");
     if (dim.is_constant() && dim.value() != size) {
       return mismatch(declared, sizes, what,
-                      place_of(axis) + " must be " + dim.text() + ", found " + std::to_string(size));
+                      "axis " + std::to_string(axis) + " must be " + dim.text() + ", found " + std::to_string(size));
     }
     if (!dim.is_symbol()) continue;
     const DimRange range = dim.range();
     if (size < range.low || size > range.high) {
       return mismatch(declared, sizes, what,
-                      place_of(axis) + " (" + dim.text() + ") must lie in " + std::to_string(range.low) + ".." +
-                          std::to_string(range.high) + ", found " + std::to_string(size));
+                      "axis " + std::to_string(axis) + " (" + dim.text() + ") must lie in " +
+                          std::to_string(range.low) + ".." + std::to_string(range.high) + ", found " +
+                          std::to_string(size));
     }
     const auto [bound, fresh] = bindings.emplace(dim.symbol_name(), size);
     if (!fresh && bound->second != size) {
       return mismatch(declared, sizes, what,
-                      place_of(axis) + " is " + std::to_string(size) + ", but " + dim.text() + " is " +
+                      "axis " + std::to_string(axis) + " is " + std::to_string(size) + ", but " + dim.text() + " is " +
                           std::to_string(bound->second) + " elsewhere");
     }
   }
@@ -86,7 +86,7 @@ Result<void> check_shape(const Shape& declared, std::span<const std::int64_t> si
     if (expected.has_value() && *expected == sizes[static_cast<std::size_t>(axis)]) continue;
     return mismatch(
         declared, sizes, what,
-        place_of(axis) + " must be " + declared[axis].text() +
+        "axis " + std::to_string(axis) + " must be " + declared[axis].text() +
             (expected.has_value() ? " = " + std::to_string(*expected) : ", which cannot be known from the inputs") +
             ", found " + std::to_string(sizes[static_cast<std::size_t>(axis)]));
   }

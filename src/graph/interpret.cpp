@@ -36,7 +36,7 @@ class Interpreter {
   Result<void> bind_inputs(const Graph& graph, const std::vector<Tensor>& inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Value& input = *graph.inputs()[i];
-      const Subject what("input", input.name);
+      const std::string what = "input '" + input.name + "'";
       if (inputs[i].dtype() != input.type.dtype) {
         return Error{ErrorCode::invalid_argument,
                      what + " is " + std::string(name_of(inputs[i].dtype())) + "; expected " +

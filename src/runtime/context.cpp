@@ -142,7 +142,7 @@ Result<void> Context::make_output(std::size_t port) {
     const TensorView& given = request_->outputs[port];
     if (given.dtype != desc.dtype) {
       return Error{ErrorCode::invalid_argument,
-                   what + " is " + std::string(name_of(desc.dtype)) + "; the memory given is " +
+                   "output '" + output.name + "' is " + std::string(name_of(desc.dtype)) + "; the memory given is " +
                        std::string(name_of(given.dtype)) + ".",
                    "Give memory of that dtype."};
     }
