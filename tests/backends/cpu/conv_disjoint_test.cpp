@@ -1,4 +1,4 @@
-// conv_disjoint's outputs that no tap reaches, and its inputs that lead to no output.
+// conv_disjoint's outputs that no tap reaches, its inputs that lead to no output, and kernels that it unfolds.
 #include <gtest/gtest.h>
 
 #include <string_view>
@@ -53,6 +53,35 @@ TEST(ConvDisjoint, PixelsThatLeadToNoOutputAreLeftOut) {
       const bool is_smaller = plan.shape.in_points() < c.shape.in_points();
       EXPECT_EQ(is_smaller, std::string_view(line).starts_with("crop")) << line;
     }
+  }
+}
+
+// Kernels of several strides: groups, a batch, axes that have one tap or gaps, crops on either side of zero, images
+// that do not lie densely or in FP32.
+TEST(ConvDisjoint, KernelsOfSeveralStridesAreUnfolded) {
+  for (const char* line : {
+           "unfold conv_transpose n2 g2 c6:10 in4x6 k8x32 s4x16 d1x1 pre0x0 post0x0 bias",
+           "unfold conv_transpose n1 g1 c4:3 in3x5x4 k6x2x48 s3x2x16 d1x1x1 pre1x0x20 post2x1x9 bias",
+           "unfold conv_transpose n1 g3 c6:12 in2x3x3 k4x4x34 s2x2x17 d1x1x1 pre-1x3x40 post2x-2x-5 bias",
+           "unfold conv_transpose n2 g1 c1:1 in5x7 k40x40 s20x20 d1x1 pre10x10 post10x10",
+           "unfold conv_transpose n1 g1 c9:2 in1x1 k6x64 s3x32 d1x1 pre0x0 post0x0 bias",
+           "unfold conv_transpose n1 g1 c5:6 in2x8x9 k1x6x32 s3x2x16 d1x1x1 pre0x0x0 post0x0x0 bias",
+       }) {
+    const ConvCase c = *parse_conv_case(line);
+    EXPECT_EQ(conv_disjoint_phases(plan_conv_disjoint(c.shape, {}, {}, {}, c.bias, 8)), 2) << line;
+    expect_exact(c, {"disjoint"}, 1, {.in_planar = true, .out_planar = true});
+    expect_exact(c, {"disjoint"}, 1, {.in_planar = true, .out_planar = true, .types = {DType::bf16, DType::f16}});
+  }
+  for (const char* line : {
+           "dilated conv_transpose n1 g1 c4:4 in4x4 k32x32 s16x16 d1x2 pre0x0 post0x0",
+           "part_of_a_stride conv_transpose n1 g1 c4:4 in4x4 k32x40 s16x16 d1x1 pre0x0 post0x0",
+           "one_axis conv_transpose n1 g1 c4:4 in4x4 k16x32 s16x16 d1x1 pre0x0 post0x0",
+           "a_short_line conv_transpose n1 g1 c4:4 in4x4 k32x16 s16x8 d1x1 pre0x0 post0x0",
+           "too_often conv_transpose n1 g1 c4:4 in4x4 k64x64 s16x16 d1x1 pre0x0 post0x0",
+       }) {
+    const auto c = parse_conv_case(line);
+    ASSERT_TRUE(c.has_value()) << line;
+    EXPECT_FALSE(conv_disjoint_takes(c->shape)) << line;
   }
 }
 

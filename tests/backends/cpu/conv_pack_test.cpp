@@ -46,6 +46,14 @@ ConvShape random_shape(std::mt19937_64& random) {
     s.stride[a] = a == 0 ? 1 : pick(1, 4);
     s.dilation[a] = a == 0 || pick(0, 2) != 0 ? 1 : pick(1, 4);
   }
+  if (style != 1 || !s.transposed) return s;
+  s.in_channels = pick(1, 7);  // kernels of several strides, which conv_disjoint unfolds
+  s.out_channels = pick(1, 7);
+  for (int a = 1; a < 3; ++a) {
+    s.stride[a] = a == 1 ? pick(1, 3) : pick(16, 19);
+    s.kernel[a] = 2 * s.stride[a];
+    s.dilation[a] = 1;
+  }
   return s;
 }
 

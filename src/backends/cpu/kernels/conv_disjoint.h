@@ -12,8 +12,14 @@
 // image come with their tile, whole lines of them have tiles of their own, or, where most lines are such, are filled by
 // the tile that then writes the lines between them. Of a single input channel there is nothing
 // to add up: each input line becomes the output lines of the kernel's lines, one after the other (disjoint_lines.h).
+//
+// A kernel that is some times as long as its stride becomes one of the stride's length where pixels are given the
+// channels of those before them, whose taps meet theirs in an output (phase 0):
+//
+//     unfolded[(t, c)][q] = in[c][q - t], multiplied by the weights of kernel points stride * t + r, 0 <= r < stride
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "backends/cpu/kernels/conv_gemm.h"
@@ -53,6 +59,21 @@ struct ConvDisjointFormat {
 
   ConvDisjointFormat(const ConvShape& shape, int width);
   ConvDisjointFormat() = default;
+};
+
+// How an image is unfolded; not at all where one tap is left of each axis.
+struct ConvUnfolding {
+  int64_t taps[3];   // of an axis, that meet in an output
+  int64_t in[3];     // pixels of the image as it is given
+  int64_t channels;  // of a group
+  ImageStrides strides;
+
+  ConvUnfolding(const ConvShape& shape, const ImageStrides& in_strides);
+  ConvUnfolding() = default;
+
+  int64_t count() const { return taps[0] * taps[1] * taps[2]; }
+  int64_t point(int a) const { return in[a] + taps[a] - 1; }  // pixels of the unfolded image
+  int64_t points() const { return point(0) * point(1) * point(2); }
 };
 
 // Outputs [from, to) of a vector of pixels, which lie `at` beyond where they would if they began the vector's.
@@ -112,7 +133,8 @@ struct KernelLine {
 };
 
 struct ConvDisjointPlan {
-  ConvShape shape;  // but for input pixels that lead to no output
+  ConvShape shape;  // of the unfolded image, but for input pixels that lead to no output
+  ConvUnfolding unfolding;
   ConvDisjointFormat format;
   ImageStrides in;
   ImageStrides out;
@@ -142,7 +164,7 @@ struct ConvDisjointPlan {
   int64_t group_tiles;
   int64_t depth;         // words between which sums stay in registers
   int64_t most_held;     // lines of a tile that are held
-  int64_t shared_bytes;  // none
+  int64_t shared_bytes;  // the unfolded image
   int64_t scratch_bytes;
 
   bool has_margins() const { return front > 0 || behind < shape.out[2]; }
@@ -154,8 +176,12 @@ bool conv_disjoint_takes(const ConvShape& shape);
 
 ConvDisjointPlan plan_conv_disjoint(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                                     const EndingProgram& endings, bool has_bias, int width);
-inline int conv_disjoint_phases(const ConvDisjointPlan&) { return 1; }
+inline int conv_disjoint_phases(const ConvDisjointPlan& plan) { return plan.unfolding.count() > 1 ? 2 : 1; }
 int64_t conv_disjoint_tiles(const ConvDisjointPlan& plan, int phase);
+
+// One tile of phase 0, of two: an input channel's pixels to the places of all taps in the unfolded image, as they are
+// stored.
+void unfold_image(const ConvDisjointPlan& plan, const std::byte* in, std::byte* unfolded, int64_t tile);
 
 int64_t conv_disjoint_packed_floats(const ConvShape& shape, int width);
 void pack_conv_disjoint(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,

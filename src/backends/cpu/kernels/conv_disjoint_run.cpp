@@ -451,9 +451,15 @@ class Tile {
 
 }  // namespace
 
-void run_conv_disjoint(const ConvDisjointPlan& plan, const ConvPointers& pointers, int, int64_t tile,
+void run_conv_disjoint(const ConvDisjointPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                        std::byte* scratch) {
-  Tile run(plan, pointers, scratch);
+  ConvPointers p = pointers;
+  if (conv_disjoint_phases(plan) > 1) {
+    if (phase == 0)
+      return unfold_image(plan, reinterpret_cast<const std::byte*>(p.in), reinterpret_cast<std::byte*>(p.shared), tile);
+    p.in = p.shared;
+  }
+  Tile run(plan, p, scratch);
   if (tile < plan.product_tiles()) return run.run(tile);
   run.run_gaps(tile - plan.product_tiles());
 }

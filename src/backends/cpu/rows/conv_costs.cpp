@@ -97,7 +97,8 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
   constexpr int64_t gathered_channels = 12;  // fewer are gathered where groups keep pixels from being joined
   const double gathered =
       s.groups > 1 && s.in_channels < gathered_channels ? lines_of_taps * product_of_factors(taps_w, s.in_channels) : 0;
-  const double per_row = by.panel_row * panels + (format.columns % width == 0 ? 0 : by.partial_row);
+  const double of_panel = by.panel_row + (format.stacked && out_planar ? by.stacked_row : 0);
+  const double per_row = of_panel * panels + (format.columns % width == 0 ? 0 : by.partial_row);
   const double packed = packed_bytes(conv_gemm_packed_floats(s, width));
   // By each block of rows, from behind the second-level cache.
   const double streamed =
@@ -223,10 +224,12 @@ double conv_disjoint_seconds(const ConvShape& shape, int width, bool, bool) {
   const double reached = product_of_factors(f.lines, s.in[0], s.in[1]);
   const double all = product_of_factors(s.out_channels, s.out[0], s.out[1]);
   const double filled = groups * std::max(0.0, all - reached) * static_cast<double>(s.out[2]);
+  const double unfolded = plan.unfolding.count() > 1 ? groups * product_of_factors(s.in_channels, s.in_points()) : 0;
   return (by.product * groups * vectors * columns * static_cast<double>(f.words) +
           results * (by.result * straight + by.result_held * (1 - straight)) +
           (plan.phases != f.leaving ? by.result_scattered * results : 0) + by.line * lines + margins +
-          by.filled * filled + by.copied * groups * vectors * product_of_factors(width, plan.block_tiles, f.words) +
+          by.filled * filled +
+          by.copied * (groups * vectors * product_of_factors(width, plan.block_tiles, f.words) + unfolded) +
           by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
          weights_seconds(packed_bytes(f.block_words * f.blocks * s.groups), beyond_caches(s, width)) +

@@ -15,6 +15,7 @@ struct GemmFactors {
   double segment;
   double panel_row;
   double partial_row;           // whose last vector is not full
+  double stacked_row;           // of a panel of stacked columns that leave channels-first
   double in_turned;             // of a forward convolution
   double in_turned_transposed;  // of a transposed one
   double out_turned;
@@ -32,6 +33,7 @@ inline constexpr GemmFactors gemm_avx2 = {.product = 0.195,
                                           .segment = 0,
                                           .panel_row = 5.52,
                                           .partial_row = 12.4,
+                                          .stacked_row = 5,
                                           .in_turned = 0.283,
                                           .in_turned_transposed = 0.476,
                                           .out_turned = 0.247,
@@ -48,6 +50,7 @@ inline constexpr GemmFactors gemm_avx512 = {.product = 0.227,
                                             .segment = 0.663,
                                             .panel_row = 6.47,
                                             .partial_row = 5.24,
+                                            .stacked_row = 0,
                                             .in_turned = 0.166,
                                             .in_turned_transposed = 0.226,
                                             .out_turned = 0.238,

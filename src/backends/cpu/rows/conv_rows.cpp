@@ -416,10 +416,10 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<Gemm>::row("conv_transpose_gemm", "conv_transpose", "conv_gemm/2",
                                     "phases as GEMMs whose rows point into the input; stacked where the channels alone "
                                     "do not fill vectors"));
-  rows.push_back(
-      ConvRow<Disjoint>::row("conv_transpose_disjoint", "conv_transpose", "conv_disjoint/1",
-                             "a kernel no longer than its stride: one product between channels-first images, "
-                             "phases interleaved as they are stored"));
+  rows.push_back(ConvRow<Disjoint>::row(
+      "conv_transpose_disjoint", "conv_transpose", "conv_disjoint/1",
+      "a kernel no longer than its stride, or two or more times as long along several axes: one product between "
+      "channels-first images, phases interleaved as they are stored"));
   rows.push_back(ConvRow<DisjointPairs>::row("conv_transpose_disjoint_pairs", "conv_transpose", "conv_disjoint_pairs/1",
                                              "a kernel no longer than its stride: one product in bf16, two channels at "
                                              "a time, between channels-first images"));
