@@ -4,8 +4,8 @@
 // for AVX2 and one for AVX-512. AVX2's is to 3100 times of 730 geometries, the least of several runs each, weights
 // counted as they lie in such runs, in the caches: choosing by it costs 1 to 3 % against knowing the fastest kernel,
 // 2.4 % over a hundred drawn geometries that it was not fitted to, and half of its estimates are within a tenth of the
-// measured time. What a stacked row costs besides is set to 60 layers with strides from 16 on, for which choosing cost 9
-// % and costs 6. AVX-512's is to 3600 times of 730 geometries that the caches hold, the least of three to eight runs
+// measured time. What a stacked row costs besides is set to 60 layers with strides from 16 on, for which choosing cost
+// 9 % and costs 6. AVX-512's is to 3600 times of 730 geometries that the caches hold, the least of three to eight runs
 // each on Emerald Rapids (two units of 512 bits), fourteen cores of which measured at once: choosing by it costs a
 // sixtieth, 3 to 5 % over a hundred that it was not fitted to (5 to 7 before); what passes the caches was set by hand
 // between earlier fits there. Those of conv_disjoint and conv_overlap are fitted since to 320 and 227 geometries on two
