@@ -314,7 +314,7 @@ def _single_island(plan: Plan, programs: list[Program]) -> tuple[Callable[..., A
     is_one = len(program.outputs) == 1
     if len(places) == 1:
         [place] = places
-        return (lambda arguments: (arguments[place],)), is_one
+        return operator.itemgetter(slice(place, place + 1)), is_one  # a sequence of one, without a frame of Python
     return operator.itemgetter(*places), is_one
 
 

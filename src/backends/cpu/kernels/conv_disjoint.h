@@ -181,7 +181,7 @@ int64_t conv_disjoint_tiles(const ConvDisjointPlan& plan, int phase);
 
 // One tile of phase 0, of two: an input channel's pixels to the places of all taps in the unfolded image, as they are
 // stored.
-void unfold_image(const ConvDisjointPlan& plan, const std::byte* in, std::byte* unfolded, int64_t tile);
+void unfold_image(const ConvDisjointPlan& plan, const std::byte* in, std::byte* shared, int64_t tile);
 
 int64_t conv_disjoint_packed_floats(const ConvShape& shape, int width);
 void pack_conv_disjoint(const ConvShape& shape, int width, const float* weights, const WeightStrides& strides,
