@@ -13,16 +13,39 @@
 
 namespace polyphase {
 
+namespace {
+
+// Axes in memory, the outermost first, are axis_at(0), axis_at(1), …: row-major ones, which every run asks about, need
+// no list of them.
+template <class AxisAt>
+void lay_densely(TensorDesc& desc, const AxisAt& axis_at) {
+  std::int64_t step = 1;
+  for (auto i = static_cast<std::size_t>(desc.rank); i-- > 0;) {
+    const std::size_t axis = axis_at(i);
+    desc.strides[axis] = step;
+    step *= std::max<std::int64_t>(desc.sizes[axis], 1);
+  }
+}
+
+template <class AxisAt>
+bool lies_densely(const TensorDesc& desc, const AxisAt& axis_at) {
+  if (desc.empty()) return true;
+  std::int64_t step = 1;
+  for (auto i = static_cast<std::size_t>(desc.rank); i-- > 0;) {
+    const std::size_t axis = axis_at(i);
+    if (desc.sizes[axis] != 1 && desc.strides[axis] != step) return false;
+    step *= desc.sizes[axis];
+  }
+  return true;
+}
+
+}  // namespace
+
 TensorDesc::TensorDesc(DType element, std::span<const std::int64_t> logical_sizes, const Layout& layout)
     : dtype(element), rank(static_cast<int>(logical_sizes.size())) {
   CHECK(rank <= max_rank && layout.rank() == rank);
   std::copy(logical_sizes.begin(), logical_sizes.end(), sizes.begin());
-  std::int64_t step = 1;
-  for (std::size_t i = layout.order().size(); i-- > 0;) {
-    const std::size_t axis = layout.order()[i];
-    strides[axis] = step;
-    step *= std::max<std::int64_t>(sizes[axis], 1);
-  }
+  lay_densely(*this, [&](std::size_t i) { return layout.order()[i]; });
 }
 
 TensorDesc TensorDesc::row_major(DType element, std::span<const std::int64_t> logical_sizes) {
@@ -31,11 +54,7 @@ TensorDesc TensorDesc::row_major(DType element, std::span<const std::int64_t> lo
   out.dtype = element;
   out.rank = static_cast<int>(logical_sizes.size());
   std::copy(logical_sizes.begin(), logical_sizes.end(), out.sizes.begin());
-  std::int64_t step = 1;
-  for (std::size_t axis = logical_sizes.size(); axis-- > 0;) {
-    out.strides[axis] = step;
-    step *= std::max<std::int64_t>(out.sizes[axis], 1);
-  }
+  lay_densely(out, [](std::size_t i) { return i; });
   return out;
 }
 
@@ -53,25 +72,11 @@ bool TensorDesc::empty() const {
 }
 
 bool TensorDesc::is_row_major() const {
-  if (empty()) return true;
-  std::int64_t step = 1;
-  for (auto axis = static_cast<std::size_t>(rank); axis-- > 0;) {
-    if (sizes[axis] != 1 && strides[axis] != step) return false;
-    step *= sizes[axis];
-  }
-  return true;
+  return lies_densely(*this, [](std::size_t i) { return i; });
 }
 
 bool TensorDesc::is_dense(const Layout& layout) const {
-  if (layout.rank() != rank) return false;
-  if (empty()) return true;
-  std::int64_t step = 1;
-  for (std::size_t i = layout.order().size(); i-- > 0;) {
-    const std::size_t axis = layout.order()[i];
-    if (sizes[axis] != 1 && strides[axis] != step) return false;
-    step *= sizes[axis];
-  }
-  return true;
+  return layout.rank() == rank && lies_densely(*this, [&](std::size_t i) { return layout.order()[i]; });
 }
 
 std::int64_t TensorDesc::extent() const {

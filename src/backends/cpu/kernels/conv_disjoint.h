@@ -19,6 +19,7 @@
 //     unfolded[(t, c)][q] = in[c][q - t], multiplied by the weights of kernel points stride * t + r, 0 <= r < stride
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -74,6 +75,9 @@ struct ConvUnfolding {
   int64_t count() const { return taps[0] * taps[1] * taps[2]; }
   int64_t point(int a) const { return in[a] + taps[a] - 1; }  // pixels of the unfolded image
   int64_t points() const { return point(0) * point(1) * point(2); }
+  std::array<int64_t, 3> place_of(int64_t tap) const {
+    return {tap / taps[2] / taps[1], tap / taps[2] % taps[1], tap % taps[2]};
+  }
 };
 
 // Outputs [from, to) of a vector of pixels, which lie `at` beyond where they would if they began the vector's.

@@ -1,5 +1,6 @@
 // Plans and packs transposed convolution whose taps do not meet.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -41,13 +42,12 @@ bool is_unfolded(const ConvShape& shape) {
 
 // Of the unfolded image.
 ConvShape unfolded(const ConvShape& given) {
+  const ConvUnfolding unfolding(given, {});
   ConvShape shape = given;
-  if (!is_unfolded(given)) return shape;
+  shape.in_channels *= unfolding.count();
   for (int a = 0; a < 3; ++a) {
-    const int64_t taps = ceil_div(given.kernel[a], given.stride[a]);
-    shape.in[a] += taps - 1;
-    shape.in_channels *= taps;
-    shape.kernel[a] = std::min(given.kernel[a], given.stride[a]);
+    shape.in[a] = unfolding.point(a);
+    shape.kernel[a] /= unfolding.taps[a];
   }
   return shape;
 }
@@ -242,7 +242,7 @@ void unfold_image(const ConvDisjointPlan& plan, const std::byte* in, std::byte* 
                element;
   std::byte* to = shared + (group * u.count() * u.channels + tile % u.channels) * u.points() * element;
   for (int64_t tap = 0; tap < u.count(); ++tap, to += (u.channels - 1) * u.points() * element) {
-    const int64_t skipped[3] = {tap / u.taps[2] / u.taps[1], tap / u.taps[2] % u.taps[1], tap % u.taps[2]};
+    const std::array<int64_t, 3> skipped = u.place_of(tap);
     const int64_t before = skipped[2] * element;
     for (int64_t i = 0; i < u.point(0) * u.point(1); ++i, to += line) {
       const int64_t z = i / u.point(1) - skipped[0];
@@ -293,10 +293,9 @@ void pack_conv_disjoint(const ConvShape& given, int width, const float* weights,
                        (shape.out_channels == 1 || strides.out_step(shape) == shape.kernel_points() * step);
   std::vector<PanelTap> taps;
   for (int64_t t = 0; t < unfolding.count(); ++t) {
-    const int64_t at[3] = {t / unfolding.taps[2] / unfolding.taps[1], t / unfolding.taps[2] % unfolding.taps[1],
-                           t % unfolding.taps[2]};
-    taps.push_back({0, t * given.in_channels * f.chunk});
-    for (int a = 0; a < 3; ++a) taps.back().from += at[a] * k[a] * strides.axis[a];
+    const auto [d, h, w] = unfolding.place_of(t);
+    taps.push_back({d * k[0] * strides.axis[0] + h * k[1] * strides.axis[1] + w * k[2] * strides.axis[2],
+                    t * given.in_channels * f.chunk});
   }
   std::sort(taps.begin(), taps.end(), [](const PanelTap& a, const PanelTap& b) { return a.from < b.from; });
   const PackRange chunks(shape.groups * f.blocks * f.chunks, share);
