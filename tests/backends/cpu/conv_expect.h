@@ -21,7 +21,7 @@ Layouts random_layouts(std::mt19937_64& random);
 void expect_stored(const std::string& kernel, const ConvCase& c, const ConvData& data, const Layouts& layouts,
                    const std::string& cluster, const std::vector<double>& want);
 
-// That each kernel gives the exact sums on each cluster, on small integers.
+// That each kernel gives the exact sums on each cluster, on small integers; one named *_pairs where a cluster has it.
 void expect_exact(const ConvCase& c, const std::vector<std::string>& kernels, uint64_t seed, const Layouts& layouts);
 
 }  // namespace polyphase::cpu::testing

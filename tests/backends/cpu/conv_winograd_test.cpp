@@ -18,17 +18,6 @@ bool filters_pairs(const ConvCase& c, const std::string& cluster) {
   return std::find(kernels.begin(), kernels.end(), "winograd_pairs") != kernels.end();
 }
 
-// On small integers, in floats and, where a cluster multiplies them, in pairs.
-void expect_filtered_exactly(const ConvCase& c, const Layouts& layouts) {
-  expect_exact(c, {"winograd"}, 1, layouts);
-  const ConvData data = make_data(c, 1, true);
-  const std::vector<double> want = reference(c, data);
-  for (const std::string& cluster : runnable_clusters()) {
-    if (::testing::Test::HasFatalFailure()) return;
-    if (filters_pairs(c, cluster)) expect_stored("winograd_pairs", c, data, layouts, cluster, want);
-  }
-}
-
 // Volumes whose planes conv_winograd transforms once for several depths, the last of which may be missing.
 TEST(ConvWinograd, DepthsThatSharePlanesAreExact) {
   for (const char* line : {
@@ -43,8 +32,8 @@ TEST(ConvWinograd, DepthsThatSharePlanesAreExact) {
       EXPECT_GT(plan.depths, 1) << line;
     }
     for (const bool planar : {false, true}) {
-      expect_filtered_exactly(c,
-                              {.in_planar = planar, .out_planar = planar, .types = {}, .extra = 0, .narrow_past = 1});
+      expect_exact(c, {"winograd", "winograd_pairs"}, 1,
+                   {.in_planar = planar, .out_planar = planar, .types = {}, .extra = 0, .narrow_past = 1});
     }
   }
 }
@@ -64,7 +53,8 @@ TEST(ConvWinograd, PanelsThatShareInputsAreExact) {
       const ConvWinogradPlan plan = plan_conv_winograd(c.shape, {}, {}, {}, c.bias, width);
       EXPECT_GT(plan.together, 1) << line << ", width " << width;
     }
-    for (const bool planar : {false, true}) expect_filtered_exactly(c, {.in_planar = planar, .out_planar = planar});
+    for (const bool planar : {false, true})
+      expect_exact(c, {"winograd", "winograd_pairs"}, 1, {.in_planar = planar, .out_planar = planar});
   }
 }
 
