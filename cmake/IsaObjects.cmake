@@ -37,6 +37,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Static locals of inline functions would be "unique" symbols, which objcopy cannot make local.
   # Copies of whole kernels for single constants made the objects a third larger and nothing faster.
   list(APPEND POLYPHASE_ISA_COMMON -fno-gnu-unique -fno-ipa-cp-clone)
+  if(NOT POLYPHASE_SANITIZE)
+    # Unrolls whole loops of a constant count, whose vectors then stay in registers, where a file asks for -O2 as well.
+    list(APPEND POLYPHASE_ISA_COMMON -fpeel-loops)
+    list(APPEND POLYPHASE_ISA_scalar -fno-peel-loops)
+  endif()
 endif()
 if(NOT POLYPHASE_SANITIZE)
   # Kernels throw nothing and nothing is thrown through them: tables to unwind them are 70 KB that nobody reads.

@@ -38,6 +38,38 @@ TEST(ConvWinograd, DepthsThatSharePlanesAreExact) {
   }
 }
 
+// Large images in parts: groups, a batch, strides, dilation and crops, lines, planes and volumes, the last parts of
+// which are shorter; narrow images; and an ending that reads another image.
+TEST(ConvWinograd, PartsAreExact) {
+  for (const char* line : {
+           "parts conv_transpose n1 g2 c4:4 in350000 k5 s2 d1 pre3 post-40 bias",
+           "parts conv n2 g1 c3:2 in600x700 k3x4 s1x1 d1x2 pre1x4 post2x1",
+           "parts conv_transpose n1 g1 c2:3 in450x500 k3x3 s2x2 d1x1 pre0x-3 post1x1 bias",
+           "parts conv n1 g1 c5:2 in900x700 k3x5 s1x2 d1x1 pre0x2 post0x1",
+           "parts conv_transpose n1 g1 c2:2 in60x70x60 k2x4x3 s2x2x2 d1x1x1 pre0x1x1 post0x1x0 bias",
+           "parts conv n1 g1 c2:2 in80x110x120 k3x3x3 s1x1x1 d1x1x1 pre1x1x1 post1x1x1",
+       }) {
+    const ConvCase c = *parse_conv_case(line);
+    for (const int width : {4, 8, 16}) {
+      const ConvWinogradPlan plan = plan_conv_winograd(c.shape, {}, {}, {}, c.bias, width);
+      EXPECT_TRUE(plan.parted) << line;
+      EXPECT_EQ(plan.shared_bytes, 0) << line;
+      EXPECT_LE(plan.images_bytes, 8 << 20) << line;
+    }
+    expect_exact(c, {"winograd", "winograd_pairs"}, 1, {.in_planar = true, .out_planar = true});
+    expect_exact(c, {"winograd"}, 1, {.in_planar = true, .out_planar = true, .types = {DType::f16, DType::bf16}});
+    ConvData data = make_data(c, 1, true);
+    data.added.resize(reference(c, data).size());
+    for (std::size_t i = 0; i < data.added.size(); ++i) data.added[i] = static_cast<float>(i % 31) - 15;
+    data.activation = EndingKind::relu;
+    const std::vector<double> want = reference(c, data);
+    for (const std::string& cluster : runnable_clusters()) {
+      expect_stored("winograd", c, data, {.in_planar = true, .out_planar = true}, cluster, want);
+    }
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
 // Of many input channels, whose transformed inputs the caches do not hold: panels that are multiplied with a point's
 // inputs before the next point's, the last of them fewer or of another width, several families, depths and blocks.
 TEST(ConvWinograd, PanelsThatShareInputsAreExact) {

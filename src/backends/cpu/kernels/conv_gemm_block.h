@@ -25,7 +25,7 @@ class GemmBlock {
       : plan_(plan), s_(plan.shape), p_(pointers), d_(s_, 0), h_(s_, 1), w_(s_, 2) {
     carve(scratch);
     in_ = plan.in_copied ? p_.shared : p_.in;
-    in_strides_ = plan.in_copied ? copied_strides(s_, plan.copy_pitch) : plan.in;
+    in_strides_ = plan.in_copied ? pixel_strides(s_.in, plan.copy_pitch) : plan.in;
     if (s_.groups * s_.in_channels == 1) in_strides_.channel = 1;
   }
 

@@ -153,6 +153,21 @@ struct ConvAxis {
     return inside(taps.first_shift, taps.first_shift + (taps.count - 1) * taps.shift_step, q0, q1);
   }
 
+  // The positions of the image that the outputs [o0, o1) read; none if from >= to.
+  Span reads(int64_t o0, int64_t o1) const {
+    const int64_t reach = (kernel - 1) * dilation;
+    const int64_t from = transposed ? ceil_div(o0 + pre - reach, stride) : o0 * stride - pre;
+    const int64_t last = transposed ? floor_div(o1 - 1 + pre, stride) : (o1 - 1) * stride - pre + reach;
+    return {std::max<int64_t>(0, from), std::min(in, last + 1)};
+  }
+
+  // The most positions that so many outputs beside each other read.
+  int64_t most_read(int64_t outputs) const {
+    const int64_t reach = (kernel - 1) * dilation;
+    const int64_t last = transposed ? (outputs - 1 + reach) / stride : (outputs - 1) * stride + reach;
+    return std::min(in, last + 1);
+  }
+
   // How many taps the phases before this one have together.
   int64_t taps_before(int64_t phase) const {
     if (!transposed) return 0;

@@ -25,6 +25,9 @@
 //
 // Where depths that lie beside each other read the same planes, a block has the tiles of several depths, and each plane
 // is transformed once: the row of the next depth begins one plane later.
+//
+// Channels-first images that pass the second-level cache are cut into parts, boxes of outputs of a group: a worker
+// copies what a part reads channels-last, computes all phases of it, and turns the result back.
 #pragma once
 
 #include <cstddef>
@@ -187,8 +190,11 @@ struct ConvWinogradPlan {
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
   bool has_bias;
-  bool in_copied;        // the first phase copies a channels-first or narrow input channels-last
-  bool out_planar;       // the last phase turns the result channels-first, or narrows it
+  bool in_copied;        // a channels-first or narrow input is copied channels-last, by the first phase or for a part
+  bool out_planar;       // the result is turned channels-first, or narrowed, by the last phase or part by part
+  bool parted;           // one phase does all, a part at a time; blocks are those of a part
+  int64_t part[3];       // its outputs along each axis, each of which begins with the first output of a tile
+  int64_t parts[3];      // of one group and image
   bool past_caches;      // which is so large that the caches cannot hold it for its reader
   bool fast_endings;     // at most one (leaky) ReLU: applied in registers
   int64_t phases;        // of all axes
@@ -202,7 +208,8 @@ struct ConvWinogradPlan {
   int64_t input_words;  // of the transformed input of a block
   int64_t max_points;   // of a family
   int64_t turn_points;
-  int64_t result_at;  // elements from the start of `shared` to the result of the compute phase
+  int64_t result_at;     // elements from the start of `shared`, or of a part's images, to the result of the products
+  int64_t images_bytes;  // of a part's images, at the front of the scratch
   int64_t scratch_bytes;
   int64_t shared_bytes;
 };
@@ -240,7 +247,7 @@ inline int64_t winograd_pitch(int64_t depth, int width) {
   return whole % 64 == 0 ? whole + 16 : whole;             // rows a multiple of a page apart would share cache sets
 }
 inline int conv_winograd_phases(const ConvWinogradPlan& plan) {
-  return 1 + (plan.in_copied ? 1 : 0) + (plan.out_planar ? 1 : 0);
+  return plan.parted ? 1 : 1 + (plan.in_copied ? 1 : 0) + (plan.out_planar ? 1 : 0);
 }
 
 int64_t conv_winograd_packed_floats(const ConvShape& shape, int width);

@@ -246,8 +246,56 @@ class Block : private WinogradBlock {
   float* panel_sums_ = nullptr;
 };
 
-// Block `tile` of points of the channels-last result, turned to where the image lies. Endings that were left are
-// applied there, where their operands' pixels lie beside each other as the result's do.
+// Turns channels of the channels-last result to where the image lies. Endings that were left are applied there, where
+// their operands' pixels lie beside each other as the result's do.
+class Turned {
+ public:
+  Turned(const ConvWinogradPlan& plan, const ConvPointers& pointers, int64_t image, int64_t first_channel,
+         int64_t channels)
+      : plan_(plan),
+        p_(pointers),
+        image_(image),
+        first_channel_(first_channel),
+        channels_(channels),
+        to_(StoredResult(pointers.out, plan.shape.types.out) +
+            (image * plan.out.batch + first_channel * plan.out.channel)) {}
+
+  // `count` points of the whole image, from `point` on, which lie plan.out.axis[2] apart from `offset` on.
+  void put(float* pixels, int64_t point, int64_t offset, int64_t count) const {
+    const StoredResult line = to_ + offset;
+    if (line.wide()) {
+      transpose_to_rows(pixels, channels_, line.floats(), plan_.out.channel, count, channels_,
+                        plan_.past_caches && plan_.fast_endings);
+      for (int64_t c = 0; c < channels_; ++c) end(c, point, line.floats() + c * plan_.out.channel, count);
+    } else {
+      turn_to_narrow_rows(
+          pixels, channels_, {line, plan_.out.channel, plan_.out.axis[2], plan_.past_caches, !plan_.fast_endings},
+          count, channels_, [&](int64_t c, int64_t i, float* values, int64_t n) { end(c, point + i, values, n); });
+    }
+  }
+
+ private:
+  void end(int64_t channel, int64_t point, float* values, int64_t count) const {
+    if (plan_.fast_endings) return;
+    const ConvShape& s = plan_.shape;
+    for (int64_t at = point; at < point + count;) {
+      const int64_t line = at / s.out[2];
+      const int64_t next = std::min(point + count, (line + 1) * s.out[2]);
+      const ResultPlace place = {image_, first_channel_ + channel, {line / s.out[1], line % s.out[1], at % s.out[2]}};
+      apply_endings(plan_.endings, p_.operands, values + (at - point), next - at, place, false);
+      at = next;
+    }
+  }
+
+  const ConvWinogradPlan& plan_;
+  const ConvPointers& p_;
+  int64_t image_;
+  int64_t first_channel_;
+  int64_t channels_;
+  StoredResult to_;
+};
+
+// Block `tile` of points of the whole result.
 void turn_result(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t tile) {
   const ConvShape& s = plan.shape;
   const int64_t points = s.out_points();
@@ -255,45 +303,100 @@ void turn_result(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t ti
   const int64_t blocks = ceil_div(points, plan.turn_points);
   const int64_t image = tile / blocks;
   const int64_t last = std::min(points, (tile % blocks + 1) * plan.turn_points);
+  const Turned turned(plan, p, image, 0, channels);
   float* const from = p.shared + plan.result_at + image * points * channels;
-  const StoredResult to = StoredResult(p.out, s.types.out) + image * plan.out.batch;
-  const auto end = [&](int64_t channel, int64_t point, float* values, int64_t count) {
-    if (plan.fast_endings) return;
-    for (int64_t at = point; at < point + count;) {
-      const int64_t line = at / s.out[2];
-      const int64_t next = std::min(point + count, (line + 1) * s.out[2]);
-      const ResultPlace place = {image, channel, {line / s.out[1], line % s.out[1], at % s.out[2]}};
-      apply_endings(plan.endings, p.operands, values + (at - point), next - at, place, false);
-      at = next;
-    }
+  each_run_of_points(
+      s.out, plan.out, tile % blocks * plan.turn_points, last,
+      [&](int64_t point, int64_t offset, int64_t count) { turned.put(from + point * channels, point, offset, count); });
+}
+
+// Block `tile` of the products of images that lie, or were copied, channels-last.
+void run_block(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t tile, std::byte* scratch) {
+  const ConvShape& s = plan.shape;
+  const WinogradImages images = {
+      .in = plan.in_copied ? p.shared : p.in,
+      .in_strides = plan.in_copied ? pixel_strides(s.in, s.groups * s.in_channels) : plan.in,
+      .there = {{0, s.in[0]}, {0, s.in[1]}, {0, s.in[2]}},
+      .out = plan.out_planar ? p.shared + plan.result_at : p.out,
+      .out_strides = plan.out_planar ? pixel_strides(s.out, s.groups * s.out_channels) : plan.out,
   };
-  const auto turn = [&](int64_t point, int64_t offset, int64_t count) {
-    float* const pixels = from + point * channels;
-    const StoredResult line = to + offset;
-    if (line.wide()) {
-      transpose_to_rows(pixels, channels, line.floats(), plan.out.channel, count, channels,
-                        plan.past_caches && plan.fast_endings);
-      for (int64_t c = 0; c < channels; ++c) end(c, point, line.floats() + c * plan.out.channel, count);
-    } else {
-      turn_to_narrow_rows(
-          pixels, channels, {line, plan.out.channel, plan.out.axis[2], plan.past_caches, !plan.fast_endings}, count,
-          channels, [&](int64_t c, int64_t i, float* values, int64_t n) { end(c, point + i, values, n); });
+  Block(plan, s, p, images, scratch).run(tile);
+}
+
+// The channels-last image of the points that a part reads.
+void copy_window(const ConvWinogradPlan& plan, StoredImage image, const WinogradImages& images, float* to) {
+  const ConvAxis::Span(&there)[3] = images.there;
+  const int64_t count = there[2].to - there[2].from;
+  if (count <= 0) return;
+  for (int64_t d = there[0].from; d < there[0].to; ++d) {
+    for (int64_t h = there[1].from; h < there[1].to; ++h) {
+      copy_points(image + (d * plan.in.axis[0] + h * plan.in.axis[1] + there[2].from * plan.in.axis[2]),
+                  plan.in.channel, plan.in.axis[2], plan.shape.in_channels, count, to, plan.shape.in_channels);
+      to += images.in_strides.axis[1];
     }
-  };
-  each_run_of_points(s.out, plan.out, tile % blocks * plan.turn_points, last, turn);
+  }
+}
+
+// Part `tile`, from image to image.
+void run_part(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t tile, std::byte* scratch) {
+  const ConvShape& whole = plan.shape;
+  ConvShape s = whole;
+  s.batch = 1;
+  s.groups = 1;
+  int64_t first[3];
+  WinogradImages images = {};
+  int64_t extent[3];
+  for (int a = 2; a >= 0; --a) {
+    first[a] = tile % plan.parts[a] * plan.part[a];
+    tile /= plan.parts[a];
+    s.out[a] = std::min(plan.part[a], whole.out[a] - first[a]);
+    s.pre[a] += s.transposed ? first[a] : -first[a] * s.stride[a];
+    images.there[a] = ConvAxis(whole, a).reads(first[a], first[a] + s.out[a]);
+    extent[a] = std::max<int64_t>(0, images.there[a].to - images.there[a].from);
+  }
+  const int64_t group = tile % whole.groups;
+  const int64_t image = tile / whole.groups;
+  auto* const floats = reinterpret_cast<float*>(scratch);
+  images.in = floats;
+  images.in_strides = pixel_strides(extent, s.in_channels);
+  images.out = floats + plan.result_at;
+  images.out_strides = pixel_strides(s.out, s.out_channels);
+  const int64_t channel = group * s.in_channels;
+  copy_window(plan, StoredImage(p.in, s.types.in) + (image * plan.in.batch + channel * plan.in.channel), images,
+              floats);
+
+  ConvPointers of_group = p;
+  of_group.weights += group * plan.format.group_size;
+  if (plan.has_bias) of_group.bias += group * s.out_channels;
+  Block block(plan, s, of_group, images, scratch + plan.images_bytes);
+  for (int64_t phase = 0; phase < plan.phases; ++phase) {
+    for (int64_t i = 0; i < plan.blocks; ++i) block.run(i * plan.phases + phase);
+  }
+
+  const Turned turned(plan, p, image, group * s.out_channels, s.out_channels);
+  float* pixels = images.out;
+  for (int64_t d = first[0]; d < first[0] + s.out[0]; ++d) {
+    for (int64_t h = first[1]; h < first[1] + s.out[1]; ++h) {
+      turned.put(pixels, (d * whole.out[1] + h) * whole.out[2] + first[2],
+                 d * plan.out.axis[0] + h * plan.out.axis[1] + first[2] * plan.out.axis[2], s.out[2]);
+      pixels += images.out_strides.axis[1];
+    }
+  }
 }
 
 }  // namespace
 
 void run_conv_winograd(const ConvWinogradPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                        std::byte* scratch) {
-  if (plan.in_copied && phase-- == 0) {
+  if (plan.parted) {
+    run_part(plan, pointers, tile, scratch);
+  } else if (plan.in_copied && phase-- == 0) {
     copy_channels_last(plan.shape, plan.in, pointers.in, pointers.shared, plan.shape.groups * plan.shape.in_channels,
                        plan.turn_points, tile);
   } else if (phase == 1) {
     turn_result(plan, pointers, tile);
   } else {
-    Block(plan, pointers, scratch).run(tile);
+    run_block(plan, pointers, tile, scratch);
   }
 }
 

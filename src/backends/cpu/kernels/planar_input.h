@@ -170,6 +170,22 @@ inline void copy_pair_panel(const ConvShape& shape, const ImageStrides& strides,
   }
 }
 
+// `count` points that lie `step` elements apart, `pitch` floats from point to point of the copy. `source` is
+// channels-first or channels-last.
+__attribute__((noinline)) inline void copy_points(StoredImage source, int64_t channel_step, int64_t step,
+                                                  int64_t channels, int64_t count, float* to, int64_t pitch) {
+  if (channels == 1 && pitch == 1) return load_run(source, step, to, count);
+  if (channel_step != 1) return turn_to_pixels(source, channel_step, to, pitch, channels, count);
+  for (int64_t i = 0; i < count; ++i) {
+    const StoredImage pixel = source + i * step;
+    if (pixel.wide()) {
+      std::memcpy(to + i * pitch, pixel.data, static_cast<size_t>(channels) * sizeof(float));
+    } else {
+      load_run(pixel, 1, to + i * pitch, channels);
+    }
+  }
+}
+
 // Block `tile` of ceil(points / block) per image; `to` is [batch][point][channel] with `pitch` elements from point to
 // point. `image` is channels-first, its lines may lie apart, or channels-last.
 __attribute__((noinline)) inline void copy_channels_last(const ConvShape& shape, const ImageStrides& strides,
@@ -180,26 +196,17 @@ __attribute__((noinline)) inline void copy_channels_last(const ConvShape& shape,
   const int64_t blocks = ceil_div(points, block);
   const int64_t batch = tile / blocks;
   const int64_t last = std::min(points, (tile % blocks + 1) * block);
-  const auto copy = [&](int64_t point, int64_t offset, int64_t count) {
+  each_run_of_points(shape.in, strides, tile % blocks * block, last, [&](int64_t point, int64_t offset, int64_t count) {
     const StoredImage source = StoredImage(image, shape.types.in) + (batch * strides.batch + offset);
-    float* target = to + (batch * points + point) * pitch;
-    if (channels == 1 && pitch == 1) return load_run(source, strides.axis[2], target, count);
-    if (strides.channel != 1) return turn_to_pixels(source, strides.channel, target, pitch, channels, count);
-    for (int64_t i = 0; i < count; ++i) {
-      const StoredImage pixel = source + i * strides.axis[2];
-      if (pixel.wide()) {
-        std::memcpy(target + i * pitch, pixel.data, static_cast<size_t>(channels) * sizeof(float));
-      } else {
-        load_run(pixel, 1, target + i * pitch, channels);
-      }
-    }
-  };
-  each_run_of_points(shape.in, strides, tile % blocks * block, last, copy);
+    copy_points(source, strides.channel, strides.axis[2], channels, count, to + (batch * points + point) * pitch,
+                pitch);
+  });
 }
 
-// The strides of what copy_channels_last writes.
-inline ImageStrides copied_strides(const ConvShape& shape, int64_t pitch) {
-  return {shape.in_points() * pitch, 1, {shape.in[1] * shape.in[2] * pitch, shape.in[2] * pitch, pitch}};
+// The strides of a channels-last image whose points lie `pitch` floats apart.
+inline ImageStrides pixel_strides(const int64_t (&extent)[3], int64_t pitch) {
+  const int64_t line = extent[2] * pitch;
+  return {extent[0] * extent[1] * line, 1, {extent[1] * line, line, pitch}};
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

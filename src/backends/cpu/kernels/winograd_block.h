@@ -42,13 +42,25 @@ struct TileRun {
   int64_t step;
 };
 
-// The base of the block, which multiplies and stores; nothing here computes a result.
+// Channels-last images: the input, or those of its points that are there, and the result.
+struct WinogradImages {
+  const float* in;  // its first point that is there
+  ImageStrides in_strides;
+  ConvAxis::Span there[3];
+  float* out;
+  ImageStrides out_strides;
+};
+
+// The base of the block, which multiplies and stores; nothing here computes a result. `shape` is the plan's, or that of
+// a part.
 class WinogradBlock {
  public:
-  WinogradBlock(const ConvWinogradPlan& plan, const ConvPointers& pointers, std::byte* scratch)
+  WinogradBlock(const ConvWinogradPlan& plan, const ConvShape& shape, const ConvPointers& pointers,
+                const WinogradImages& images, std::byte* scratch)
       : plan_(plan),
-        s_(plan.shape),
+        s_(shape),
         p_(pointers),
+        images_(images),
         unit_(plan.pairs != nullptr ? *plan.pairs : float_unit),
         out_axes_{{s_, 0}, {s_, 1}, {s_, 2}} {
     const auto take = [&](int64_t bytes) {
@@ -64,13 +76,6 @@ class WinogradBlock {
     zeros_ = reinterpret_cast<float*>(take((s_.in_channels + vec_width) * 4));
     std::fill_n(zeros_, s_.in_channels + vec_width, 0.0F);
     places_ = reinterpret_cast<TilePlace*>(take(plan.block * winograd_place_bytes));
-    const int64_t channels = s_.groups * s_.in_channels;
-    in_ = plan.in_copied ? p_.shared : p_.in;
-    in_strides_ = plan.in_copied ? copied_strides(s_, channels) : plan.in;
-    out_ = plan.out_planar ? p_.shared + plan.result_at : p_.out;
-    const int64_t c = s_.groups * s_.out_channels;
-    out_strides_ = plan.out;
-    if (plan.out_planar) out_strides_ = {s_.out_points() * c, 1, {s_.out[1] * s_.out[2] * c, s_.out[2] * c, c}};
   }
 
  protected:
@@ -149,15 +154,16 @@ class WinogradBlock {
       end = before + plane;
     }
     count_ = std::min(plan_.block, end - first_tile_);
-    depth_step_ = out_axes_[0].phases() * out_strides_.axis[0];
+    depth_step_ = out_axes_[0].phases() * images_.out_strides.axis[0];
     if (count_ <= 0) return false;
     each_run([&](const TileRun& run) { place_outputs(run); });
     return true;
   }
 
   __attribute__((noinline)) void place_outputs(const TileRun& run) const {
-    const auto offset = [&](int a, int64_t q) { return out_axes_[a].output_of(phase_[a], q) * out_strides_.axis[a]; };
-    float* const base = out_ + run.batch * out_strides_.batch + offset(0, run.q[0]) + group_ * s_.out_channels;
+    const ImageStrides& strides = images_.out_strides;
+    const auto offset = [&](int a, int64_t q) { return out_axes_[a].output_of(phase_[a], q) * strides.axis[a]; };
+    float* const base = images_.out + run.batch * strides.batch + offset(0, run.q[0]) + group_ * s_.out_channels;
     float* lines[2];
     for (int i = 0; i < 2; ++i) {
       const int64_t h = run.q[1] + i * axes_[1].output_step();
@@ -196,7 +202,8 @@ class WinogradBlock {
   // Offset of an input line or pixel along an axis; -1 outside, where the input is zero.
   int64_t input_offset(int a, int64_t at) const {
     if (s_.pad_mode != PadMode::zero) at = padded_index(s_.pad_mode, at, s_.in[a]);
-    return at < 0 || at >= s_.in[a] ? -1 : at * in_strides_.axis[a];
+    const ConvAxis::Span& there = images_.there[a];
+    return at < there.from || at >= there.to ? -1 : (at - there.from) * images_.in_strides.axis[a];
   }
 
   // Rows `to` and those behind it of every point's matrix: the filters' transformed inputs one after the other.
@@ -204,7 +211,8 @@ class WinogradBlock {
     const int64_t planes = axes_[0].filters(1);
     const int64_t first_plane = axes_[0].first_input(run.q[0]);
     RunInputs inputs = {};
-    inputs.image = in_ + run.batch * in_strides_.batch + group_ * s_.in_channels * in_strides_.channel;
+    const ImageStrides& strides = images_.in_strides;
+    inputs.image = images_.in + run.batch * strides.batch + group_ * s_.in_channels * strides.channel;
     for (int64_t p = 0; p < planes + depth_count_ - 1; ++p) {
       const int64_t plane = input_offset(0, first_plane + p * axes_[0].point_step());
       axes_[1].each_filter(winograd_lengths[family.h].taps, run.q[1], [&](int64_t h) {
@@ -237,8 +245,9 @@ class WinogradBlock {
     int64_t begin = 0;
     int64_t end = run.count;
     if (inputs.has_zeros) end = 0;
-    while (begin < end && w + begin * tile_step < 0) ++begin;
-    while (end > begin && w + (end - 1) * tile_step + reach >= s_.in[2]) --end;
+    const ConvAxis::Span& there = images_.there[2];
+    while (begin < end && w + begin * tile_step < there.from) ++begin;
+    while (end > begin && w + (end - 1) * tile_step + reach >= there.to) --end;
     for (int64_t t = 0; t < run.count; ++t) {
       const int64_t count = t == begin && begin < end ? end - begin : 1;
       transform_tiles(family, inputs, w + t * tile_step, count, tile_step, to + t * family.pitch);
@@ -257,7 +266,7 @@ class WinogradBlock {
       }
     }
     unit_.transform[family.h][family.w]({.from = from,
-                                         .step = tile_step * in_strides_.axis[2],
+                                         .step = tile_step * images_.in_strides.axis[2],
                                          .tiles = count,
                                          .channels = s_.in_channels,
                                          .to = to,
@@ -269,12 +278,9 @@ class WinogradBlock {
   const ConvWinogradPlan& plan_;
   const ConvShape& s_;
   const ConvPointers& p_;
+  const WinogradImages& images_;
   const WinogradUnit& unit_;
   const ConvAxis out_axes_[3];
-  const float* in_ = nullptr;
-  ImageStrides in_strides_ = {};
-  float* out_ = nullptr;
-  ImageStrides out_strides_ = {};
 
   float* inputs_ = nullptr;    // of each family [point][tile][plane][filter h, w][word], rows winograd_pitch apart
   float* products_ = nullptr;  // [panel of those together][point][tile][column of the panel]

@@ -265,7 +265,8 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const bool in_pairs = s.products == Products::pairs;
   const WinogradFactors& by = in_pairs ? winograd_pairs : width == avx512_width ? winograd_avx512 : winograd_avx2;
   const ConversionFactors& conversions = in_pairs ? winograd_pairs_conversions : of_floats;
-  const ConvWinogradPlan plan = plan_conv_winograd(s, {}, {}, {}, false, width);
+  const auto strides = [](bool planar) { return ImageStrides{.batch = 0, .channel = planar ? 0 : 1, .axis = {}}; };
+  const ConvWinogradPlan plan = plan_conv_winograd(s, strides(in_planar), strides(out_planar), {}, false, width);
   const WinogradWork work = conv_winograd_work(s);
   const int64_t vectors = ceil_div(s.out_channels, width);
   const double multiplies = work.lines * static_cast<double>(s.in_words()) * vectors_of_products(vectors, by.alone);
@@ -293,7 +294,8 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   return (std::hypot(by.product * multiplies, streamed) + by.transformed * transformed +
           by.transformed_result * transformed_results + by.weight_byte * weights + by.in_turned * in_turned +
           by.out_turned * out_turned + by.group_result * by_groups + by.byte * bytes_of_images(s) +
-          by.byte_beyond * bytes_beyond_caches(s) + by.block * blocks + by.call) *
+          (plan.parted ? by.byte_beyond_parted : by.byte_beyond) * bytes_beyond_caches(s) + by.block * blocks +
+          by.call) *
              ns +
          weights_seconds(packed, beyond_caches(s, width)) + conversion_seconds(s, conversions);
 }

@@ -243,7 +243,8 @@ struct WinogradFactors {
   double group_result;
   double byte;
   double byte_beyond;
-  double block;  // of tiles, of one phase, group and piece of the columns
+  double byte_beyond_parted;  // where parts of the images are copied and turned
+  double block;               // of tiles, of one phase, group and piece of the columns
   double call;
 };
 inline constexpr WinogradFactors winograd_avx2 = {.product = 0.156,
@@ -257,6 +258,7 @@ inline constexpr WinogradFactors winograd_avx2 = {.product = 0.156,
                                                   .group_result = 1.55,
                                                   .byte = 0,
                                                   .byte_beyond = 0.197,
+                                                  .byte_beyond_parted = 0.067,
                                                   .block = 0,
                                                   .call = 0};
 inline constexpr WinogradFactors winograd_avx512 = {.product = 0.181,
@@ -270,6 +272,7 @@ inline constexpr WinogradFactors winograd_avx512 = {.product = 0.181,
                                                     .group_result = 0,
                                                     .byte = 0,
                                                     .byte_beyond = 0.0858,
+                                                    .byte_beyond_parted = 0.02,
                                                     .block = 508,
                                                     .call = 0};
 inline constexpr WinogradFactors winograd_pairs = {.product = 0.29,
@@ -283,6 +286,7 @@ inline constexpr WinogradFactors winograd_pairs = {.product = 0.29,
                                                    .group_result = 1.07,
                                                    .byte = 0,
                                                    .byte_beyond = 0.271,
+                                                   .byte_beyond_parted = 0.12,
                                                    .block = 0,
                                                    .call = 0};
 inline constexpr ConversionFactors winograd_pairs_conversions = {.widened = 0.0298, .rounded = 0, .narrowed = 0.0955};
