@@ -224,13 +224,15 @@ double conv_disjoint_seconds(const ConvShape& shape, int width, bool, bool) {
   const double reached = product_of_factors(f.lines, s.in[0], s.in[1]);
   const double all = product_of_factors(s.out_channels, s.out[0], s.out[1]);
   const double filled = groups * std::max(0.0, all - reached) * static_cast<double>(s.out[2]);
-  const double unfolded = plan.unfolding.count() > 1 ? groups * product_of_factors(s.in_channels, s.in_points()) : 0;
-  return (by.product * groups * vectors * columns * static_cast<double>(f.words) +
-          results * (by.result * straight + by.result_held * (1 - straight)) +
-          (plan.phases != f.leaving ? by.result_scattered * results : 0) + by.line * lines + margins +
-          by.filled * filled +
-          by.copied * (groups * vectors * product_of_factors(width, plan.block_tiles, f.words) + unfolded) +
-          by.byte_beyond * bytes_beyond_caches(s) + by.call) *
+  const bool is_unfolded = plan.unfolding.count() > 1;
+  const double unfolded = is_unfolded ? groups * product_of_factors(s.in_channels, s.in_points()) : 0;
+  return (is_unfolded ? by.unfolded : 1) *
+             (by.product * groups * vectors * columns * static_cast<double>(f.words) +
+              results * (by.result * straight + by.result_held * (1 - straight)) +
+              (plan.phases != f.leaving ? by.result_scattered * results : 0) + by.line * lines + margins +
+              by.filled * filled +
+              by.copied * (groups * vectors * product_of_factors(width, plan.block_tiles, f.words) + unfolded) +
+              by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
          weights_seconds(packed_bytes(f.block_words * f.blocks * s.groups), beyond_caches(s, width)) +
          conversion_seconds(s, conversions);

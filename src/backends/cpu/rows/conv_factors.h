@@ -152,7 +152,8 @@ struct DisjointFactors {
   double line_by_lines;    // that comes from one channel
   double margin;           // in front of a line's pixels or behind them, outputs that no tap reaches
   double copied;
-  double filled;  // outputs in lines that no tap reaches
+  double filled;    // outputs in lines that no tap reaches
+  double unfolded;  // multiplies all of this where the image is unfolded
   double byte_beyond;
   double call;
 };
@@ -166,6 +167,7 @@ inline constexpr DisjointFactors disjoint_avx2 = {.product = 0.184,
                                                   .margin = 2,
                                                   .copied = 0.12,
                                                   .filled = 0.3,
+                                                  .unfolded = 1,
                                                   .byte_beyond = 0.0781,
                                                   .call = 450};
 inline constexpr DisjointFactors disjoint_avx512 = {.product = 0.2,
@@ -178,6 +180,7 @@ inline constexpr DisjointFactors disjoint_avx512 = {.product = 0.2,
                                                     .margin = 2,
                                                     .copied = 0.2,
                                                     .filled = 0.42,
+                                                    .unfolded = 1.1,
                                                     .byte_beyond = 0.04,
                                                     .call = 390};
 
@@ -191,6 +194,7 @@ inline constexpr DisjointFactors disjoint_pairs = {.product = 0.292,
                                                    .margin = 2,
                                                    .copied = 0.176,
                                                    .filled = 0.3,
+                                                   .unfolded = 1,
                                                    .byte_beyond = 0.133,
                                                    .call = 935};
 inline constexpr ConversionFactors disjoint_pairs_conversions = {.widened = 0, .rounded = 0.0968, .narrowed = 0.0567};
