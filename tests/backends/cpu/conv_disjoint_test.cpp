@@ -19,9 +19,7 @@ TEST(ConvDisjoint, LinesBetweenThoseThatTapsReachAreFilled) {
            "gaps conv_transpose n1 g1 c550:7 in30x8 k1x1 s2x4 d1x1 pre1x0 post-3x0 bias",
        }) {
     const ConvCase c = *parse_conv_case(line);
-    const ImageStrides dense = {.batch = c.shape.groups * c.shape.out_channels * c.shape.out_points(),
-                                .channel = c.shape.out_points(),
-                                .axis = {c.shape.out[1] * c.shape.out[2], c.shape.out[2], 1}};
+    const ImageStrides dense = planar_strides(c.shape.out, c.shape.groups * c.shape.out_channels);
     for (const int width : {4, 8, 16}) {
       const ConvDisjointPlan plan = plan_conv_disjoint(c.shape, {}, dense, {}, c.bias, width);
       EXPECT_TRUE(plan.fills && plan.pixel_tiles > 1) << line << ", width " << width;

@@ -34,7 +34,7 @@ class Tile {
     in_strides_ = plan.in;
     if (plan.in_copied) {
       const int64_t c = plan.channels;
-      in_strides_ = {s_.in_points() * c, 1, {s_.in[1] * s_.in[2] * c, s_.in[2] * c, c}};
+      in_strides_ = pixel_strides(s_.in, c);
     }
     std::fill_n(bias_, plan.pitch, 0.0F);
     if (plan.has_bias) std::copy_n(p_.bias, plan.channels, bias_);

@@ -155,10 +155,8 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& given, const ImageStrides& 
   plan.shape = unfolded(given);
   plan.in = in;
   if (plan.unfolding.count() > 1) {
-    const int64_t points = plan.shape.in_points();
-    const int64_t channels = given.groups * plan.shape.in_channels;
-    plan.in = {channels * points, points, {plan.shape.in[1] * plan.shape.in[2], plan.shape.in[2], 1}};
-    plan.shared_bytes = given.batch * channels * points * static_cast<int64_t>(size_bytes(given.types.in));
+    plan.in = planar_strides(plan.shape.in, given.groups * plan.shape.in_channels);
+    plan.shared_bytes = given.batch * plan.in.batch * static_cast<int64_t>(size_bytes(given.types.in));
   }
   place_image(plan.in, plan);
   const ConvShape& shape = plan.shape;

@@ -82,6 +82,16 @@ struct ImageStrides {
   int64_t axis[3];
 };
 
+// Of dense images: channels-first, and channels-last whose points lie `pitch` elements apart.
+inline ImageStrides planar_strides(const int64_t (&extent)[3], int64_t channels) {
+  const int64_t points = extent[0] * extent[1] * extent[2];
+  return {channels * points, points, {extent[1] * extent[2], extent[2], 1}};
+}
+inline ImageStrides pixel_strides(const int64_t (&extent)[3], int64_t pitch) {
+  const int64_t line = extent[2] * pitch;
+  return {extent[0] * extent[1] * line, 1, {extent[1] * line, line, pitch}};
+}
+
 // The taps of one phase of one axis, in ascending input position.
 struct AxisTaps {
   int64_t count;

@@ -203,10 +203,4 @@ __attribute__((noinline)) inline void copy_channels_last(const ConvShape& shape,
   });
 }
 
-// The strides of a channels-last image whose points lie `pitch` floats apart.
-inline ImageStrides pixel_strides(const int64_t (&extent)[3], int64_t pitch) {
-  const int64_t line = extent[2] * pitch;
-  return {extent[0] * extent[1] * line, 1, {extent[1] * line, line, pitch}};
-}
-
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -68,9 +68,8 @@ double share_multiplied(const ConvShape& s) {
   return share_inside(s, 0) * share_inside(s, 1);
 }
 
-// As much of an image's strides as tells a plan how it lies.
 ImageStrides strides_of(int64_t channels, const int64_t (&extents)[3], bool planar) {
-  return {0, planar ? extents[0] * extents[1] * extents[2] : 1, {0, 0, planar ? 1 : channels}};
+  return planar ? planar_strides(extents, channels) : pixel_strides(extents, channels);
 }
 
 }  // namespace
@@ -267,8 +266,9 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const bool in_pairs = s.products == Products::pairs;
   const WinogradFactors& by = in_pairs ? winograd_pairs : width == avx512_width ? winograd_avx512 : winograd_avx2;
   const ConversionFactors& conversions = in_pairs ? winograd_pairs_conversions : of_floats;
-  const auto strides = [](bool planar) { return ImageStrides{.batch = 0, .channel = planar ? 0 : 1, .axis = {}}; };
-  const ConvWinogradPlan plan = plan_conv_winograd(s, strides(in_planar), strides(out_planar), {}, false, width);
+  const ConvWinogradPlan plan =
+      plan_conv_winograd(s, strides_of(s.groups * s.in_channels, s.in, in_planar),
+                         strides_of(s.groups * s.out_channels, s.out, out_planar), {}, false, width);
   const WinogradWork work = conv_winograd_work(s);
   const int64_t vectors = ceil_div(s.out_channels, width);
   const double multiplies = work.lines * static_cast<double>(s.in_words()) * vectors_of_products(vectors, by.alone);
