@@ -70,6 +70,14 @@ TEST(ConvWinograd, PartsAreExact) {
   }
 }
 
+TEST(ConvWinograd, NoOutputsHaveNoParts) {
+  const ConvCase c = *parse_conv_case("none conv n1 g1 c2:2 in2000000 k3 s1 d1 pre-1000000 post-999998");
+  ASSERT_EQ(c.shape.out_points(), 0);
+  const ConvWinogradPlan plan = plan_conv_winograd(c.shape, {}, {}, {}, c.bias, 8);
+  EXPECT_FALSE(plan.parted);
+  for (int phase = 0; phase < conv_winograd_phases(plan); ++phase) EXPECT_EQ(conv_winograd_tiles(plan, phase), 0);
+}
+
 // Of many input channels, whose transformed inputs the caches do not hold: panels that are multiplied with a point's
 // inputs before the next point's, the last of them fewer or of another width, several families, depths and blocks.
 TEST(ConvWinograd, PanelsThatShareInputsAreExact) {

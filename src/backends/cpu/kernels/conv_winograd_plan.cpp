@@ -363,7 +363,7 @@ void cut_into_parts(ConvWinogradPlan& plan) {
   const ConvShape& s = plan.shape;
   const int64_t whole = s.in_points() * s.in_channels + s.out_points() * s.out_channels;
   if (!plan.in_copied || !plan.out_planar || s.pad_mode != PadMode::zero || plan.n_blocks > 1) return;
-  if (whole < worth_parts) return;
+  if (whole < worth_parts || s.out_points() == 0) return;
   const PartChoice choice(plan);
   for (int64_t floats = part_floats; floats < whole && !plan.parted; floats *= 2) {
     plan.parted = choice.find(floats, plan.part);
