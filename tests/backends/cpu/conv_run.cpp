@@ -329,6 +329,11 @@ std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& 
   return names;
 }
 
+bool runs_pairs(const std::string& kernel, const ConvCase& c, const std::string& cluster) {
+  const std::vector<std::string> names = pair_kernels_for(c, cluster);
+  return std::find(names.begin(), names.end(), kernel) != names.end();
+}
+
 void run_tiles(BoundKernel& kernel) {
   for (int phase = 0; phase < kernel.phases(); ++phase) {
     for (int64_t tile = 0; tile < kernel.tiles(phase); ++tile) kernel.run(phase, tile, 0);

@@ -34,6 +34,8 @@ std::optional<size_t> first_difference(const std::vector<float>& got, const std:
 std::vector<std::string> kernels_for(const ConvCase& c);
 // Of those that multiply in bf16.
 std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& cluster);
+// Whether a kernel named *_pairs is one of those.
+bool runs_pairs(const std::string& kernel, const ConvCase& c, const std::string& cluster);
 
 // All tiles of all phases, by one worker.
 void run_tiles(BoundKernel& kernel);

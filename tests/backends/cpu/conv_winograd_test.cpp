@@ -13,11 +13,6 @@
 namespace polyphase::cpu::testing {
 namespace {
 
-bool filters_pairs(const ConvCase& c, const std::string& cluster) {
-  const std::vector<std::string> kernels = pair_kernels_for(c, cluster);
-  return std::find(kernels.begin(), kernels.end(), "winograd_pairs") != kernels.end();
-}
-
 // Volumes whose planes conv_winograd transforms once for several depths, the last of which may be missing.
 TEST(ConvWinograd, DepthsThatSharePlanesAreExact) {
   for (const char* line : {
@@ -157,7 +152,7 @@ TEST(ConvWinograd, PairsKeepTheirError) {
     reshape_values(data.in, static_cast<int>(i % 3), random);
     const std::vector<double> want = reference(c, data);
     for (const std::string& cluster : runnable_clusters()) {
-      if (!filters_pairs(c, cluster)) continue;
+      if (!runs_pairs("winograd_pairs", c, cluster)) continue;
       const std::vector<float> got = run_kernel("winograd_pairs", c, data, {}, cluster);
       std::vector<double> off = want;
       for (std::size_t j = 0; j < got.size(); ++j) off[j] -= static_cast<double>(got[j]);

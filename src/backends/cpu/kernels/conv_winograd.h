@@ -26,7 +26,7 @@
 // Where depths that lie beside each other read the same planes, a block has the tiles of several depths, and each plane
 // is transformed once: the row of the next depth begins one plane later.
 //
-// Channels-first images that pass the second-level cache are cut into parts, boxes of outputs of a group: a worker
+// Large channels-first images are cut into parts, boxes of outputs of a group: a worker
 // copies what a part reads channels-last, computes all phases of it, and turns the result back.
 #pragma once
 
@@ -212,6 +212,8 @@ struct ConvWinogradPlan {
   int64_t images_bytes;  // of a part's images, at the front of the scratch
   int64_t scratch_bytes;
   int64_t shared_bytes;
+
+  int64_t group_parts() const { return shape.batch * parts[0] * parts[1] * parts[2]; }  // of one group, all images
 };
 
 inline constexpr int64_t winograd_most_depths = 4;

@@ -3,16 +3,14 @@
 #include <array>
 
 #include "backends/cpu/kernels/conv_winograd.h"
+#include "backends/cpu/kernels/winograd_parts.h"
 
 namespace polyphase::cpu {
 namespace {
 
-constexpr int64_t blocks_aimed = 16;         // that keep several threads busy
-constexpr int64_t most_tiles = 96;           // of a block: more read the weights no less often where it matters
-constexpr int64_t most_together = 4;         // panels
-constexpr int64_t worth_parts = 2 << 20;     // floats of a group's images: smaller ones gain nothing
-constexpr int64_t part_floats = 512 * 1024;  // of a part's images, if such a part fills its blocks
-constexpr double worth = 0.9;                // share of the products above which an axis stays as it is
+constexpr int64_t most_tiles = 96;    // of a block: more read the weights no less often where it matters
+constexpr int64_t most_together = 4;  // panels
+constexpr double worth = 0.9;         // share of the products above which an axis stays as it is
 
 // Words of transformed input that stay in the second-level cache of a CPU with such vectors.
 int64_t cached_words(int width) { return width == 16 ? 160 * 1024 : 64 * 1024; }
@@ -206,7 +204,7 @@ WinogradWork conv_winograd_work(const ConvShape& s) {
 
 std::vector<PhaseWeights> conv_winograd_weights(const ConvWinogradPlan& plan) {
   const ConvShape s = shape_at_once(plan);
-  const int64_t parts = plan.parted ? plan.shape.batch * plan.parts[0] * plan.parts[1] * plan.parts[2] : 1;
+  const int64_t parts = plan.parted ? plan.group_parts() : 1;
   const int64_t columns = ceil_div(plan.format.columns, plan.format.width) * plan.format.width;
   std::vector<PhaseWeights> phases;
   for (int64_t phase = 0; phase < plan.phases; ++phase) {
@@ -250,127 +248,6 @@ int64_t conv_winograd_packed_floats(const ConvShape& shape, int width) {
 
 namespace {
 
-// Outputs along an axis that are whole tiles of all its phases, and of the depths that share planes.
-int64_t whole_tiles(const ConvShape& s, int a, int64_t depths) {
-  const ConvAxis axis(s, a);
-  int64_t outputs = a == 0 ? depths : 1;
-  for (int64_t r = 0; r < axis.phases(); ++r) {
-    const FilterAxis filters(s, a, r);
-    if (filters.transformed()) outputs = std::max(outputs, 2 * filters.output_step());
-  }
-  return outputs * axis.phases();
-}
-
-// How a group's image may be cut into parts.
-class PartChoice {
- public:
-  // Of a plan for the whole image.
-  explicit PartChoice(const ConvWinogradPlan& plan) : s_(plan.shape), depths_(plan.depths), block_(plan.block) {
-    int64_t units = s_.batch * s_.groups;
-    for (int a = 0; a < 3; ++a) {
-      unit_[a] = whole_tiles(s_, a, depths_);
-      count_[a] = ceil_div(s_.out[a], unit_[a]);
-      units *= count_[a];
-    }
-    most_units_ = units / blocks_aimed;
-    most_blocks_ = 9 * blocks(count_[0], count_[1], count_[2]) / 8;
-  }
-
-  // Sets the outputs of a part of at most `floats` to those that copy and turn least, by output; false if none fills
-  // blocks as the whole image does.
-  bool find(int64_t floats, int64_t (&part)[3]) const {
-    double best = 0;
-    for (int64_t d = 1; d <= count_[0]; d *= 2) {
-      for (int64_t h = 1; h <= count_[1]; h += 1 + h / 16) {
-        const int64_t most = widest(d, h, floats);
-        if (most == 0) break;
-        const int64_t in_block = std::max<int64_t>(1, block_ / ((depths_ > 1 ? 1 : d) * h));
-        for (const int64_t w : {even_pieces(count_[2], most), std::max<int64_t>(1, most / in_block * in_block)}) {
-          if (w < count_[2] && outputs(2, w) < least_line) continue;
-          const double score = moved(d, h, w);
-          if ((best != 0 && score >= best) || blocks(d, h, w) > most_blocks_) continue;
-          best = score;
-          part[0] = outputs(0, d);
-          part[1] = outputs(1, h);
-          part[2] = outputs(2, w);
-        }
-      }
-    }
-    return best != 0;
-  }
-
- private:
-  static constexpr int64_t least_line = 32;  // outputs, of a part that does not have whole lines
-
-  // What all parts of one group need, of phases that all axes transform.
-  int64_t blocks(int64_t d, int64_t h, int64_t w) const {
-    const int64_t units[3] = {d, h, w};
-    int64_t sum = 0;
-    for (int last = 0; last < 8; ++last) {  // of which axes the last parts
-      int64_t parts = s_.batch;
-      int64_t tiles[3];
-      for (int a = 0; a < 3; ++a) {
-        const int64_t whole = (count_[a] - 1) / units[a];
-        const bool is_last = (last >> a & 1) != 0;
-        parts *= is_last ? 1 : whole;
-        tiles[a] = is_last ? count_[a] - whole * units[a] : units[a];
-      }
-      const int64_t plane = tiles[1] * tiles[2];
-      sum += parts * (depths_ > 1 ? tiles[0] * ceil_div(plane, block_) : ceil_div(tiles[0] * plane, block_));
-    }
-    return sum;
-  }
-  // Points along an axis of a part of so many units: of the output, and of what it reads.
-  int64_t outputs(int a, int64_t units) const { return std::min(s_.out[a], units * unit_[a]); }
-  int64_t inputs(int a, int64_t units) const { return ConvAxis(s_, a).most_read(outputs(a, units)); }
-  int64_t floats_of(int64_t d, int64_t h, int64_t w) const {
-    return s_.in_channels * inputs(0, d) * inputs(1, h) * inputs(2, w) +
-           s_.out_channels * outputs(0, d) * outputs(1, h) * outputs(2, w);
-  }
-  // The most units along the lines; 0 if there is no room.
-  int64_t widest(int64_t d, int64_t h, int64_t floats) const {
-    int64_t least = 0;
-    int64_t most = std::min(count_[2], most_units_ / (d * h));
-    while (least < most) {
-      const int64_t w = (least + most + 1) / 2;
-      if (floats_of(d, h, w) <= floats) {
-        least = w;
-      } else {
-        most = w - 1;
-      }
-    }
-    return least;
-  }
-  // Floats that are copied and turned, by output; lines cost as if they were longer.
-  double moved(int64_t d, int64_t h, int64_t w) const {
-    const auto in = static_cast<double>(s_.in_channels * inputs(0, d) * inputs(1, h) * (inputs(2, w) + 2 * least_line));
-    const auto out =
-        static_cast<double>(s_.out_channels * outputs(0, d) * outputs(1, h) * (outputs(2, w) + 2 * least_line));
-    return (in + out) / static_cast<double>(outputs(0, d) * outputs(1, h) * outputs(2, w));
-  }
-
-  const ConvShape& s_;
-  int64_t depths_;
-  int64_t block_;        // tiles
-  int64_t most_blocks_;  // an eighth more than the whole image needs
-  int64_t unit_[3];
-  int64_t count_[3];
-  int64_t most_units_;
-};
-
-// Large images that are turned, cut into parts of part_floats, or else the smallest that there are.
-void cut_into_parts(ConvWinogradPlan& plan) {
-  const ConvShape& s = plan.shape;
-  const int64_t whole = s.in_points() * s.in_channels + s.out_points() * s.out_channels;
-  if (!plan.in_copied || !plan.out_planar || s.pad_mode != PadMode::zero || plan.n_blocks > 1) return;
-  if (whole < worth_parts || s.out_points() == 0) return;
-  const PartChoice choice(plan);
-  for (int64_t floats = part_floats; floats < whole && !plan.parted; floats *= 2) {
-    plan.parted = choice.find(floats, plan.part);
-  }
-  for (int a = 0; a < 3 && plan.parted; ++a) plan.parts[a] = ceil_div(s.out[a], plan.part[a]);
-}
-
 void plan_blocks(ConvWinogradPlan& plan, int width) {
   const ConvShape s = shape_at_once(plan);
   const Extents most = extents_of(s, width);
@@ -394,13 +271,15 @@ void plan_blocks(ConvWinogradPlan& plan, int width) {
   plan.n_block = std::max<int64_t>(1, panels) * panel;
   plan.n_blocks = 1;
   // What threads share.
-  const auto count = [&] { return plan.parted ? blocks_aimed : s.groups * plan.phases * plan.blocks * plan.n_blocks; };
-  while (count() < blocks_aimed && plan.block > least)
+  const auto count = [&] {
+    return plan.parted ? winograd_blocks_aimed : s.groups * plan.phases * plan.blocks * plan.n_blocks;
+  };
+  while (count() < winograd_blocks_aimed && plan.block > least)
     set_block(std::max(least, ceil_div(plan.block / 2, rows) * rows));
   // Or one thread alone would compute.
   if (count() == 1 && plan.block > rows) set_block(ceil_div(plan.block / 2, rows) * rows);
   // Every block of columns transforms its input again.
-  while (count() < blocks_aimed && plan.n_block > 4 * panel) {
+  while (count() < winograd_blocks_aimed && plan.n_block > 4 * panel) {
     plan.n_block = ceil_div(plan.n_block / panel, 2) * panel;
     plan.n_blocks = ceil_div(panels * panel, plan.n_block);
   }
@@ -453,7 +332,7 @@ ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& 
 int64_t conv_winograd_tiles(const ConvWinogradPlan& plan, int phase) {
   const ConvShape& s = plan.shape;
   if (s.batch * s.out_points() * s.groups * s.out_channels == 0) return 0;
-  if (plan.parted) return s.batch * s.groups * plan.parts[0] * plan.parts[1] * plan.parts[2];
+  if (plan.parted) return s.groups * plan.group_parts();
   if (plan.in_copied && phase-- == 0) return s.batch * ceil_div(s.in_points(), plan.turn_points);
   if (phase == 1) return s.batch * ceil_div(s.out_points(), plan.turn_points);
   return s.groups * plan.phases * plan.blocks * plan.n_blocks;
