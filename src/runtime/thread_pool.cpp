@@ -15,7 +15,8 @@ constexpr int spins_before_yield = 5000;
 
 // A run that waited for its helpers longer than they saved it, over its last jobs, shares a crowded machine: the system
 // puts them aside in the middle of a tile. It then works alone for some jobs, for twice as many each time that this
-// happens again. A single long wait is no reason: it costs less than the jobs that follow gain.
+// happens again. A single long wait is no reason: it costs less than the jobs that follow gain. What helpers save is
+// the time that their tiles would have taken the owner.
 constexpr int least_penalty = 8;
 constexpr int greatest_penalty = 1024;
 constexpr std::chrono::microseconds patience{300};
@@ -105,24 +106,27 @@ struct alignas(64) ThreadPool::Desk {
 
   bool has_tiles() const { return ranges_left.load(std::memory_order_relaxed) > 0; }
 
-  // As worker `index` of the pool; the owner of the run is 0.
-  void take_tiles(std::size_t index, std::byte* scratch) {
+  // As worker `index` of the pool; the owner of the run is 0. How many tiles it computed.
+  std::int64_t take_tiles(std::size_t index, std::byte* scratch) {
     const auto own = static_cast<std::int64_t>(index) % range_count;
+    std::int64_t computed = 0;
     for (std::int64_t i = 0; i < range_count && has_tiles(); ++i) {
-      if (take_tiles(ranges[static_cast<std::size_t>((own + i) % range_count)], scratch)) continue;
+      if (take_tiles(ranges[static_cast<std::size_t>((own + i) % range_count)], scratch, computed)) continue;
       ranges_left.store(0, std::memory_order_relaxed);
-      return;
+      break;
     }
+    return computed;
   }
 
  private:
   // False: the job is not to go on.
-  bool take_tiles(Range& range, std::byte* scratch) {
+  bool take_tiles(Range& range, std::byte* scratch, std::int64_t& computed) {
     while (range.next.load(std::memory_order_relaxed) < range.end && has_tiles()) {
       const std::int64_t tile = range.next.fetch_add(1, std::memory_order_relaxed);
       if (tile + 1 == range.end) ranges_left.fetch_sub(1, std::memory_order_relaxed);
       if (tile >= range.end) return true;
       if (!job.run(job.state, tile, scratch)) return false;
+      ++computed;
     }
     return true;
   }
@@ -181,7 +185,7 @@ void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
   const Clock::time_point start = Clock::now();
   desk->offer(job);
   if (sleepers_.load() > 0) wake();
-  desk->take_tiles(0, scratch);
+  const std::int64_t own = desk->take_tiles(0, scratch);
   desk->open.store(false);
   const Clock::time_point done = Clock::now();
   for (int spins = 0; desk->helpers.load() != 0; ++spins) {
@@ -191,9 +195,9 @@ void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
       std::this_thread::yield();
     }
   }
-  // A helper that works as long as the owner saves it as much.
   const Clock::duration waited = Clock::now() - done;
-  desk->gained += (done - start) - waited - desk->gained / jobs_remembered;
+  const Clock::duration saved = (done - start) / std::max<std::int64_t>(1, own) * (job.tiles - own);
+  desk->gained += saved - waited - desk->gained / jobs_remembered;
   if (desk->gained < -patience) {
     desk->gained = {};
     desk->alone = desk->penalty;

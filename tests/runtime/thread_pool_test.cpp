@@ -56,6 +56,30 @@ TEST(ThreadPool, StopsWhenATileSaysSo) {
   pool.return_desk(desk);
 }
 
+// Slow helpers: their tiles take twice the owner's time, and all of them together still save it most of its work.
+TEST(ThreadPool, KeepsHelpersThatTakeLongerThanTheOwner) {
+  struct Work {
+    std::thread::id owner = std::this_thread::get_id();
+    std::atomic<int> by_owner{0};
+  };
+  ThreadPool pool(8);
+  Work work;
+  alignas(64) std::byte scratch[64];
+  ThreadPool::Desk* desk = pool.take_desk();
+  const auto sleep = [](void* state, std::int64_t, std::byte*) {
+    auto& all = *static_cast<Work*>(state);
+    const bool is_owner = std::this_thread::get_id() == all.owner;
+    if (is_owner) all.by_owner.fetch_add(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(is_owner ? 4 : 9));
+    return true;
+  };
+  constexpr int jobs = 12;
+  constexpr int tiles = 8;
+  for (int job = 0; job < jobs; ++job) pool.run(desk, {sleep, &work, tiles, 64}, scratch);
+  EXPECT_LT(work.by_owner.load(), jobs * tiles / 2);
+  pool.return_desk(desk);
+}
+
 TEST(ThreadPool, HasWorkersThatSleepAndWake) {
   ThreadPool pool(2);
   for (int i = 0; i < 3; ++i) {
