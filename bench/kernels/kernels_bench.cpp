@@ -15,10 +15,10 @@
 #include <ctime>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "backends/cpu/conv_run.h"
+#include "runtime/thread_pool.h"
 
 namespace polyphase::cpu::testing {
 namespace {
@@ -34,65 +34,37 @@ double processor_seconds() {
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Spins for a while, then lets others on the processor: a machine may have fewer cores to spare than threads.
-void wait_a_moment(int& waited) {
-  if (++waited % 1024 == 0) {
-    std::this_thread::yield();
-  } else {
-    __builtin_ia32_pause();
-  }
-}
-
-// Workers that wait for the next phase by spinning: the cheapest barrier for steps of microseconds.
+// Runs kernels as sessions do.
 class Team {
  public:
-  explicit Team(int size) : size_(size) {
-    for (int i = 1; i < size; ++i) threads_.emplace_back([this, i] { work(i); });
-  }
-  ~Team() {
-    kernel_ = nullptr;
-    round_.fetch_add(1);
-    for (std::thread& t : threads_) t.join();
-  }
+  explicit Team(int size) : pool_(size), desk_(pool_.take_desk()) {}
+  ~Team() { pool_.return_desk(desk_); }
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
   void run(BoundKernel& kernel) {
     for (int phase = 0; phase < kernel.phases(); ++phase) {
-      kernel_ = &kernel;
-      phase_ = phase;
-      tiles_ = kernel.tiles(phase);
-      next_.store(0);
-      busy_.store(size_ - 1);
-      round_.fetch_add(1);
-      take_tiles(0);
-      for (int waited = 0; busy_.load() != 0;) wait_a_moment(waited);
+      Phase state = {kernel, phase, workers_};
+      pool_.run(desk_, {run_tile, &state, kernel.tiles(phase), 0}, nullptr);
     }
   }
 
  private:
-  void take_tiles(int worker) {
-    for (int64_t tile = next_.fetch_add(1); tile < tiles_; tile = next_.fetch_add(1))
-      kernel_->run(phase_, tile, worker);
-  }
-  void work(int worker) {
-    for (int seen = 0;;) {
-      for (int waited = 0; round_.load() == seen;) wait_a_moment(waited);
-      ++seen;
-      if (kernel_ == nullptr) return;
-      take_tiles(worker);
-      busy_.fetch_sub(1);
-    }
+  struct Phase {
+    BoundKernel& kernel;
+    int number;
+    std::atomic<int>& workers;  // that have computed tiles so far: a kernel has scratch for each
+  };
+  static bool run_tile(void* state, int64_t tile, std::byte* /*scratch*/) {
+    const Phase& phase = *static_cast<Phase*>(state);
+    thread_local const int worker = phase.workers.fetch_add(1);
+    phase.kernel.run(phase.number, tile, worker);
+    return true;
   }
 
-  int size_;
-  std::vector<std::thread> threads_;
-  BoundKernel* kernel_ = nullptr;
-  int phase_ = 0;
-  int64_t tiles_ = 0;
-  std::atomic<int64_t> next_{0};
-  std::atomic<int> busy_{0};
-  std::atomic<int> round_{0};
+  ThreadPool pool_;
+  ThreadPool::Desk* desk_;
+  std::atomic<int> workers_{0};
 };
 
 struct Options {

@@ -2,6 +2,7 @@
 #include "runtime/thread_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <system_error>
@@ -13,10 +14,9 @@ namespace {
 constexpr int spins_before_sleep = 2000;
 constexpr int spins_before_yield = 5000;
 
-// A run that waited for its helpers longer than they saved it, over its last jobs, shares a crowded machine: the system
-// puts them aside in the middle of a tile. It then works alone for some jobs, for twice as many each time that this
-// happens again. A single long wait is no reason: it costs less than the jobs that follow gain. What helpers save is
-// the time that their tiles would have taken the owner.
+// A run whose last jobs took longer than one worker would have needed for all their tiles shares a crowded machine: the
+// system puts its helpers aside in the middle of a tile. It then works alone for some jobs, for twice as many each time
+// that this happens again. A single long wait is no reason: it costs less than the jobs that follow gain.
 constexpr int least_penalty = 8;
 constexpr int greatest_penalty = 1024;
 constexpr std::chrono::microseconds patience{300};
@@ -71,9 +71,11 @@ Scratch& scratch_of_this_worker() {
 // The tiles are about as many ranges as there are threads. Each begins with its own, and goes on with the others':
 // steps that follow each other then mostly find what the one before wrote in their own core's cache.
 struct alignas(64) ThreadPool::Desk {
+  using Clock = std::chrono::steady_clock;
   struct alignas(64) Range {
     std::atomic<std::int64_t> next{0};
     std::int64_t end = 0;
+    std::atomic<Clock::rep> busy{0};  // how long the worker that began with it computed tiles
   };
 
   std::atomic<bool> open{false};
@@ -84,7 +86,7 @@ struct alignas(64) ThreadPool::Desk {
   std::vector<Range> ranges;
   std::int64_t range_count = 0;  // those that the job has
   // The owner's own: see ThreadPool::run.
-  std::chrono::steady_clock::duration gained{};  // by its last jobs, which are forgotten by and by
+  Clock::duration gained{};  // by its last jobs, which are forgotten by and by
   int alone = 0;
   int penalty = least_penalty;
 
@@ -99,6 +101,7 @@ struct alignas(64) ThreadPool::Desk {
       range.next.store(begin, std::memory_order_relaxed);
       begin += each + (i < longer ? 1 : 0);
       range.end = begin;
+      range.busy.store(0, std::memory_order_relaxed);
     }
     ranges_left.store(range_count, std::memory_order_relaxed);
     open.store(true);
@@ -106,27 +109,44 @@ struct alignas(64) ThreadPool::Desk {
 
   bool has_tiles() const { return ranges_left.load(std::memory_order_relaxed) > 0; }
 
-  // As worker `index` of the pool; the owner of the run is 0. How many tiles it computed.
-  std::int64_t take_tiles(std::size_t index, std::byte* scratch) {
+  // As worker `index` of the pool; the owner of the run is 0.
+  void take_tiles(std::size_t index, std::byte* scratch) {
     const auto own = static_cast<std::int64_t>(index) % range_count;
-    std::int64_t computed = 0;
+    const Clock::time_point start = Clock::now();
+    bool computed = false;
     for (std::int64_t i = 0; i < range_count && has_tiles(); ++i) {
       if (take_tiles(ranges[static_cast<std::size_t>((own + i) % range_count)], scratch, computed)) continue;
       ranges_left.store(0, std::memory_order_relaxed);
       break;
     }
-    return computed;
+    if (!computed) return;
+    ranges[static_cast<std::size_t>(own)].busy.fetch_add((Clock::now() - start).count(), std::memory_order_relaxed);
+  }
+
+  // What all tiles would have taken one worker, when all are done: whoever was put aside seems to have been busy
+  // meanwhile, the middle one of all workers was not.
+  Clock::duration time_alone() const {
+    std::array<Clock::rep, most_ranges> busy;
+    std::size_t count = 0;
+    for (std::int64_t i = 0; i < range_count; ++i) {
+      const Clock::rep each = ranges[static_cast<std::size_t>(i)].busy.load(std::memory_order_relaxed);
+      if (each > 0) busy[count++] = each;
+    }
+    if (count == 0) return {};
+    auto* const middle = busy.data() + (count - 1) / 2;
+    std::nth_element(busy.data(), middle, busy.data() + count);
+    return Clock::duration(*middle * static_cast<Clock::rep>(count));
   }
 
  private:
   // False: the job is not to go on.
-  bool take_tiles(Range& range, std::byte* scratch, std::int64_t& computed) {
+  bool take_tiles(Range& range, std::byte* scratch, bool& computed) {
     while (range.next.load(std::memory_order_relaxed) < range.end && has_tiles()) {
       const std::int64_t tile = range.next.fetch_add(1, std::memory_order_relaxed);
       if (tile + 1 == range.end) ranges_left.fetch_sub(1, std::memory_order_relaxed);
       if (tile >= range.end) return true;
       if (!job.run(job.state, tile, scratch)) return false;
-      ++computed;
+      computed = true;
     }
     return true;
   }
@@ -181,13 +201,11 @@ void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
     }
     return;
   }
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
+  const Desk::Clock::time_point start = Desk::Clock::now();
   desk->offer(job);
   if (sleepers_.load() > 0) wake();
-  const std::int64_t own = desk->take_tiles(0, scratch);
+  desk->take_tiles(0, scratch);
   desk->open.store(false);
-  const Clock::time_point done = Clock::now();
   for (int spins = 0; desk->helpers.load() != 0; ++spins) {
     if (spins < spins_before_yield) {
       pause();
@@ -195,9 +213,7 @@ void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
       std::this_thread::yield();
     }
   }
-  const Clock::duration waited = Clock::now() - done;
-  const Clock::duration saved = (done - start) / std::max<std::int64_t>(1, own) * (job.tiles - own);
-  desk->gained += saved - waited - desk->gained / jobs_remembered;
+  desk->gained += desk->time_alone() - (Desk::Clock::now() - start) - desk->gained / jobs_remembered;
   if (desk->gained < -patience) {
     desk->gained = {};
     desk->alone = desk->penalty;

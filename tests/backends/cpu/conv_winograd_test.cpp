@@ -73,6 +73,29 @@ TEST(ConvWinograd, NoOutputsHaveNoParts) {
   for (int phase = 0; phase < conv_winograd_phases(plan); ++phase) EXPECT_EQ(conv_winograd_tiles(plan, phase), 0);
 }
 
+// Layers of so few blocks that columns are divided among more of them: a batch, groups, strides, dilation, several
+// families, phases of a tap each way, depths that share planes, last pieces and panels that are shorter.
+TEST(ConvWinograd, BlocksThatShareInputsAreExact) {
+  for (const char* line : {
+           "shared conv n2 g1 c128:100 in12x10 k3x3 s1x1 d1x1 pre1x1 post1x1 bias",
+           "shared conv n1 g2 c260:280 in9x14 k3x4 s2x1 d1x2 pre1x3 post1x1",
+           "shared conv_transpose n1 g1 c96:170 in14x9 k5x4 s2x2 d1x1 pre1x1 post1x0 bias",
+           "shared conv_transpose n1 g1 c200:64 in60 k7 s3 d1 pre2 post-5",
+           "shared conv n1 g1 c64:72 in3x9x10 k3x3x3 s1x1x1 d1x1x1 pre1x1x1 post1x1x1",
+       }) {
+    const ConvCase c = *parse_conv_case(line);
+    for (const int width : {8, 16}) {
+      const ConvWinogradPlan plan = plan_conv_winograd(c.shape, {}, {}, {}, c.bias, width);
+      EXPECT_GT(plan.input_pieces, 1) << line;
+      EXPECT_GT(plan.n_blocks, 1) << line;
+    }
+    for (const bool planar : {false, true}) {
+      expect_exact(c, {"winograd", "winograd_pairs"}, 1, {.in_planar = planar, .out_planar = planar});
+    }
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
 // Of many input channels, whose transformed inputs the caches do not hold: panels that are multiplied with a point's
 // inputs before the next point's, the last of them fewer or of another width, several families, depths and blocks.
 TEST(ConvWinograd, PanelsThatShareInputsAreExact) {

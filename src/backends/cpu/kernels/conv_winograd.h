@@ -26,6 +26,9 @@
 // Where depths that lie beside each other read the same planes, a block has the tiles of several depths, and each plane
 // is transformed once: the row of the next depth begins one plane later.
 //
+// Where there are so few blocks that threads would lack work, columns are divided among more of them, and all inputs
+// are transformed first, into memory that blocks share.
+//
 // Large channels-first images are cut into parts, boxes of outputs of a group: a worker
 // copies what a part reads channels-last, computes all phases of it, and turns the result back.
 #pragma once
@@ -205,15 +208,18 @@ struct ConvWinogradPlan {
   int64_t n_block;       // columns of a block, a multiple of a panel
   int64_t together;      // panels that each point's inputs are multiplied with before the next point's
   int64_t n_blocks;
-  int64_t input_words;  // of the transformed input of a block
-  int64_t max_points;   // of a family
+  int64_t input_pieces;  // of a block, that are transformed by a phase of their own; 0: a block transforms its input
+  int64_t input_words;   // of the transformed input of a block
+  int64_t max_points;    // of a family
   int64_t turn_points;
+  int64_t inputs_at;     // elements from the start of `shared` to the transformed inputs of all blocks
   int64_t result_at;     // elements from the start of `shared`, or of a part's images, to the result of the products
   int64_t images_bytes;  // of a part's images, at the front of the scratch
   int64_t scratch_bytes;
   int64_t shared_bytes;
 
   int64_t group_parts() const { return shape.batch * parts[0] * parts[1] * parts[2]; }  // of one group, all images
+  int64_t input_blocks() const { return shape.groups * blocks * phases; }               // whatever their columns
 };
 
 inline constexpr int64_t winograd_most_depths = 4;
@@ -249,7 +255,7 @@ inline int64_t winograd_pitch(int64_t depth, int width) {
   return whole % 64 == 0 ? whole + 16 : whole;             // rows a multiple of a page apart would share cache sets
 }
 inline int conv_winograd_phases(const ConvWinogradPlan& plan) {
-  return plan.parted ? 1 : 1 + (plan.in_copied ? 1 : 0) + (plan.out_planar ? 1 : 0);
+  return plan.parted ? 1 : 1 + (plan.in_copied ? 1 : 0) + (plan.input_pieces > 0 ? 1 : 0) + (plan.out_planar ? 1 : 0);
 }
 
 int64_t conv_winograd_packed_floats(const ConvShape& shape, int width);

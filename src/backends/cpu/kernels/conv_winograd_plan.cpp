@@ -10,7 +10,11 @@ namespace {
 
 constexpr int64_t most_tiles = 96;    // of a block: more read the weights no less often where it matters
 constexpr int64_t most_together = 4;  // panels
-constexpr double worth = 0.9;         // share of the products above which an axis stays as it is
+// Blocks of tiles and columns, and pieces of transformed inputs, where blocks share these.
+constexpr int64_t shared_blocks_aimed = 32;
+constexpr int64_t least_piece = 4;         // tiles
+constexpr int64_t least_shared = 4 << 20;  // multiply-adds of a layer whose threads are worth another phase
+constexpr double worth = 0.9;              // share of the products above which an axis stays as it is
 
 // Words of transformed input that stay in the second-level cache of a CPU with such vectors.
 int64_t cached_words(int width) { return width == 16 ? 160 * 1024 : 64 * 1024; }
@@ -251,6 +255,7 @@ namespace {
 void plan_blocks(ConvWinogradPlan& plan, int width) {
   const ConvShape s = shape_at_once(plan);
   const Extents most = extents_of(s, width);
+  plan.input_pieces = 0;
   plan.depths = most.depths;
   plan.max_points = most.points;
   const int64_t rows = winograd_block_rows(width);
@@ -274,16 +279,23 @@ void plan_blocks(ConvWinogradPlan& plan, int width) {
   const auto count = [&] {
     return plan.parted ? winograd_blocks_aimed : s.groups * plan.phases * plan.blocks * plan.n_blocks;
   };
+  const int64_t most_block = plan.block;
   while (count() < winograd_blocks_aimed && plan.block > least)
     set_block(std::max(least, ceil_div(plan.block / 2, rows) * rows));
-  // Or one thread alone would compute.
-  if (count() == 1 && plan.block > rows) set_block(ceil_div(plan.block / 2, rows) * rows);
-  // Every block of columns transforms its input again.
-  while (count() < winograd_blocks_aimed && plan.n_block > 4 * panel) {
-    plan.n_block = ceil_div(plan.n_block / panel, 2) * panel;
-    plan.n_blocks = ceil_div(panels * panel, plan.n_block);
-  }
+  const bool is_few = 2 * count() < winograd_blocks_aimed || (count() < winograd_blocks_aimed && panels > 4);
+  const bool shares = is_few && count() * (panels - 1) > 0 &&
+                      s.groups * plan.phases * tiles * most.input_words * plan.format.columns >= least_shared;
+  if (shares) set_block(most_block);
+  const int64_t shared_by = shares ? panels : 1;
+  while (count() * shared_by < (shares ? winograd_blocks_aimed : 2) && plan.block > rows)
+    set_block(ceil_div(plan.block / 2, rows) * rows);
   set_block(std::min(plan.block, ceil_div(ceil_div(tiles, plan.plane_blocks), rows) * rows));
+  if (shares) {
+    plan.n_block = ceil_div(panels, std::min(panels, ceil_div(shared_blocks_aimed, count()))) * panel;
+    plan.n_blocks = ceil_div(panels * panel, plan.n_block);
+    plan.input_pieces =
+        std::clamp<int64_t>(ceil_div(shared_blocks_aimed, plan.input_blocks()), 1, ceil_div(plan.block, least_piece));
+  }
   plan.input_words = plan.block * most.input_words;
 }
 
@@ -293,13 +305,16 @@ void plan_bytes(ConvWinogradPlan& plan, int width) {
   const int64_t products = plan.together * plan.block * 3 * width;
   int64_t in_points = s.batch;
   for (int a = 0; a < 3; ++a) in_points *= plan.parted ? ConvAxis(s, a).most_read(s.out[a]) : s.in[a];
-  plan.result_at = plan.in_copied ? padded(in_points * s.groups * s.in_channels * 4) / 4 : 0;
+  plan.inputs_at = plan.in_copied ? padded(in_points * s.groups * s.in_channels * 4) / 4 : 0;
+  plan.result_at =
+      plan.inputs_at + (plan.input_pieces > 0 ? plan.input_blocks() * padded(plan.input_words * 4) / 4 : 0);
   const int64_t results = s.batch * s.out_points() * s.groups * s.out_channels;
   const int64_t images = (plan.result_at + (plan.out_planar ? results : 0)) * 4;
   (plan.parted ? plan.images_bytes : plan.shared_bytes) = padded(images);
-  plan.scratch_bytes = plan.images_bytes + padded(plan.input_words * 4) + padded(plan.max_points * products * 4) +
-                       padded(winograd_most_outputs * products * 4) + padded((plan.n_block + 3 * width) * 4) +
-                       padded((s.in_channels + width) * 4) + padded(plan.block * winograd_place_bytes);
+  plan.scratch_bytes = plan.images_bytes + (plan.input_pieces > 0 ? 0 : padded(plan.input_words * 4)) +
+                       padded(plan.max_points * products * 4) + padded(winograd_most_outputs * products * 4) +
+                       padded((plan.n_block + 3 * width) * 4) + padded((s.in_channels + width) * 4) +
+                       padded(plan.block * winograd_place_bytes);
 }
 
 }  // namespace
@@ -334,8 +349,9 @@ int64_t conv_winograd_tiles(const ConvWinogradPlan& plan, int phase) {
   if (s.batch * s.out_points() * s.groups * s.out_channels == 0) return 0;
   if (plan.parted) return s.groups * plan.group_parts();
   if (plan.in_copied && phase-- == 0) return s.batch * ceil_div(s.in_points(), plan.turn_points);
+  if (plan.input_pieces > 0 && phase-- == 0) return plan.input_blocks() * plan.input_pieces;
   if (phase == 1) return s.batch * ceil_div(s.out_points(), plan.turn_points);
-  return s.groups * plan.phases * plan.blocks * plan.n_blocks;
+  return plan.input_blocks() * plan.n_blocks;
 }
 
 }  // namespace polyphase::cpu

@@ -23,8 +23,9 @@ class Block : private WinogradBlock {
 
   void run(int64_t number) {
     if (!place(number)) return;
+    place_outputs();
     fill_bias();
-    transform_block();
+    if (plan_.input_pieces == 0) transform(0, count_);
     all_columns_ = ceil_div(plan_.format.columns, vw) * vw;
     weights_ = p_.weights + group_ * plan_.format.group_size +
                conv_winograd_line(s_, phase_[0], phase_[1], phase_[2]) * all_columns_;
@@ -39,6 +40,14 @@ class Block : private WinogradBlock {
         for (int64_t i = 0; i < run.count; ++i) end_tile(run, i, depth);
       });
     }
+  }
+
+  // Piece `number` of all blocks' transformed inputs.
+  void transform_piece(int64_t number) {
+    if (!place(number / plan_.input_pieces * plan_.n_blocks)) return;
+    const int64_t tiles = ceil_div(plan_.block, plan_.input_pieces);
+    const int64_t first = number % plan_.input_pieces * tiles;
+    transform(first, std::min(count_, first + tiles));
   }
 
  private:
@@ -310,17 +319,16 @@ void turn_result(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t ti
       [&](int64_t point, int64_t offset, int64_t count) { turned.put(from + point * channels, point, offset, count); });
 }
 
-// Block `tile` of the products of images that lie, or were copied, channels-last.
-void run_block(const ConvWinogradPlan& plan, const ConvPointers& p, int64_t tile, std::byte* scratch) {
+// Images that lie, or were copied, channels-last.
+WinogradImages whole_images(const ConvWinogradPlan& plan, const ConvPointers& p) {
   const ConvShape& s = plan.shape;
-  const WinogradImages images = {
+  return {
       .in = plan.in_copied ? p.shared : p.in,
       .in_strides = plan.in_copied ? pixel_strides(s.in, s.groups * s.in_channels) : plan.in,
       .there = {{0, s.in[0]}, {0, s.in[1]}, {0, s.in[2]}},
       .out = plan.out_planar ? p.shared + plan.result_at : p.out,
       .out_strides = plan.out_planar ? pixel_strides(s.out, s.groups * s.out_channels) : plan.out,
   };
-  Block(plan, s, p, images, scratch).run(tile);
 }
 
 // The channels-last image of the points that a part reads.
@@ -393,10 +401,12 @@ void run_conv_winograd(const ConvWinogradPlan& plan, const ConvPointers& pointer
   } else if (plan.in_copied && phase-- == 0) {
     copy_channels_last(plan.shape, plan.in, pointers.in, pointers.shared, plan.shape.groups * plan.shape.in_channels,
                        plan.turn_points, tile);
+  } else if (plan.input_pieces > 0 && phase-- == 0) {
+    Block(plan, plan.shape, pointers, whole_images(plan, pointers), scratch).transform_piece(tile);
   } else if (phase == 1) {
     turn_result(plan, pointers, tile);
   } else {
-    run_block(plan, pointers, tile, scratch);
+    Block(plan, plan.shape, pointers, whole_images(plan, pointers), scratch).run(tile);
   }
 }
 

@@ -68,7 +68,7 @@ class WinogradBlock {
       scratch += ceil_div(bytes, 64) * 64;
       return taken;
     };
-    inputs_ = reinterpret_cast<float*>(take(plan.input_words * 4));
+    if (plan.input_pieces == 0) inputs_ = reinterpret_cast<float*>(take(plan.input_words * 4));
     const int64_t products = plan.together * plan.block * max_vectors * vec_width;
     products_ = reinterpret_cast<float*>(take(plan.max_points * products * 4));
     sums_ = reinterpret_cast<float*>(take(winograd_most_outputs * products * 4));
@@ -85,7 +85,8 @@ class WinogradBlock {
     n0_ = n_tile * plan_.n_block;
     n1_ = n_tile + 1 == plan_.n_blocks ? plan_.format.columns : n0_ + plan_.n_block;
     number /= plan_.n_blocks;
-    int64_t phase = number % plan_.phases;
+    const int64_t plan_phase = number % plan_.phases;
+    int64_t phase = plan_phase;
     number /= plan_.phases;
     const int64_t block = number % plan_.blocks;
     group_ = number / plan_.blocks;
@@ -95,16 +96,30 @@ class WinogradBlock {
       phase /= phases;
     }
     for (int a = 0; a < 3; ++a) axes_[a] = FilterAxis(s_, a, phase_[a]);
-    return n0_ < n1_ && place_tiles(block);
+    if (plan_.input_pieces > 0) {
+      const int64_t of_inputs = (group_ * plan_.blocks + block) * plan_.phases + plan_phase;
+      inputs_ = p_.shared + plan_.inputs_at + of_inputs * ceil_div(plan_.input_words, 16) * 16;
+    }
+    if (n0_ >= n1_ || !place_tiles(block)) return false;
+    list_families();
+    return true;
+  }
+
+  void place_outputs() {
+    each_run([&](const TileRun& run) { place_outputs(run); });
   }
 
   int64_t outputs_along(int a) const { return std::max<int64_t>(0, end_q_[a] - first_q_[a]); }
 
-  // f(run) for the tiles of the block.
+  // f(run) for the tiles of the block, or [first, end) of them.
   template <class F>
   void each_run(F f) const {
+    each_run(0, count_, f);
+  }
+  template <class F>
+  void each_run(int64_t first, int64_t end, F f) const {
     TileRun run = {};
-    for (run.first = 0; run.first < count_; run.first += run.count) {
+    for (run.first = first; run.first < end; run.first += run.count) {
       int64_t at = first_tile_ + run.first;
       int64_t last = 0;  // along the line
       for (int a = 2; a >= 0; --a) {
@@ -116,18 +131,17 @@ class WinogradBlock {
       run.batch = at;
       const FilterAxis::Run along = axes_[2].run_of(last, outputs_along(2));
       run.step = along.step;
-      run.count = std::min({along.tiles, tiles_[2] - last, count_ - run.first});
+      run.count = std::min({along.tiles, tiles_[2] - last, end - run.first});
       f(run);
     }
   }
 
-  // Of all families.
-  void transform_block() {
-    list_families();
+  // Tiles [first, end), of all families.
+  void transform(int64_t first, int64_t end) {
     float* inputs = inputs_;
     for (int f = 0; f < family_count_; ++f) {
       const FilterFamily& family = families_[f];
-      each_run([&](const TileRun& run) { transform_run(family, run, inputs + run.first * family.pitch); });
+      each_run(first, end, [&](const TileRun& run) { transform_run(family, run, inputs + run.first * family.pitch); });
       inputs += family.points() * plan_.block * family.pitch;
     }
   }
@@ -155,9 +169,7 @@ class WinogradBlock {
     }
     count_ = std::min(plan_.block, end - first_tile_);
     depth_step_ = out_axes_[0].phases() * images_.out_strides.axis[0];
-    if (count_ <= 0) return false;
-    each_run([&](const TileRun& run) { place_outputs(run); });
-    return true;
+    return count_ > 0;
   }
 
   __attribute__((noinline)) void place_outputs(const TileRun& run) const {
