@@ -14,9 +14,9 @@ namespace {
 constexpr int spins_before_sleep = 2000;
 constexpr int spins_before_yield = 5000;
 
-// A run whose last jobs took longer than one worker would have needed for all their tiles shares a crowded machine: the
-// system puts its helpers aside in the middle of a tile. It then works alone for some jobs, for twice as many each time
-// that this happens again. A single long wait is no reason: it costs less than the jobs that follow gain.
+// A run that waited for its helpers longer than they saved it, over its last jobs, shares a crowded machine: the system
+// puts them aside in the middle of a tile. It then works alone for some jobs, for twice as many each time that this
+// happens again. A single long wait is no reason: it costs less than the jobs that follow gain.
 constexpr int least_penalty = 8;
 constexpr int greatest_penalty = 1024;
 constexpr std::chrono::microseconds patience{300};
@@ -123,9 +123,9 @@ struct alignas(64) ThreadPool::Desk {
     ranges[static_cast<std::size_t>(own)].busy.fetch_add((Clock::now() - start).count(), std::memory_order_relaxed);
   }
 
-  // What all tiles would have taken one worker, when all are done: whoever was put aside seems to have been busy
-  // meanwhile, the middle one of all workers was not.
-  Clock::duration time_alone() const {
+  // The owner's time that helpers saved, when all tiles are done. Each did as much as the middle one of all workers:
+  // whoever was put aside seems to have been busy meanwhile.
+  Clock::duration saved() const {
     std::array<Clock::rep, most_ranges> busy;
     std::size_t count = 0;
     for (std::int64_t i = 0; i < range_count; ++i) {
@@ -135,7 +135,7 @@ struct alignas(64) ThreadPool::Desk {
     if (count == 0) return {};
     auto* const middle = busy.data() + (count - 1) / 2;
     std::nth_element(busy.data(), middle, busy.data() + count);
-    return Clock::duration(*middle * static_cast<Clock::rep>(count));
+    return Clock::duration(*middle * static_cast<Clock::rep>(count - 1));
   }
 
  private:
@@ -201,11 +201,11 @@ void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
     }
     return;
   }
-  const Desk::Clock::time_point start = Desk::Clock::now();
   desk->offer(job);
   if (sleepers_.load() > 0) wake();
   desk->take_tiles(0, scratch);
   desk->open.store(false);
+  const Desk::Clock::time_point done = Desk::Clock::now();
   for (int spins = 0; desk->helpers.load() != 0; ++spins) {
     if (spins < spins_before_yield) {
       pause();
@@ -213,7 +213,8 @@ void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
       std::this_thread::yield();
     }
   }
-  desk->gained += desk->time_alone() - (Desk::Clock::now() - start) - desk->gained / jobs_remembered;
+  const Desk::Clock::duration waited = Desk::Clock::now() - done;
+  desk->gained += desk->saved() - waited - desk->gained / jobs_remembered;
   if (desk->gained < -patience) {
     desk->gained = {};
     desk->alone = desk->penalty;
