@@ -14,14 +14,6 @@ namespace {
 constexpr int spins_before_sleep = 2000;
 constexpr int spins_before_yield = 5000;
 
-// A run that waited for its helpers longer than they saved it, over its last jobs, shares a crowded machine: the system
-// puts them aside in the middle of a tile. It then works alone for some jobs, for twice as many each time that this
-// happens again. A single long wait is no reason: it costs less than the jobs that follow gain.
-constexpr int least_penalty = 8;
-constexpr int greatest_penalty = 1024;
-constexpr std::chrono::microseconds patience{300};
-constexpr int jobs_remembered = 16;
-
 // Of a job's tiles; more threads share them.
 constexpr int most_ranges = 64;
 
@@ -41,9 +33,10 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
+  bool holds(std::size_t size_bytes) const { return size_bytes <= size_bytes_; }
   // False: the system has no more memory; the worker then leaves the tiles to others.
   bool hold(std::size_t size_bytes) {
-    if (size_bytes <= size_bytes_) return true;
+    if (holds(size_bytes)) return true;
     std::free(memory_);
     const std::size_t rounded = (size_bytes + 63) / 64 * 64;
     memory_ = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
@@ -72,6 +65,46 @@ Scratch& scratch_of_this_worker() {
 // steps that follow each other then mostly find what the one before wrote in their own core's cache.
 struct alignas(64) ThreadPool::Desk {
   using Clock = std::chrono::steady_clock;
+
+  // Whether a run's helpers are worth waiting for. Where a run waited for them longer than they saved it, over its last
+  // jobs, the machine is crowded: the system puts helpers aside in the middle of a tile. The run then works alone for
+  // some jobs, for twice as many each time that this happens again.
+  class HelpersWorth {
+   public:
+    // Whether the next job is to be done alone.
+    bool alone() {
+      if (alone_ == 0) return false;
+      --alone_;
+      return true;
+    }
+
+    void count(Clock::duration saved, Clock::duration waited) {
+      saved_ += saved - saved_ / jobs_remembered;
+      waited_ += waited - waited_ / jobs_remembered;
+      if (++jobs_ < least_jobs) return;
+      penalty_ = std::max(least_penalty, penalty_ - 1);
+      if (waited_ < saved_ + patience) return;
+      *this = HelpersWorth(penalty_, std::min(2 * penalty_, greatest_penalty));
+    }
+
+    HelpersWorth() = default;
+
+   private:
+    HelpersWorth(int alone, int penalty) : alone_(alone), penalty_(penalty) {}
+
+    static constexpr int least_penalty = 8;
+    static constexpr int greatest_penalty = 1024;
+    static constexpr int least_jobs = 16;  // a few long waits are no reason
+    static constexpr int jobs_remembered = 64;
+    static constexpr std::chrono::microseconds patience{300};
+
+    Clock::duration saved_{};
+    Clock::duration waited_{};
+    int jobs_ = 0;
+    int alone_ = 0;  // jobs that are left
+    int penalty_ = least_penalty;
+  };
+
   struct alignas(64) Range {
     std::atomic<std::int64_t> next{0};
     std::int64_t end = 0;
@@ -84,11 +117,9 @@ struct alignas(64) ThreadPool::Desk {
   Job job;
   bool taken = false;
   std::vector<Range> ranges;
-  std::int64_t range_count = 0;  // those that the job has
-  // The owner's own: see ThreadPool::run.
-  Clock::duration gained{};  // by its last jobs, which are forgotten by and by
-  int alone = 0;
-  int penalty = least_penalty;
+  std::int64_t range_count = 0;        // those that the job has
+  std::atomic<bool> has_grown{false};  // a helper's scratch, which takes longer than the tiles
+  HelpersWorth worth;                  // the owner's own
 
   void offer(const Job& offered) {
     job = offered;
@@ -104,6 +135,7 @@ struct alignas(64) ThreadPool::Desk {
       range.busy.store(0, std::memory_order_relaxed);
     }
     ranges_left.store(range_count, std::memory_order_relaxed);
+    has_grown.store(false, std::memory_order_relaxed);
     open.store(true);
   }
 
@@ -194,8 +226,7 @@ void ThreadPool::return_desk(Desk* desk) {
 }
 
 void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
-  if (desk == nullptr || job.tiles <= 1 || desk->alone > 0) {
-    if (desk != nullptr && job.tiles > 1) --desk->alone;
+  if (desk == nullptr || job.tiles <= 1 || desk->worth.alone()) {
     for (std::int64_t tile = 0; tile < job.tiles; ++tile) {
       if (!job.run(job.state, tile, scratch)) return;
     }
@@ -213,15 +244,7 @@ void ThreadPool::run(Desk* desk, const Job& job, std::byte* scratch) {
       std::this_thread::yield();
     }
   }
-  const Desk::Clock::duration waited = Desk::Clock::now() - done;
-  desk->gained += desk->saved() - waited - desk->gained / jobs_remembered;
-  if (desk->gained < -patience) {
-    desk->gained = {};
-    desk->alone = desk->penalty;
-    desk->penalty = std::min(2 * desk->penalty, greatest_penalty);
-  } else {
-    desk->penalty = std::max(least_penalty, desk->penalty - 1);
-  }
+  if (!desk->has_grown.load(std::memory_order_relaxed)) desk->worth.count(desk->saved(), Desk::Clock::now() - done);
 }
 
 bool ThreadPool::help_somebody(std::size_t index) {
@@ -233,6 +256,7 @@ bool ThreadPool::help_somebody(std::size_t index) {
     desk.helpers.fetch_add(1);
     if (desk.open.load() && desk.has_tiles()) {
       Scratch& scratch = scratch_of_this_worker();
+      if (!scratch.holds(desk.job.scratch_bytes)) desk.has_grown.store(true, std::memory_order_relaxed);
       if (scratch.hold(desk.job.scratch_bytes)) {
         desk.take_tiles(index, scratch.data());
         helped = true;

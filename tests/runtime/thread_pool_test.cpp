@@ -56,28 +56,50 @@ TEST(ThreadPool, StopsWhenATileSaysSo) {
   pool.return_desk(desk);
 }
 
-// Slow helpers: their tiles take twice the owner's time, and all of them together still save it most of its work.
-TEST(ThreadPool, KeepsHelpersThatTakeLongerThanTheOwner) {
+// How many of sixty jobs of eight tiles the owner does alone. tile(is_owner, tile) waits for as long as a tile takes.
+template <class Tile>
+int jobs_alone(int threads, Tile tile) {
   struct Work {
+    Tile& tile;
     std::thread::id owner = std::this_thread::get_id();
-    std::atomic<int> by_owner{0};
+    std::atomic<int> by_owner{0};  // of the present job
   };
-  ThreadPool pool(8);
-  Work work;
+  ThreadPool pool(threads);
+  Work work = {tile};
   alignas(64) std::byte scratch[64];
   ThreadPool::Desk* desk = pool.take_desk();
-  const auto sleep = [](void* state, std::int64_t, std::byte*) {
+  const auto run = [](void* state, std::int64_t number, std::byte*) {
     auto& all = *static_cast<Work*>(state);
     const bool is_owner = std::this_thread::get_id() == all.owner;
     if (is_owner) all.by_owner.fetch_add(1);
-    std::this_thread::sleep_for(std::chrono::milliseconds(is_owner ? 4 : 9));
+    all.tile(is_owner, number);
     return true;
   };
-  constexpr int jobs = 12;
-  constexpr int tiles = 8;
-  for (int job = 0; job < jobs; ++job) pool.run(desk, {sleep, &work, tiles, 64}, scratch);
-  EXPECT_LT(work.by_owner.load(), jobs * tiles / 2);
+  int alone = 0;
+  for (int job = 0; job < 60; ++job) {
+    work.by_owner = 0;
+    pool.run(desk, {run, &work, 8, 64}, scratch);
+    if (work.by_owner == 8) ++alone;
+  }
   pool.return_desk(desk);
+  return alone;
+}
+
+TEST(ThreadPool, KeepsHelpersThatTakeLongerThanTheOwner) {
+  const auto sleep = [](bool is_owner, std::int64_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(is_owner ? 2 : 4));
+  };
+  EXPECT_LT(jobs_alone(8, sleep), 8);
+}
+
+TEST(ThreadPool, LeavesAHelperThatCostsMoreThanItSaves) {
+  const auto stall = [](bool is_owner, std::int64_t tile) {
+    if (!is_owner && tile == 4) std::this_thread::sleep_for(std::chrono::milliseconds(8));
+    const auto start = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - start < std::chrono::microseconds(30)) {
+    }
+  };
+  EXPECT_GE(jobs_alone(2, stall), 8);
 }
 
 TEST(ThreadPool, HasWorkersThatSleepAndWake) {
