@@ -10,8 +10,10 @@
 namespace polyphase {
 namespace {
 
-// About 50 to 100 µs of looking for work before a worker sleeps: longer than the gap between two steps of a run.
-constexpr int spins_before_sleep = 2000;
+// How long a worker looks for work before it sleeps: between two runs, and in the middle of one, where others compute
+// their last tiles or the run a step of a single tile. Waking up takes longer than most steps do.
+constexpr std::chrono::microseconds watch_between_runs{100};
+constexpr std::chrono::microseconds watch_in_run{1000};
 constexpr int spins_before_yield = 5000;
 
 // Of a job's tiles; more threads share them.
@@ -199,11 +201,8 @@ ThreadPool::ThreadPool(int threads) : desks_(std::make_unique<Desk[]>(desk_count
 ThreadPool::~ThreadPool() = default;
 
 ThreadPool::Workers::~Workers() {
-  {
-    const std::lock_guard lock(pool.mutex_);
-    pool.stopping_.store(true);
-  }
-  pool.woken_.notify_all();
+  pool.stopping_.store(true);
+  pool.wake();
   for (std::thread& worker : threads) worker.join();
 }
 
@@ -213,6 +212,7 @@ ThreadPool::Desk* ThreadPool::take_desk() {
   for (std::uint32_t i = 0; i < desk_count; ++i) {
     if (desks_[i].taken) continue;
     desks_[i].taken = true;
+    runs_.fetch_add(1, std::memory_order_relaxed);
     if (i >= desks_used_.load()) desks_used_.store(i + 1);
     return &desks_[i];
   }
@@ -221,6 +221,7 @@ ThreadPool::Desk* ThreadPool::take_desk() {
 
 void ThreadPool::return_desk(Desk* desk) {
   if (desk == nullptr) return;
+  runs_.fetch_sub(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   desk->taken = false;
 }
@@ -252,7 +253,7 @@ bool ThreadPool::help_somebody(std::size_t index) {
   bool helped = false;
   for (std::uint32_t i = 0; i < used; ++i) {
     Desk& desk = desks_[(i + index) % used];
-    if (!desk.open.load()) continue;
+    if (!desk.open.load() || !desk.has_tiles()) continue;
     desk.helpers.fetch_add(1);
     if (desk.open.load() && desk.has_tiles()) {
       Scratch& scratch = scratch_of_this_worker();
@@ -276,27 +277,33 @@ bool ThreadPool::anything_open() const {
 }
 
 void ThreadPool::wake() {
-  const std::lock_guard lock(mutex_);
-  woken_.notify_all();
+  wakes_.fetch_add(1);
+  wakes_.notify_all();
 }
 
 // A sleeper announces itself before it looks a last time; whoever opens a desk looks for sleepers after opening.
 void ThreadPool::work(std::size_t index) {
-  int idle = 0;
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point idle_since = Clock::now();
   while (!stopping_.load(std::memory_order_relaxed)) {
     if (help_somebody(index)) {
-      idle = 0;
+      idle_since = Clock::now();
       continue;
     }
-    if (++idle < spins_before_sleep) {
+    const Clock::duration idle = Clock::now() - idle_since;
+    if (idle < watch_between_runs) {
       pause();
       continue;
     }
-    std::unique_lock lock(mutex_);
+    if (idle < watch_in_run && runs_.load(std::memory_order_relaxed) > 0) {
+      std::this_thread::yield();
+      continue;
+    }
+    const std::uint32_t wakes = wakes_.load();
     sleepers_.fetch_add(1);
-    if (!stopping_.load() && !anything_open()) woken_.wait(lock);
+    if (!stopping_.load() && !anything_open()) wakes_.wait(wakes);
     sleepers_.fetch_sub(1);
-    idle = 0;
+    idle_since = Clock::now();
   }
 }
 

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -57,8 +56,9 @@ class ThreadPool {
   static constexpr std::size_t desk_count = 64;
   std::unique_ptr<Desk[]> desks_;
   std::atomic<std::uint32_t> desks_used_{0};  // desks beyond were never taken
-  std::mutex mutex_;                          // of desks' ownership and of sleeping
-  std::condition_variable woken_;
+  std::mutex mutex_;                          // of desks' ownership
+  std::atomic<int> runs_{0};                  // that have a desk
+  std::atomic<std::uint32_t> wakes_{0};
   std::atomic<int> sleepers_{0};
   std::atomic<bool> stopping_{false};
 
