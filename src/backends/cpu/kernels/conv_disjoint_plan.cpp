@@ -20,6 +20,8 @@ constexpr int64_t sums_floats = 16 * 1024;       // of a block of columns
 constexpr int64_t slice_words = 4 * 1024;        // of the panel, with which a register block stays in the first level
 constexpr int64_t least_tile_outputs = 1 << 15;  // outputs: less work is not worth a tile
 constexpr int64_t disjoint_tiles_aimed = 16;
+constexpr int64_t most_disjoint_tiles_aimed = 48;  // where each has columns enough to pay for its copy of the pixels
+constexpr int64_t columns_for_copy = 192;
 constexpr int64_t filled_bytes = 1 << 19;  // by a tile at a time: a quarter to a half of the second-level cache
 constexpr int64_t least_unread = 4;        // of a line so many parts, one of which is worth to leave out
 constexpr int64_t most_unfolded = 8;       // times the image
@@ -195,7 +197,10 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& given, const ImageStrides& 
       std::min(least_tile_outputs / std::max<int64_t>(1, outputs), shape.groups * pieces / disjoint_tiles_aimed), 1,
       std::max<int64_t>(1, shape.groups));
   plan.group_tiles = ceil_div(shape.groups, plan.groups_per_tile);
-  const int64_t splits = ceil_div(disjoint_tiles_aimed, std::max<int64_t>(1, pieces * plan.group_tiles));
+  const int64_t whole_tiles = std::max<int64_t>(1, pieces * plan.group_tiles);
+  const int64_t splits =
+      std::max(ceil_div(disjoint_tiles_aimed, whole_tiles),
+               std::min(ceil_div(most_disjoint_tiles_aimed, whole_tiles), f.blocks * columns / columns_for_copy));
   plan.blocks_per_tile = ceil_div(f.blocks, std::clamp<int64_t>(splits, 1, f.blocks));
   plan.block_tiles = ceil_div(f.blocks, plan.blocks_per_tile);
   const int64_t most_depth = std::clamp<int64_t>(slice_words / plan.pixels, 1, 2 * sum_piece);

@@ -25,23 +25,22 @@ class PartChoice {
  public:
   // Of a plan for the whole image.
   explicit PartChoice(const ConvWinogradPlan& plan) : s_(plan.shape), depths_(plan.depths), block_(plan.block) {
-    int64_t units = s_.batch * s_.groups;
+    units_ = s_.batch * s_.groups;
     for (int a = 0; a < 3; ++a) {
       unit_[a] = whole_tiles(s_, a, depths_);
       count_[a] = ceil_div(s_.out[a], unit_[a]);
-      units *= count_[a];
+      units_ *= count_[a];
     }
-    most_units_ = units / winograd_blocks_aimed;
     most_blocks_ = 9 * blocks(count_[0], count_[1], count_[2]) / 8;
   }
 
-  // Sets the outputs of a part of at most `floats` to those that copy and turn least, by output; false if none fills
-  // blocks as the whole image does.
-  bool find(int64_t floats, int64_t (&part)[3]) const {
+  // Sets the outputs of a part of at most `floats`, of which there are at least so many, to those that copy and turn
+  // least, by output; false if none fills blocks as the whole image does.
+  bool find(int64_t floats, int64_t least_parts, int64_t (&part)[3]) const {
     double best = 0;
     for (int64_t d = 1; d <= count_[0]; d *= 2) {
       for (int64_t h = 1; h <= count_[1]; h += 1 + h / 16) {
-        const int64_t most = widest(d, h, floats);
+        const int64_t most = widest(d, h, floats, units_ / least_parts);
         if (most == 0) break;
         const int64_t in_block = std::max<int64_t>(1, block_ / ((depths_ > 1 ? 1 : d) * h));
         for (const int64_t w : {even_pieces(count_[2], most), std::max<int64_t>(1, most / in_block * in_block)}) {
@@ -88,9 +87,9 @@ class PartChoice {
            s_.out_channels * outputs(0, d) * outputs(1, h) * (outputs(2, w) + more);
   }
   // The most units along the lines; 0 if there is no room.
-  int64_t widest(int64_t d, int64_t h, int64_t floats) const {
+  int64_t widest(int64_t d, int64_t h, int64_t floats, int64_t most_units) const {
     int64_t least = 0;
-    int64_t most = std::min(count_[2], most_units_ / (d * h));
+    int64_t most = std::min(count_[2], most_units / (d * h));
     while (least < most) {
       const int64_t w = (least + most + 1) / 2;
       if (floats_of(d, h, w, 0) <= floats) {
@@ -113,7 +112,7 @@ class PartChoice {
   int64_t most_blocks_;  // an eighth more than the whole image needs
   int64_t unit_[3];
   int64_t count_[3];
-  int64_t most_units_;
+  int64_t units_;  // of all groups and images
 };
 
 }  // namespace
@@ -124,8 +123,10 @@ void cut_into_parts(ConvWinogradPlan& plan) {
   if (!plan.in_copied || !plan.out_planar || s.pad_mode != PadMode::zero || plan.n_blocks > 1) return;
   if (whole < worth_parts || s.out_points() == 0) return;
   const PartChoice choice(plan);
-  for (int64_t floats = part_floats; floats < whole && !plan.parted; floats *= 2) {
-    plan.parted = choice.find(floats, plan.part);
+  for (const int64_t least_parts : {2 * winograd_blocks_aimed, winograd_blocks_aimed}) {
+    for (int64_t floats = part_floats; floats < whole && !plan.parted; floats *= 2) {
+      plan.parted = choice.find(floats, least_parts, plan.part);
+    }
   }
   for (int a = 0; a < 3 && plan.parted; ++a) plan.parts[a] = ceil_div(s.out[a], plan.part[a]);
 }
