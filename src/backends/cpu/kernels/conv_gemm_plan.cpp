@@ -12,7 +12,7 @@ namespace {
 // way out.
 constexpr int64_t rows_aimed = 288;
 constexpr int64_t rows_aimed_planar = 144;
-constexpr int64_t gemm_tiles_aimed = 24;     // below this, tiles get smaller so that every thread finds work
+constexpr int64_t gemm_tiles_aimed = 40;     // below this, tiles get smaller so that every thread finds work
 constexpr int64_t work_aimed = 400'000;      // multiply-adds below which a tile is not split further
 constexpr int64_t table_entries = 6 * 1024;  // row pointers of a tile
 constexpr int64_t gather_floats = 64 * 1024;
