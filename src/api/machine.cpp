@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <thread>
 
+#include "api/control_groups.h"
 #include "backends/cpu/catalogue.h"
 #include "backends/cpu/peak/measured_peak.h"
 #include "polyphase/polyphase.h"
@@ -17,21 +17,18 @@ namespace polyphase::api {
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = sched_getaffinity(0, sizeof(set), &set) == 0
+                        ? CPU_COUNT(&set)
+                        : static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, static_cast<int>(std::min(static_cast<double>(cores), ControlGroups().processors())));
 }
 
 std::uint64_t memory_bytes() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page = sysconf(_SC_PAGESIZE);
-  std::uint64_t bytes =
+  const std::uint64_t bytes =
       pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : UINT64_MAX;
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::ifstream file(path);
-    std::uint64_t limit = 0;
-    if (file >> limit && limit > 0) bytes = std::min(bytes, limit);
-  }
-  return bytes;
+  return std::min(bytes, ControlGroups().memory_bytes());
 }
 
 std::vector<DeviceInfo> devices() {
