@@ -199,7 +199,7 @@ typedef struct polyphase_session polyphase_session;
 
 typedef struct polyphase_session_options {
   size_t struct_size;
-  int32_t threads;              // workers of the session together, callers included; 0: one per core
+  int32_t threads;              // workers together, callers included; 0: one per core that the control group leaves
   uint64_t memory_limit_bytes;  // of one run's intermediate values; 0: half of the machine's memory
 } polyphase_session_options;
 

@@ -302,7 +302,9 @@ Result<std::vector<std::string>> parse_sizes(std::string_view text);
 // ---------------------------------------------------------------- run
 
 struct SessionOptions {
-  int threads = 0;  // workers of this session together, the callers included; 0: one per core
+  // Workers of this session together, the callers included; 0: one per core, or fewer where the process's control group
+  // (a container's cpu.max) has less of their time.
+  int threads = 0;
   // The most bytes that one run's intermediate values may take; 0: half of the machine's memory.
   std::uint64_t memory_limit_bytes = 0;
 };
@@ -428,7 +430,7 @@ struct DeviceInfo {
   std::string name;                   // "AMD EPYC 7R13"
   std::string cluster;                // the best that runs here: "avx512"
   std::vector<std::string> features;  // "avx2", "fma", "avx512f", …
-  int cores = 0;                      // that this process may use
+  int cores = 0;                      // that this process may use, within its control group
   std::uint64_t memory_bytes = 0;
 };
 std::vector<DeviceInfo> devices();

@@ -153,7 +153,9 @@ void bind_engine(nb::module_& module) {
           },
           "threads"_a = 0, "memory_limit_bytes"_a = 0,
           "A session of its own: workers, packed weights where the engine is portable, and memory.\n\n"
-          "threads: workers together, the calling thread included; 0: one per core. Results do not depend on it.\n"
+          "threads: workers together, the calling thread included; 0: one per core, or fewer where the process's "
+          "control\n"
+          "group (a container's cpu.max) has less of their time. Results do not depend on it.\n"
           "memory_limit_bytes: the most that one run's intermediate values may take; 0: half of the machine's "
           "memory.\n\n"
           "Raises polyphase.Error: invalid_argument, incompatible, corrupt, out_of_memory.")
