@@ -1,9 +1,9 @@
 // ThreadPool: workers that help whichever runs have tiles left. A run always works on its own tiles; workers join in.
 //
-//   run A  ── open job ─ tile tile tile ─ close ── open next job …       each run owns one Desk: where its open job
-//   lies run B  ───── open job ─ tile tile ─ close …                          workers walk the desks, take tiles, move
-//   on
+//   run A   open job: tile tile tile, close   open the next job …
+//   run B       open job: tile tile, close …
 //
+// Each run owns one Desk, where its open job lies; workers walk the desks, take tiles and move on.
 // Each thread begins with a range of the tiles that is its own in every job, and then takes others'.
 //
 // Which thread computes a tile never changes its result, so neither does the number of workers or of concurrent runs.

@@ -4,26 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <unordered_map>
+
+#include "passes/graph_patterns.h"
 
 namespace polyphase {
 namespace {
 
-using Dims = std::vector<Dim>;
-using Integers = std::vector<std::int64_t>;
-
-class Grower {
+class Grower : private GraphPatterns {
  public:
-  Grower(const Registry& registry, std::uint64_t seed) : random_(seed), graph_(std::make_unique<Graph>(registry)) {
-    exact_ = pick(3) != 0;
-    dtype_ = pick(2) == 0 ? DType::f32 : DType::f64;
-    limit_ = dtype_ == DType::f32 ? 1 << 16 : 1e10;
-    if (exact_ && pick(6) == 0) {
-      dtype_ = DType::f16;
-      limit_ = 1 << 10;
-      fraction_ = 2;
-    }
-  }
+  Grower(const Registry& registry, std::uint64_t seed) : GraphPatterns(registry, seed) {}
 
   RandomGraph run() {
     const int rank = static_cast<int>(pick(4)) == 0 ? 3 + 2 * static_cast<int>(pick(2)) : 4;
@@ -40,74 +29,6 @@ class Grower {
   }
 
  private:
-  std::int64_t pick(std::int64_t count) {
-    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(count));
-  }
-  std::int64_t between(std::int64_t low, std::int64_t high) { return low + pick(high - low + 1); }
-  Value* any() { return values_[static_cast<std::size_t>(pick(static_cast<std::int64_t>(values_.size())))]; }
-  // The newest values are the likeliest, so that chains grow.
-  Value* recent() { return pick(3) == 0 ? any() : values_.back(); }
-
-  Dims input_shape(int rank) {
-    const bool symbolic = pick(2) == 0;
-    Dims shape{symbolic ? Dim::symbol("N", {1, 2}) : Dim(between(1, 2)), between(1, 4)};
-    const char* names[] = {"D", "H", "W"};
-    for (int i = 2; i < rank; ++i)
-      shape.push_back(symbolic && pick(4) != 0 ? Dim::symbol(names[i - 2], {3, 7}) : Dim(between(3, 6)));
-    return shape;
-  }
-
-  void remember(Value* value, double bound) {
-    bound_[value] = bound;
-    values_.push_back(value);
-  }
-
-  // Adds a node; null where the rules refuse it. Values near the limit are clipped before they grow further.
-  Value* add(const char* op, Attributes attributes, std::vector<Value*> inputs, double bound) {
-    if (bound > limit_ || std::isnan(bound)) return nullptr;
-    auto node = graph_->add(op, std::move(attributes), std::move(inputs), "v");
-    if (!node.ok()) return nullptr;
-    Value* result = (*node)->output();
-    const auto largest = result->type.shape.element_count().range().high;
-    if (result->type.shape.rank() > 5 || largest > 60000 || result->type.shape.element_count().range().low < 1) {
-      graph_->erase(*node);
-      return nullptr;
-    }
-    bound_[result] = bound;
-    return result;
-  }
-
-  void keep(Value* value) {
-    if (value == nullptr) return;
-    if (bound_.at(value) > limit_ / 64) {
-      values_.push_back(value);
-      value = add("clip", Attributes({{"low", -4.0}, {"high", 4.0}}), {value}, 4);
-    }
-    if (value != nullptr) values_.push_back(value);
-  }
-
-  Value* constant(const std::vector<std::int64_t>& sizes, std::int64_t low, std::int64_t high) {
-    std::int64_t count = 1;
-    for (const std::int64_t size : sizes) count *= size;
-    std::vector<double> elements;
-    for (std::int64_t i = 0; i < count; ++i) elements.push_back(static_cast<double>(between(low, high)));
-    return add("constant", Attributes({{"value", Tensor::from_values(dtype_, sizes, elements)}}), {},
-               static_cast<double>(std::max(-low, high)));
-  }
-
-  // Weights that connect each channel with itself alone.
-  Value* diagonal(const std::vector<std::int64_t>& sizes) {
-    const Tensor tensor = Tensor::allocate(dtype_, sizes).value();
-    const std::int64_t taps = tensor.view().element_count() / (sizes[0] * sizes[1]);
-    for (std::int64_t c = 0; c < sizes[0]; ++c) {
-      for (std::int64_t t = 0; t < taps; ++t) {
-        const auto at = static_cast<std::size_t>((c * sizes[1] + c) * taps + t);
-        store_double(tensor.view().data + at * size_bytes(dtype_), dtype_, static_cast<double>(between(-2, 2)));
-      }
-    }
-    return add("constant", Attributes({{"value", tensor}}), {}, 2);
-  }
-
   void grow() {
     using Step = void (Grower::*)();
     constexpr Step steps[] = {
@@ -115,17 +36,10 @@ class Grower {
         &Grower::unary,     &Grower::with_constant, &Grower::with_constant, &Grower::with_other, &Grower::with_other,
         &Grower::pad,       &Grower::slice,         &Grower::slice,         &Grower::concat,     &Grower::reshape,
         &Grower::transpose, &Grower::change_layout, &Grower::pool,          &Grower::shuffle,    &Grower::reduce,
-        &Grower::choose,    &Grower::resize,        &Grower::insert_zeros,  &Grower::cast_twice, &Grower::gate,
+        &Grower::choose,    &Grower::resize,        &Grower::insert_zeros,  &Grower::cast_twice, &Grower::gated,
         &Grower::branch,    &Grower::attend,        &Grower::overlap,       &Grower::modulate,   &Grower::part};
     (this->*steps[pick(std::size(steps))])();
   }
-
-  static bool is_image(const Value* value) {
-    const Shape& shape = value->type.shape;
-    return shape.rank() >= 3 && shape.rank() <= 5 && shape[1].is_constant() && shape[1].value() > 0 &&
-           shape[1].value() <= 16;
-  }
-
   void convolve() {
     Value* x = recent();
     if (!is_image(x)) return;
@@ -430,137 +344,7 @@ class Grower {
     keep(add("cast", Attributes({{"to", dtype_}}), {y}, bound_.at(x)));
   }
 
-  // x * sigmoid(x); a norm written out.
-  void gate() {
-    if (exact_) return unary();
-    Value* x = recent();
-    if (pick(2) == 0 || !is_image(x)) {
-      Value* gate = graph_->must_add("sigmoid", {}, {x}, "v");
-      return keep(add("mul", {}, {x, gate}, bound_.at(x)));
-    }
-    Integers axes;
-    for (int i = 2; i < x->type.shape.rank(); ++i) axes.push_back(i);
-    const Attributes over({{"axes", axes}});
-    Value* mean = graph_->must_add("reduce_mean", over, {x}, "v");
-    Value* difference = graph_->must_add("sub", {}, {x, mean}, "v");
-    Value* square = graph_->must_add("mul", {}, {difference, difference}, "v");
-    Value* variance = graph_->must_add("reduce_mean", over, {square}, "v");
-    Value* sum = graph_->must_add("add", {}, {variance, constant({}, 1, 1)}, "v");
-    Value* root = graph_->must_add("sqrt", {}, {sum}, "v");
-    keep(add("div", {}, {difference, root}, 100));
-  }
-
-  // Channels as the real parts of spectra, whose frames are windowed and added where they overlap.
-  void overlap() {
-    Value* x = recent();
-    if (exact_ || !is_image(x) || x->type.shape.rank() != 3) return;
-    const Shape shape = x->type.shape;
-    const std::int64_t points = between(2, 9);
-    Value* real = graph_->must_add("reshape", Attributes({{"shape", Dims{shape[0], shape[1], shape[2], 1}}}), {x}, "v");
-    Value* imaginary = pick(2) == 0 ? real : graph_->must_add("neg", {}, {real}, "v");
-    Value* z = graph_->must_add("concat", Attributes({{"axis", std::int64_t{3}}}), {real, imaginary}, "v");
-    Value* frames = graph_->must_add(
-        "dft", Attributes({{"axis", std::int64_t{1}}, {"length", Dim(points)}, {"inverse", true}, {"onesided", true}}),
-        {z}, "v");
-    frames = graph_->must_add("reshape", Attributes({{"shape", Dims{shape[0], points, shape[2]}}}), {frames}, "v");
-    frames = graph_->must_add("mul", {}, {frames, constant({points, 1}, -2, 2)}, "v");
-    Value* weights = pick(2) == 0 ? diagonal({points, points, 1}) : constant({points, 1, points}, -1, 1);
-    keep(add("conv_transpose",
-             Attributes({{"stride", Integers{between(1, points)}},
-                         {"dilation", Integers{1}},
-                         {"pre", Dims{0}},
-                         {"post", Dims{pick(2)}}}),
-             {frames, weights}, bound_.at(x) * 100));
-  }
-
-  // Convolutions of three taps and of one beside each other.
-  void part() {
-    Value* x = recent();
-    if (!is_image(x)) return;
-    const std::int64_t channels = x->type.shape[1].value();
-    const auto spatial = static_cast<std::size_t>(x->type.shape.rank() - 2);
-    const Integers stride(spatial, between(1, 2));
-    Value* terms[2];
-    const std::int64_t results = between(1, 3);
-    for (std::int64_t i = 0; i < 2; ++i) {
-      Integers sizes(spatial + 2, i == 0 ? 3 : 1);
-      sizes[0] = results;
-      sizes[1] = channels;
-      const Dims around(spatial, 1 - i);
-      terms[i] = graph_->must_add(
-          "conv",
-          Attributes({{"stride", stride}, {"dilation", Integers(spatial, 1)}, {"pre", around}, {"post", around}}),
-          {x, constant(sizes, -2, 2)}, "v");
-    }
-    const double products = static_cast<double>(channels) * (1 + std::pow(3.0, static_cast<double>(spatial)));
-    keep(add(pick(2) == 0 ? "add" : "sub", {}, {terms[0], terms[1]}, bound_.at(x) * 2 * products));
-  }
-
-  // A convolution whose weights are scaled by what the image says of each channel, and by their own squares.
-  void modulate() {
-    Value* x = recent();
-    if (!is_image(x)) return;
-    const bool transposed = pick(2) == 0;
-    const std::int64_t channels = x->type.shape[1].value();
-    const std::int64_t results = between(1, 4);
-    const auto spatial = static_cast<std::size_t>(x->type.shape.rank() - 2);
-    const auto clip = [&](Value* value) {
-      return graph_->must_add("clip", Attributes({{"low", -2.0}, {"high", 2.0}}), {value}, "v");
-    };
-    Integers all(spatial + 2);
-    std::iota(all.begin(), all.end(), 0);
-    Integers others = all;
-    others.erase(others.begin() + 1);
-    Value* factors = clip(graph_->must_add("reduce_sum", Attributes({{"axes", others}}), {clip(x)}, "v"));
-    Integers sizes = transposed ? Integers{channels, results} : Integers{results, channels};
-    Dims beside = transposed ? Dims{channels, 1} : Dims{1, channels};
-    sizes.resize(spatial + 2, between(1, 3));
-    beside.resize(spatial + 2, 1);
-    factors = graph_->must_add("reshape", Attributes({{"shape", beside}}), {factors}, "v");
-    Value* weights = constant(sizes, -2, 2);
-    if (weights == nullptr) return;
-    weights = graph_->must_add("mul", {}, {weights, factors}, "v");
-    if (pick(2) == 0) {
-      all.erase(all.begin() + (transposed ? 1 : 0));
-      Value* squares = graph_->must_add("square", {}, {weights}, "v");
-      Value* sums = clip(graph_->must_add("reduce_sum", Attributes({{"axes", all}}), {squares}, "v"));
-      weights = graph_->must_add("mul", {}, {weights, sums}, "v");
-    }
-    const Integers ones(spatial, 1);
-    const double products = static_cast<double>(channels) * std::pow(3.0, static_cast<double>(spatial));
-    keep(add(transposed ? "conv_transpose" : "conv",
-             Attributes({{"stride", ones}, {"dilation", ones}, {"pre", Dims(spatial, 1)}, {"post", Dims(spatial, 1)}}),
-             {x, weights}, bound_.at(x) * 8 * products));
-  }
-
-  // Rows of x look at each other; scaled before or behind the product, masked or not.
-  void attend() {
-    Value* x = recent();
-    if (exact_ || !is_image(x)) return;
-    const auto last = static_cast<std::int64_t>(x->type.shape.rank() - 1);
-    Integers order(static_cast<std::size_t>(last + 1));
-    std::iota(order.begin(), order.end(), 0);
-    std::swap(order[order.size() - 1], order[order.size() - 2]);
-    Value* small = graph_->must_add("sigmoid", {}, {x}, "v");
-    Value* scale = graph_->must_add(
-        "constant", Attributes({{"value", Tensor::from_values(dtype_, {}, std::array{fraction_})}}), {}, "v");
-    Value* query = pick(2) == 0 ? graph_->must_add("mul", {}, {small, scale}, "v") : small;
-    Value* key = graph_->must_add("transpose", Attributes({{"order", order}}), {small}, "v");
-    Value* scores = graph_->must_add("matmul", {}, {query, key}, "v");
-    if (query == small) scores = graph_->must_add("div", {}, {scores, constant({}, 2, 4)}, "v");
-    if (pick(2) == 0) scores = graph_->must_add("add", {}, {constant({}, -2, 2), scores}, "v");
-    Value* weights = graph_->must_add("softmax", Attributes({{"axis", last}}), {scores}, "v");
-    keep(add("matmul", {}, {weights, x}, bound_.at(x)));
-  }
-
-  Random random_;
-  std::unique_ptr<Graph> graph_;
-  bool exact_ = true;
-  DType dtype_ = DType::f32;
-  double limit_ = 0;       // beyond this, sums of products may round
-  double fraction_ = 0.5;  // of what is scaled down; f16 has no digits to spare for it
-  std::vector<Value*> values_;
-  std::unordered_map<const Value*, double> bound_;
+  void gated() { exact_ ? unary() : gate(); }
 };
 
 }  // namespace

@@ -279,16 +279,17 @@ void plan_blocks(ConvWinogradPlan& plan, int width) {
   const auto count = [&] {
     return plan.parted ? winograd_blocks_aimed : s.groups * plan.phases * plan.blocks * plan.n_blocks;
   };
-  const int64_t most_block = plan.block;
+  const int64_t most_block = plan.block;  // before it is halved, which reads the weights more often
   while (count() < winograd_blocks_aimed && plan.block > least)
     set_block(std::max(least, ceil_div(plan.block / 2, rows) * rows));
+  // Blocks that share their inputs are divided by columns instead, which costs nothing but a phase.
   const bool is_few = 2 * count() < winograd_blocks_aimed || (count() < winograd_blocks_aimed && panels > 4);
   const bool shares = is_few && count() * (panels - 1) > 0 &&
                       s.groups * plan.phases * tiles * most.input_words * plan.format.columns >= least_shared;
   if (shares) set_block(most_block);
-  const int64_t shared_by = shares ? panels : 1;
-  while (count() * shared_by < (shares ? winograd_blocks_aimed : 2) && plan.block > rows)
-    set_block(ceil_div(plan.block / 2, rows) * rows);
+  // Of one block without columns to divide, one thread alone would compute.
+  const int64_t least_count = shares ? ceil_div(winograd_blocks_aimed, panels) : 2;
+  while (count() < least_count && plan.block > rows) set_block(ceil_div(plan.block / 2, rows) * rows);
   set_block(std::min(plan.block, ceil_div(ceil_div(tiles, plan.plane_blocks), rows) * rows));
   if (shares) {
     plan.n_block = ceil_div(panels, std::min(panels, ceil_div(shared_blocks_aimed, count()))) * panel;
