@@ -29,8 +29,8 @@
 // Where there are so few blocks that threads would lack work, columns are divided among more of them, and all inputs
 // are transformed first, into memory that blocks share.
 //
-// Large channels-first images are cut into parts, boxes of outputs of a group: a worker
-// copies what a part reads channels-last, computes all phases of it, and turns the result back.
+// Large channels-first images are cut into parts, boxes of outputs of a group: a worker copies what a part reads
+// channels-last, computes all phases of it, and turns the result back.
 #pragma once
 
 #include <cstddef>
@@ -209,7 +209,7 @@ struct ConvWinogradPlan {
   int64_t together;      // panels that each point's inputs are multiplied with before the next point's
   int64_t n_blocks;
   int64_t input_pieces;  // of a block, that are transformed by a phase of their own; 0: a block transforms its input
-  int64_t input_words;   // of the transformed input of a block
+  int64_t input_words;   // of the transformed input of a block: whole cache lines, as winograd_pitch is
   int64_t max_points;    // of a family
   int64_t turn_points;
   int64_t inputs_at;     // elements from the start of `shared` to the transformed inputs of all blocks

@@ -276,15 +276,13 @@ void plan_blocks(ConvWinogradPlan& plan, int width) {
   plan.n_block = std::max<int64_t>(1, panels) * panel;
   plan.n_blocks = 1;
   // What threads share.
-  const auto count = [&] {
-    return plan.parted ? winograd_blocks_aimed : s.groups * plan.phases * plan.blocks * plan.n_blocks;
-  };
+  const auto count = [&] { return plan.parted ? winograd_blocks_aimed : plan.input_blocks(); };
   const int64_t most_block = plan.block;  // before it is halved, which reads the weights more often
   while (count() < winograd_blocks_aimed && plan.block > least)
     set_block(std::max(least, ceil_div(plan.block / 2, rows) * rows));
   // Blocks that share their inputs are divided by columns instead, which costs nothing but a phase.
-  const bool is_few = 2 * count() < winograd_blocks_aimed || (count() < winograd_blocks_aimed && panels > 4);
-  const bool shares = is_few && count() * (panels - 1) > 0 &&
+  const bool is_few = count() < (panels > 4 ? winograd_blocks_aimed : winograd_blocks_aimed / 2);
+  const bool shares = is_few && count() > 0 && panels > 1 &&
                       s.groups * plan.phases * tiles * most.input_words * plan.format.columns >= least_shared;
   if (shares) set_block(most_block);
   // Of one block without columns to divide, one thread alone would compute.
@@ -295,7 +293,7 @@ void plan_blocks(ConvWinogradPlan& plan, int width) {
     plan.n_block = ceil_div(panels, std::min(panels, ceil_div(shared_blocks_aimed, count()))) * panel;
     plan.n_blocks = ceil_div(panels * panel, plan.n_block);
     plan.input_pieces =
-        std::clamp<int64_t>(ceil_div(shared_blocks_aimed, plan.input_blocks()), 1, ceil_div(plan.block, least_piece));
+        std::clamp<int64_t>(ceil_div(shared_blocks_aimed, count()), 1, ceil_div(plan.block, least_piece));
   }
   plan.input_words = plan.block * most.input_words;
 }
@@ -307,12 +305,11 @@ void plan_bytes(ConvWinogradPlan& plan, int width) {
   int64_t in_points = s.batch;
   for (int a = 0; a < 3; ++a) in_points *= plan.parted ? ConvAxis(s, a).most_read(s.out[a]) : s.in[a];
   plan.inputs_at = plan.in_copied ? padded(in_points * s.groups * s.in_channels * 4) / 4 : 0;
-  plan.result_at =
-      plan.inputs_at + (plan.input_pieces > 0 ? plan.input_blocks() * padded(plan.input_words * 4) / 4 : 0);
+  plan.result_at = plan.inputs_at + (plan.input_pieces > 0 ? plan.input_blocks() * plan.input_words : 0);
   const int64_t results = s.batch * s.out_points() * s.groups * s.out_channels;
   const int64_t images = (plan.result_at + (plan.out_planar ? results : 0)) * 4;
   (plan.parted ? plan.images_bytes : plan.shared_bytes) = padded(images);
-  plan.scratch_bytes = plan.images_bytes + (plan.input_pieces > 0 ? 0 : padded(plan.input_words * 4)) +
+  plan.scratch_bytes = plan.images_bytes + (plan.input_pieces > 0 ? 0 : plan.input_words * 4) +
                        padded(plan.max_points * products * 4) + padded(winograd_most_outputs * products * 4) +
                        padded((plan.n_block + 3 * width) * 4) + padded((s.in_channels + width) * 4) +
                        padded(plan.block * winograd_place_bytes);

@@ -98,7 +98,7 @@ class WinogradBlock {
     for (int a = 0; a < 3; ++a) axes_[a] = FilterAxis(s_, a, phase_[a]);
     if (plan_.input_pieces > 0) {
       const int64_t of_inputs = (group_ * plan_.blocks + block) * plan_.phases + plan_phase;
-      inputs_ = p_.shared + plan_.inputs_at + of_inputs * ceil_div(plan_.input_words, 16) * 16;
+      inputs_ = p_.shared + plan_.inputs_at + of_inputs * plan_.input_words;
     }
     if (n0_ >= n1_ || !place_tiles(block)) return false;
     list_families();
