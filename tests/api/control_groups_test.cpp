@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "temporary_folder.h"
+
 namespace polyphase::api {
 namespace {
 
@@ -14,16 +16,14 @@ namespace fs = std::filesystem;
 
 class ControlGroupFiles : public ::testing::Test {
  protected:
-  ControlGroupFiles() { fs::create_directories(root_); }
-  ~ControlGroupFiles() override { fs::remove_all(root_); }
-
   void write(const std::string& file, const std::string& text) const {
     fs::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
   }
   ControlGroups groups() const { return {(root_ / "self").string(), (root_ / "mount").string()}; }
 
-  const fs::path root_ = fs::temp_directory_path() / ("polyphase_groups_" + std::to_string(::getpid()));
+  const TemporaryFolder temporary_;
+  const fs::path& root_ = temporary_.path();
 };
 
 TEST_F(ControlGroupFiles, SecondVersionTakesTheLeastOfAllAround) {

@@ -1,8 +1,6 @@
 // One session under many threads gives what it gives to one.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +11,7 @@
 #include "api/state.h"
 #include "polyphase/tiles.h"
 #include "suite_size.h"
+#include "temporary_folder.h"
 
 namespace polyphase::api {
 namespace {
@@ -49,22 +48,6 @@ void on_threads(int count, F&& f) {
   for (int i = 0; i < count; ++i) threads.emplace_back([&f, i] { f(i); });
   for (std::thread& thread : threads) thread.join();
 }
-
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("polyphase_threads_test_" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string file(const char* name) const { return (path_ / name).string(); }
-  std::size_t files() const {
-    return static_cast<std::size_t>(
-        std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 TEST(Threads, SixtyFourOfThemOnOneSessionGetTheSerialBits) {
   const auto engine = compile(enlarging());
@@ -118,7 +101,7 @@ TEST(Threads, TiledRunsOfOneSessionGetTheSerialBits) {
 }
 
 TEST(Threads, CompilationsThatTuneShareATimingCache) {
-  const Folder folder;
+  const TemporaryFolder folder;
   std::vector<Engine> engines(3);
   std::atomic<int> wrong{0};
   on_threads(3, [&](int i) {
@@ -146,7 +129,7 @@ TEST(Threads, CompilationsThatTuneShareATimingCache) {
 }
 
 TEST(Threads, CompilationsIntoOneFileLeaveOneWholeEngine) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto right = compile(enlarging())->to_bytes();
   std::atomic<int> wrong{0};
   on_threads(4, [&](int) {
@@ -157,7 +140,8 @@ TEST(Threads, CompilationsIntoOneFileLeaveOneWholeEngine) {
   });
   EXPECT_EQ(0, wrong.load());
   EXPECT_EQ(*Engine::load(folder.file("demo.ppe"))->to_bytes(), *right);
-  EXPECT_EQ(1U, folder.files()) << "no temporary file is left";
+  EXPECT_EQ(1, std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator()))
+      << "no temporary file is left";
 }
 
 }  // namespace

@@ -13,18 +13,14 @@
 #include "engine/engine_writer.h"
 #include "engine/file_header.h"
 #include "engine/sample.h"
+#include "temporary_folder.h"
 
 namespace polyphase {
 namespace {
 
 class EngineFile : public testing::Test {
  protected:
-  EngineFile() : folder_(std::filesystem::temp_directory_path() / ("engine_test_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~EngineFile() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return temporary_.file(name); }
 
   std::string write_sample(const std::string& name = "sample.ppe") {
     const auto done = write_engine(sample_engine(registry_), path(name));
@@ -57,7 +53,8 @@ class EngineFile : public testing::Test {
   }
 
   Registry registry_ = Registry::built_in();
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  const std::filesystem::path& folder_ = temporary_.path();
 };
 
 TEST_F(EngineFile, ComesBackAsItWas) {

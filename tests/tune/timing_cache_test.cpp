@@ -14,18 +14,13 @@
 #include <iterator>
 #include <random>
 
+#include "temporary_folder.h"
+
 namespace polyphase {
 namespace {
 
 class TimingCacheTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("polyphase_timing_cache_test_" + std::to_string(getpid()));
-    std::filesystem::create_directory(folder_);
-    path_ = folder_ / "timings.txt";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
   std::string read() const {
     std::ifstream file(path_, std::ios::binary);
@@ -41,8 +36,8 @@ class TimingCacheTest : public ::testing::Test {
     return cache.ok() ? Error{} : cache.error();
   }
 
-  std::filesystem::path folder_;
-  std::filesystem::path path_;
+  const TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_.path() / "timings.txt";
 };
 
 TEST_F(TimingCacheTest, ReadsWhatItWrote) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "onnx/onnx.pb.h"
+#include "temporary_folder.h"
 #include "wire/onnx_tensor.h"
 
 namespace polyphase::wire {
@@ -19,15 +20,12 @@ using Entries = std::vector<std::pair<std::string, std::string>>;
 class ExternalDataTest : public testing::Test {
  protected:
   void SetUp() override {
-    char pattern[] = "/tmp/polyphase_external_XXXXXX";
-    root_ = ::mkdtemp(pattern);
     folder_ = root_ / "model";
     fs::create_directories(folder_ / "sub");
     write(folder_ / "w.bin", 16);
     write(folder_ / "sub" / "v.bin", 8);
     write(root_ / "outside.bin", 8);
   }
-  void TearDown() override { fs::remove_all(root_); }
 
   static void write(const fs::path& path, int count) {
     std::ofstream file(path, std::ios::binary);
@@ -54,7 +52,8 @@ class ExternalDataTest : public testing::Test {
     return taken.ok() ? "read" : taken.error().message;
   }
 
-  fs::path root_;
+  const TemporaryFolder temporary_;
+  const fs::path& root_ = temporary_.path();
   fs::path folder_;
 };
 

@@ -99,7 +99,7 @@ TEST(LargeData, DamagedModelsAreReadAsProtobufReadsThem) {
   for (int trial = 0; trial < 20000; ++trial) {
     std::string damaged = bytes;
     if (trial % 4 == 0) damaged.resize(random() % bytes.size());
-    for (unsigned change = random() % 3; change > 0 && !damaged.empty(); --change)
+    for (auto change = random() % 3; change > 0 && !damaged.empty(); --change)
       damaged[random() % std::min<std::size_t>(damaged.size(), 120)] = static_cast<char>(random());
     const auto skeleton = skeleton_of(in_memory(damaged), 100);
     ASSERT_TRUE(skeleton.ok());
