@@ -4,6 +4,7 @@
     bench random                 transposed convolutions drawn from the families (--seed, --count)
     bench networks               whole networks
     bench packages               networks of public packages (torchvision, segmentation-models, MONAI, diffusers, transformers; after scripts/setup networks)
+    bench papers                 networks of published papers (restoration, segmentation, generators of images and sound)
     bench upsampling             the ways to double an image's sides, at equal output
     bench padding                ours alone: what paddings and crops cost at equal output size
     bench halves                 ours alone: what models stored in FP16 and BF16 take beside FP32, layers and networks
@@ -30,9 +31,12 @@ import layers  # noqa: E402
 from worker import HELD, PEERS, Worker  # noqa: E402
 
 
+NETWORKS = {"networks": "nets", "packages": "package_nets", "papers": "paper_nets"}  # what is asked for, and the module that has it
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("layers", "random", "networks", "packages", "upsampling", "padding", "halves", "compiling", "model", "cases"))
+    parser.add_argument("what", choices=("layers", "random", "networks", "packages", "papers", "upsampling", "padding", "halves", "compiling", "model", "cases"))
     parser.add_argument("file", nargs="?", type=pathlib.Path)
     parser.add_argument("--suite", action="store_true", help="of the layers, those of the suite")
     parser.add_argument("--filter", default="", help="only names that hold this")
@@ -70,10 +74,8 @@ def chosen_layers(args: argparse.Namespace) -> list[layers.Layer]:
 def items(args: argparse.Namespace) -> Iterable:
     import suites
 
-    if args.what == "networks":
-        return suites.of_networks("nets", args.filter, args.dtype)
-    if args.what == "packages":
-        return suites.of_networks("package_nets", args.filter, args.dtype)
+    if args.what in NETWORKS:
+        return suites.of_networks(NETWORKS[args.what], args.filter, args.dtype)
     if args.what == "upsampling":
         return suites.of_upsampling(args.filter, args.dtype)
     if args.what == "model":

@@ -1242,8 +1242,8 @@ class NetworkLayers : public NetworkBase {
     return result(add_layer("max_pool", {x}, {{"kernel", with.kernel.value()}, {"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"pre", with.pre.value()}, {"post", with.post.value()}, {"ceil", with.ceil}}, name), 0);
   }
 
-  // Where max_pool finds its elements: numbers in the whole operand, row-major; of equals the first. A window of
-  // padding alone gives its plane's first.
+  // Where max_pool finds its elements: numbers in the whole operand, row-major; of equals the first, of NaN the last.
+  // A window of padding alone gives its plane's first.
   // Output size per axis: floor((I + pre + post - (k-1)*dilation - 1) / stride) + 1; with ceil rounded up, but at
   // most
   // ceil((I + pre) / stride).

@@ -122,8 +122,8 @@ std::int64_t column_major(const Window& window, std::int64_t place) {
   return index[0] + window.axis(0).big_size * (index[1] + window.axis(1).big_size * index[2]);
 }
 
-// Of equals the first counts; NaN is greater than all.
-bool wins_window(double a, double b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
+// Of equals the first counts, of NaN the last, which is greater than all: as in PyTorch.
+bool wins_window(double a, double b) { return a > b || std::isnan(a); }
 bool wins_window(std::int64_t a, std::int64_t b) { return a > b; }
 
 template <typename T>
@@ -245,8 +245,8 @@ std::vector<OpDef> pool_operators() {
                               Attribute(false)});
   return {
       OpDef{.name = "max_pool_indices",
-            .doc = "Where max_pool finds its elements: numbers in the whole operand, row-major; of equals the first. "
-                   "A window of padding alone gives its plane's first.\n" +
+            .doc = "Where max_pool finds its elements: numbers in the whole operand, row-major; of equals the first, "
+                   "of NaN the last. A window of padding alone gives its plane's first.\n" +
                    sizes + "Source: ONNX operator MaxPool, result Indices.",
             .inputs = {{"x", "(N, C, spatial...), one to three spatial axes, numeric"}},
             .outputs = {{"indices", "i64, (N, C, spatial...)"}},

@@ -77,6 +77,34 @@ bool join_slices(Graph& graph, Node* node) {
   return rewrite.commit(node->output(), rewrite.add("slice", attributes, {inner->input(0)}));
 }
 
+// One place of each plane of max_pool_indices whose windows hold one element, which is then that element's own number.
+// (PyTorch's ONNX exporter counts the elements before a plane so.)
+bool count_instead_of_search(Graph& graph, Node* node) {
+  const Node* places = produced_by(node->input(0), "max_pool_indices");
+  if (places == nullptr || places->attributes().get<bool>("column_major")) return false;
+  if (!all_are(integers_of(*places, "kernel"), 1) || !all_are(integers_of(*places, "stride"), 1)) return false;
+  if (!all_are(dims_of(*places, "pre"), 0) || !all_are(dims_of(*places, "post"), 0)) return false;
+  const Shape& whole = places->output()->type.shape;
+  const Shape& shape = node->output()->type.shape;
+  const Dims& start = dims_of(*node, "start");
+  Dim first = 0;
+  std::int64_t plane = 1;
+  for (int i = 0; i < whole.rank(); ++i) {
+    const Dim& begin = start[static_cast<std::size_t>(i)];
+    if (i < 2 ? !(shape[i] == whole[i]) || !(begin == 0) : !(shape[i] == 1) || !whole[i].is_constant()) return false;
+    if (i >= 2) {
+      first = first * whole[i] + begin;
+      plane *= whole[i].value();
+    }
+  }
+  if (!all_are(integers_of(*node, "step"), 1)) return false;
+  Rewrite rewrite(graph, node);
+  Value* counted =
+      rewrite.add("range", Attributes({{"start", first}, {"count", product_of(shape, 0, 2)}, {"step", plane}}), {});
+  if (!rewrite.ok()) return false;
+  return rewrite.commit(node->output(), rewrite.reshape(counted, shape));
+}
+
 bool never_negative(const Dims& dims) {
   return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return surely_less_equal(0, dim); });
 }
@@ -144,7 +172,7 @@ bool simplify_movement(Graph& graph, Node* node) {
   if (moves_nothing(*node)) return put(graph, node, node->input(0));
   if (node->is("reshape")) return join_reshapes(graph, node);
   if (node->is("transpose")) return join_transposes(graph, node);
-  if (node->is("slice")) return join_slices(graph, node);
+  if (node->is("slice")) return join_slices(graph, node) || count_instead_of_search(graph, node);
   if (node->is("pad")) return join_pads(graph, node);
   if (node->is("concat")) return join_concats(graph, node);
   if (node->is("gather")) return slice_instead_of_gather(graph, node);

@@ -14,19 +14,14 @@ class ClusterRows {
  public:
   explicit ClusterRows(Cluster cluster) {
     constexpr void (*families[])(const ClusterKernels&, RowList&) = {
-        add_conv_rows,           add_move_rows,
-        add_elementwise_rows,    add_pool_rows,
-        add_normalize_rows,      add_recurrence_rows,
-        add_reduce_rows,         add_softmax_rows,
-        add_resample_rows,       add_grid_sample_rows,
-        add_fourier_rows,        add_matmul_rows,
-        add_gather_rows,         add_lookup_rows,
-        add_scatter_rows,        add_selection_rows,
-        add_running_sum_rows,    add_running_extreme_rows,
-        add_region_rows,         add_pool_place_rows,
-        add_number_element_rows, add_number_normalize_rows,
-        add_number_product_rows, add_attention_rows,
-        add_block_rows,
+        add_conv_rows,           add_move_rows,           add_elementwise_rows,
+        add_pool_rows,           add_normalize_rows,      add_recurrence_rows,
+        add_reduce_rows,         add_softmax_rows,        add_resample_rows,
+        add_grid_sample_rows,    add_fourier_rows,        add_matmul_rows,
+        add_gather_rows,         add_lookup_rows,         add_scatter_rows,
+        add_selection_rows,      add_running_sum_rows,    add_running_extreme_rows,
+        add_region_rows,         add_number_element_rows, add_number_normalize_rows,
+        add_number_product_rows, add_attention_rows,      add_block_rows,
     };
     for (const auto family : families) family(kernels_of(cluster), rows_);
     for (const Row& row : rows_) pointers_.push_back(&row);

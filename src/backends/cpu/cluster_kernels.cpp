@@ -1,7 +1,7 @@
 // Fills in the table of one cluster; compiled once per cluster.
 #include "backends/cpu/cluster_kernels.h"
 
-#include "backends/cpu/cluster_numbers.h"
+#include "backends/cpu/cluster_small.h"
 #include "backends/cpu/kernels/attention_run.h"
 #include "backends/cpu/kernels/conv_depthwise_run.h"
 #include "backends/cpu/kernels/conv_disjoint_run.h"
@@ -11,16 +11,11 @@
 #include "backends/cpu/kernels/conv_pixels_run.h"
 #include "backends/cpu/kernels/conv_winograd_run.h"
 #include "backends/cpu/kernels/elementwise_run.h"
-#include "backends/cpu/kernels/fourier_run.h"
-#include "backends/cpu/kernels/grid_sample_run.h"
 #include "backends/cpu/kernels/matmul_run.h"
 #include "backends/cpu/kernels/normalize_run.h"
-#include "backends/cpu/kernels/number_product_run.h"
 #include "backends/cpu/kernels/pair_unit.h"
 #include "backends/cpu/kernels/panel_lines_run.h"
 #include "backends/cpu/kernels/pool_run.h"
-#include "backends/cpu/kernels/recurrence_run.h"
-#include "backends/cpu/kernels/reduce_run.h"
 #include "backends/cpu/kernels/resample_run.h"
 #include "backends/cpu/kernels/softmax_run.h"
 #include "backends/cpu/kernels/strided_copy_run.h"
@@ -55,6 +50,12 @@ Fault pool(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::b
   return nullptr;
 }
 
+Fault pool_places(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
+  run_pool_places(plan.head<PoolPlacesPlan>(), input(pointers, 0), reinterpret_cast<int64_t*>(pointers.outputs[0]),
+                  tile);
+  return nullptr;
+}
+
 Fault normalize_rows(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   const auto& p = plan.head<NormalizePlan>();
   const float* scale = p.scale_mode != 0 ? input(pointers, 1) : nullptr;
@@ -79,27 +80,6 @@ Fault normalize_columns(const Plan& plan, const Pointers& pointers, int phase, i
     run_normalize_apply(head, input(pointers, 0), pointers.outputs[0], shared(pointers), operands, tile,
                         reinterpret_cast<float*>(scratch));
   }
-  return nullptr;
-}
-
-Fault recurrence(const Plan& plan, const Pointers& pointers, int phase, int64_t tile, std::byte*) {
-  return run_recurrence(plan.head<RecurrencePlan>(), pointers, phase, tile);
-}
-
-Fault reduce(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_reduce(plan.head<ReducePlan>(), input(pointers, 0), output(pointers), tile);
-  return nullptr;
-}
-
-Fault number_matmul(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_number_matmul(plan.head<NumberMatmulPlan>(), pointers.inputs[0], pointers.inputs[1], pointers.outputs[0], tile);
-  return nullptr;
-}
-
-Fault number_conv(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  const auto& p = plan.head<NumberConvPlan>();
-  run_number_conv(p, pointers.inputs[p.data], p.bias < 0 ? nullptr : pointers.inputs[p.bias], pointers.packed,
-                  pointers.outputs[0], tile);
   return nullptr;
 }
 
@@ -129,16 +109,6 @@ Fault resample(const Plan& plan, const Pointers& pointers, int, int64_t tile, st
   return nullptr;
 }
 
-Fault grid_sample(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
-  run_grid_sample(plan.head<GridSamplePlan>(), pointers.inputs[0], pointers.inputs[1], pointers.outputs[0], tile);
-  return nullptr;
-}
-
-Fault fourier(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte* scratch) {
-  run_fourier(plan.head<FourierPlan>(), pointers.inputs[0], pointers.outputs[0], tile, scratch);
-  return nullptr;
-}
-
 }  // namespace
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER
 
@@ -158,6 +128,7 @@ extern "C" const polyphase::cpu::ClusterKernels POLYPHASE_ROWS_NAME = {
     .strided_copy = POLYPHASE_ENTRY(strided_copy),
     .elementwise = POLYPHASE_ENTRY(elementwise),
     .pool = POLYPHASE_ENTRY(pool),
+    .pool_places = POLYPHASE_ENTRY(pool_places),
     .normalize_rows = POLYPHASE_ENTRY(normalize_rows),
     .normalize_columns = POLYPHASE_ENTRY(normalize_columns),
     .recurrence = POLYPHASE_ENTRY(recurrence),

@@ -42,6 +42,7 @@ struct ClusterKernels {
   RunFunction strided_copy;
   RunFunction elementwise;
   RunFunction pool;
+  RunFunction pool_places;
   RunFunction normalize_rows;
   RunFunction normalize_columns;
   RunFunction recurrence;

@@ -32,6 +32,11 @@ struct ElementwisePlan {
   bool result_crossed;
   int32_t crossed_count;
   int32_t crossed[most_crossed];
+  // Rows of few elements, none of which lie across: a block of them is walked as one run, for which operands and a
+  // result that have gaps between the rows are copied.
+  static constexpr int64_t most_joined = 128;      // elements of such a row
+  static constexpr int64_t joined_elements = 512;  // of a block
+  bool joins_rows;
   bool past_caches;  // a result so large that the caches cannot hold it for its reader
   int64_t chunk;     // elements of the last axis that one tile walks in each of its rows
   int64_t chunks;

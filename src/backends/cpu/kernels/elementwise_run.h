@@ -14,7 +14,7 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
-constexpr int64_t elementwise_block = 512;
+constexpr int64_t elementwise_block = ElementwisePlan::joined_elements;
 
 // A run of the last axis.
 struct ElementwiseRow {
@@ -116,10 +116,14 @@ class ElementwiseWalk {
   int64_t index_[max_rank];
 };
 
-// Blocks of what lies across, turned.
+// Blocks of what lies across, turned; or runs of rows that were joined, of each operand and of the result.
 struct TurnedBlocks {
   static constexpr int64_t columns = 64;
   alignas(64) std::byte blocks[ElementwisePlan::most_crossed][ElementwisePlan::crossed_rows * columns * 8];
+
+  static constexpr int64_t run_bytes = ElementwisePlan::joined_elements * 8;
+  static_assert((ElementwisePlan::max_operands + 1) * run_bytes <= sizeof(blocks));
+  std::byte* run(int i) { return &blocks[0][0] + i * run_bytes; }
 };
 
 // Turns `count` elements of `rows` rows of the crossed operands; the row reads them from there then, and writes a
@@ -152,6 +156,32 @@ inline void turn_result(const ElementwisePlan& p, int64_t rows, int64_t count, c
              static_cast<int>(bytes), turned.blocks[0], to);
 }
 
+// Makes one row of `rows` of `count` elements each: what has gaps between them is copied. True: the result is written
+// to the run of its own, and belongs elsewhere.
+inline bool join_rows(const ElementwisePlan& p, int64_t rows, int64_t count, TurnedBlocks& runs, ElementwiseRow& row) {
+  const int axis = p.rank - 2;
+  for (int k = 0; k < p.operand_count; ++k) {
+    const int64_t step = p.from_strides[k][axis];
+    if (step == row.strides[k] * count) continue;
+    const int64_t bytes = bytes_of(p.from_dtypes[k]);
+    copy_plane({rows, count, step * bytes, row.strides[k] * bytes, count * bytes, bytes}, static_cast<int>(bytes),
+               row.from[k], runs.run(k));
+    row.from[k] = runs.run(k);
+    row.strides[k] = 1;
+  }
+  if (p.to_strides[axis] == row.to_stride * count) return false;
+  row.to = runs.run(ElementwisePlan::max_operands);
+  row.to_stride = 1;
+  return true;
+}
+
+inline void part_rows(const ElementwisePlan& p, int64_t rows, int64_t count, const std::byte* run, std::byte* to) {
+  const int axis = p.rank - 2;
+  const int64_t bytes = bytes_of(p.to_dtype);
+  copy_plane({rows, count, count * bytes, bytes, p.to_strides[axis] * bytes, p.to_strides[axis + 1] * bytes},
+             static_cast<int>(bytes), run, to);
+}
+
 // f(row, elements) for the rows of a tile, or pieces of them. f is called in one place: it is large.
 template <class F>
 POLYPHASE_INLINE void for_each_elementwise_row(const ElementwisePlan& p, const std::byte* const* inputs,
@@ -167,7 +197,11 @@ POLYPHASE_INLINE void for_each_elementwise_row(const ElementwisePlan& p, const s
   const int64_t piece = crossed ? TurnedBlocks::columns : n;
   TurnedBlocks turned;
   for (int64_t r = tile / p.chunks * p.rows_per_tile, rows = 1; r < end; r += rows) {
-    rows = crossed ? std::min({int64_t{ElementwisePlan::crossed_rows}, end - r, neighbours - r % neighbours}) : end - r;
+    rows = end - r;
+    if (crossed || p.joins_rows) {
+      const int64_t most = crossed ? int64_t{ElementwisePlan::crossed_rows} : ElementwisePlan::joined_elements / n;
+      rows = std::min({most, rows, neighbours - r % neighbours});
+    }
     for (int64_t at = 0; at < n; at += piece) {
       const int64_t count = std::min(piece, n - at);
       ElementwiseWalk walk(p, inputs, output, r, first + at);
@@ -176,15 +210,17 @@ POLYPHASE_INLINE void for_each_elementwise_row(const ElementwisePlan& p, const s
       int64_t steps[ElementwisePlan::max_operands];
       int64_t to_step = 0;
       if (crossed) turn_crossed(p, rows, count, turned, row, steps, to_step);
-      for (int64_t i = 0; i < rows; ++i) {
+      const bool parts = p.joins_rows && join_rows(p, rows, count, turned, row);
+      for (int64_t i = 0; i < (p.joins_rows ? 1 : rows); ++i) {
         if (i > 0 && crossed) {
           for (int k = 0; k < p.operand_count; ++k) row.from[k] += steps[k];
           row.to += to_step;
         } else if (i > 0) {
           walk.next();
         }
-        f(row, count);
+        f(row, p.joins_rows ? rows * count : count);
       }
+      if (parts) part_rows(p, rows, count, row.to, to);
       if (p.result_crossed) turn_result(p, rows, count, turned, to);
     }
   }

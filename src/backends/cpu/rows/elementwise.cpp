@@ -190,6 +190,7 @@ void set_elementwise_axes(const PlanRequest& request, ElementwisePlan& plan) {
   rows = rows * axes.back().size / std::max<int64_t>(1, last);
   const bool crossed = plan.crossed_count > 0 || plan.result_crossed;
   const int64_t fewest_rows = crossed ? ElementwisePlan::crossed_rows : 1;
+  plan.joins_rows = !crossed && plan.rank > 1 && last > 0 && last <= ElementwisePlan::most_joined;
   plan.chunk = std::min(last, tile_elements / fewest_rows);
   plan.chunks = last == 0 ? 0 : ceil_div(last, plan.chunk);
   plan.rows_per_tile = tile_elements / std::max<int64_t>(1, plan.chunk) / fewest_rows * fewest_rows;
@@ -203,7 +204,9 @@ bool is_past_caches(const PlanRequest& request, const ElementwisePlan& plan) {
   constexpr std::size_t large = 16 << 20;
   const TensorDesc& y = request.outputs[0];
   const std::size_t element = size_bytes(y.dtype);
-  const bool by_rows = plan.crossed_count == 0 && !plan.result_crossed && plan.to_strides[plan.rank - 1] == 1;
+  const int32_t last = plan.rank - 1;
+  const bool gaps = plan.joins_rows && plan.to_strides[last - 1] != plan.sizes[last];
+  const bool by_rows = plan.crossed_count == 0 && !plan.result_crossed && plan.to_strides[last] == 1 && !gaps;
   return by_rows && element != size_bytes(plan.from_dtypes[plan.first_operand]) &&
          static_cast<std::size_t>(y.element_count()) * element >= large;
 }

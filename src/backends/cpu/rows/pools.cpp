@@ -1,5 +1,7 @@
-// Rows of max_pool and avg_pool: in FP32 and bf16 on vectors of its own, in any wide dtype by runs of numbers.
+// Rows of max_pool and avg_pool: in FP32 and bf16 on vectors of its own, in any wide dtype by runs of numbers. And of
+// max_pool_indices: where max_pool finds its elements.
 #include <algorithm>
+#include <limits>
 
 #include "backends/cpu/kernels/pool.h"
 #include "backends/cpu/rows/row_list.h"
@@ -20,6 +22,8 @@ double cost_pool(const StepDesc& desc, const Target& target) {
   return moving_seconds(desc) + result_elements(desc) * taps * 0.5e-9 / lanes;
 }
 
+double cost_pool_places(const StepDesc& desc, const Target& target) { return cost_pool(desc, target) * 2; }
+
 std::string accepts_number_pool(const StepDesc& desc, const Target&) {
   if (std::string refusal = needs_wide(desc); !refusal.empty()) return refusal;
   return needs_unfused(desc);
@@ -33,13 +37,17 @@ int64_t least_integer(DType dtype) {
   return -(int64_t{1} << (bits - 2)) * 2;
 }
 
-Plan plan_pool(const PlanRequest& request, const Target&) {
+bool pools_by_lines(const PoolPlan& plan) {
+  const bool dense = plan.from_strides[4] == 1 && plan.to_strides[4] == 1;
+  return dense && plan.kernel[2] <= pool_span / 2 && plan.dilation[2] <= pool_span / 2 / plan.kernel[2];
+}
+
+// Windows over (N, C, spatial); `attributes` of a pooling, or of the places of one.
+PoolPlan pool_windows(const PlanRequest& request) {
   const TensorDesc& x = request.inputs[0];
   const TensorDesc& y = request.outputs[0];
   const Attributes& attributes = request.desc.attributes();
   PoolPlan plan{};
-  plan.average = request.desc.anchor_part().op->name == "avg_pool" ? 1 : 0;
-  plan.include_pad = plan.average != 0 && attributes.get<bool>("include_pad") ? 1 : 0;
   plan.dtype = x.dtype;
   plan.least = least_integer(x.dtype);
   plan.batch = x.sizes[0];
@@ -70,8 +78,36 @@ Plan plan_pool(const PlanRequest& request, const Target&) {
     plan.to_strides[i] = y.strides[i];
   }
   plan.channels_inside = x.strides[1] == 1 && y.strides[1] == 1 ? 1 : 0;
-  plan.tiles = y.empty() ? 0 : plan.batch * plan.out[0] * (plan.channels_inside != 0 ? plan.out[1] : plan.channels);
+  plan.lines_inside = pools_by_lines(plan) ? 1 : 0;
+  return plan;
+}
+
+Plan plan_pool(const PlanRequest& request, const Target&) {
+  PoolPlan plan = pool_windows(request);
+  plan.average = request.desc.anchor_part().op->name == "avg_pool" ? 1 : 0;
+  plan.include_pad = plan.average != 0 && request.desc.attributes().get<bool>("include_pad") ? 1 : 0;
+  const int64_t rows = plan.channels_inside != 0 ? plan.out[1] : plan.channels;
+  plan.tiles = request.outputs[0].empty() ? 0 : plan.batch * plan.out[0] * rows;
   return Plan::of(plan);
+}
+
+Plan plan_pool_places(const PlanRequest& request, const Target&) {
+  PoolPlacesPlan plan{};
+  plan.windows = pool_windows(request);
+  // Places are counted in 32 bits by lanes.
+  if (plan.windows.in[0] * plan.windows.in[1] * plan.windows.in[2] > std::numeric_limits<int32_t>::max())
+    plan.windows.lines_inside = 0;
+  plan.by_columns = request.desc.attributes().get<bool>("column_major") ? 1 : 0;
+  plan.rows = plan.windows.out[0] * plan.windows.out[1];
+  const int64_t planes = plan.windows.batch * plan.windows.channels;
+  plan.windows.tiles = request.outputs[0].empty() ? 0 : planes * ceil_div(plan.rows, pool_rows_at_once);
+  return Plan::of(plan);
+}
+
+std::string accepts_pool_places(const StepDesc& desc, const Target&) {
+  if (desc.inputs[0].type.dtype != DType::f32)
+    return "computes in f32 only, found " + std::string(name_of(desc.inputs[0].type.dtype));
+  return needs_plain(desc);
 }
 
 // Lanes are channels, of any stride.
@@ -105,6 +141,16 @@ void add_pool_rows(const ClusterKernels& kernels, RowList& rows) {
     row.run = kernels.number_pool;
     rows.push_back(row);
   }
+  Row row;
+  row.name = "window_search";
+  row.op = "max_pool_indices";
+  row.doc = "searches each window in order; lanes are neighbours of a line";
+  row.accepts = accepts_pool_places;
+  row.cost = cost_pool_places;
+  row.plan = plan_pool_places;
+  row.tiles = [](const Plan& plan, int) { return plan.head<PoolPlacesPlan>().windows.tiles; };
+  row.run = kernels.pool_places;
+  rows.push_back(row);
 }
 
 }  // namespace polyphase::cpu

@@ -21,7 +21,6 @@ void add_number_element_rows(const ClusterKernels& kernels, RowList& rows);
 void add_number_product_rows(const ClusterKernels& kernels, RowList& rows);
 void add_number_normalize_rows(const ClusterKernels& kernels, RowList& rows);
 void add_lookup_rows(const ClusterKernels& kernels, RowList& rows);
-void add_pool_place_rows(const ClusterKernels& kernels, RowList& rows);
 void add_pool_rows(const ClusterKernels& kernels, RowList& rows);
 void add_normalize_rows(const ClusterKernels& kernels, RowList& rows);
 void add_recurrence_rows(const ClusterKernels& kernels, RowList& rows);
