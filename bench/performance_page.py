@@ -21,7 +21,7 @@ from work import computed
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MEASURED, PAGE, GUIDE, PICTURES = ROOT / "docs/measured", ROOT / "docs/performance.md", ROOT / "docs/guides/upsampling.md", ROOT / "docs/images/performance"
 MARK = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- end -->)", re.DOTALL)
-TITLES = {"layers": "Transposed convolutions of deployed networks", "random": "Drawn geometries", "networks": "Whole networks", "packages": "Networks of public packages", "memory": "Memory of whole networks", "compiling": "Compiling and loading", "padding": "Padding and crops", "upsampling": "Ways to double an image's sides"}
+TITLES = {"layers": "Transposed convolutions of deployed networks", "random": "Drawn geometries", "networks": "Whole networks", "packages": "Networks of public packages", "papers": "Networks of published papers", "memory": "Memory of whole networks", "compiling": "Compiling and loading", "padding": "Padding and crops", "upsampling": "Ways to double an image's sides"}
 WORDS = {
     "layers": "The suite: layers of GANs, U-Nets, super-resolution, vocoders, codecs and heads (`bench/layers.json`), batch 1, channels-first in and out for every system but the\n"
               "one whose name ends in `last`, which is given channels-last tensors.",
@@ -29,6 +29,7 @@ WORDS = {
     "networks": "At the sizes at which they are used (`bench/nets.py`), exported by PyTorch. `inductor` is `torch.compile` with frozen weights,\n"
                 "which gets three of the networks wrong (`docs/cases/batch_norm_inductor.md`).",
     "packages": "Networks of torchvision, segmentation-models, MONAI, diffusers and transformers at working sizes (`bench/package_nets.py`), exported by PyTorch: what a user brings.",
+    "papers": "Restoration, segmentation, generators of images and sound, written down from their papers (`bench/paper_nets.py`), exported by PyTorch: what users bring that no package has.",
     "memory": "The most memory that a fresh process has held (`VmHWM`) which reads the network from files and runs it, Python and NumPy included; in brackets what it holds when the\n"
               "system is imported and has nothing to do. Every system is given the form in which it needs least: Polyphase its engine file, which is mapped; ONNX Runtime the ONNX file or\n"
               "its optimised model in its own format; OpenVINO the ONNX file or its cache of compiled models; PyTorch the module.",
@@ -150,7 +151,7 @@ def padding_table(report: dict) -> list[str]:
 
 
 def pictures_of(name: str, report: dict) -> list[str]:
-    drawn = {"layers": ("ratios", "roofline"), "random": ("ratios", "roofline"), "networks": ("ratios",), "packages": ("ratios",), "memory": (), "compiling": (), "padding": ("",), "upsampling": ("",)}[kind(report)]
+    drawn = {"layers": ("ratios", "roofline"), "random": ("ratios", "roofline"), "networks": ("ratios",), "packages": ("ratios",), "papers": ("ratios",), "memory": (), "compiling": (), "padding": ("",), "upsampling": ("",)}[kind(report)]
     return [f"{name}_{what}" if what else name for what in drawn]
 
 

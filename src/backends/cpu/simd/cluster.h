@@ -18,7 +18,12 @@
 #define POLYPHASE_SIMD_EXPAND(a, b) POLYPHASE_SIMD_JOIN(a, b)
 #define POLYPHASE_SIMD_ID POLYPHASE_SIMD_EXPAND(POLYPHASE_SIMD_ID_, POLYPHASE_CLUSTER)
 
+// Functions whose values live in registers; POLYPHASE_INLINE_LAMBDA is for lambdas, behind their parameters.
+// POLYPHASE_INLINES_NOTHING is for kernels that are compiled and never run (IsaObjects.cmake): a third of the time.
+#ifdef POLYPHASE_INLINES_NOTHING
+#define POLYPHASE_INLINE inline
+#define POLYPHASE_INLINE_LAMBDA
+#else
 #define POLYPHASE_INLINE inline __attribute__((always_inline))
-
-// The same of a lambda, behind its parameters.
 #define POLYPHASE_INLINE_LAMBDA __attribute__((always_inline))
+#endif
