@@ -57,6 +57,7 @@ constexpr Pass table[] = {
     {"remove_dead_nodes", remove_dead_nodes, "the weights that were folded into others"},
     {"push_activations_through_concat", push_activations_through_concat,
      "so that they can end what computes the pieces"},
+    {"nest_concats", nest_concats, "behind what moves operators through concats and joins those that are nested"},
     {"turn_products_into_squares", turn_products_into_squares,
      "so that chains run through them; after all that looks for products"},
     {"store_in_bf16", store_in_bf16, "when convolutions and their readers are final; the casts join both ends"},

@@ -67,6 +67,19 @@ void GraphPatterns::part() {
   keep(add(pick(2) == 0 ? "add" : "sub", {}, {terms[0], terms[1]}, bound_.at(x) * 2 * products));
 }
 
+void GraphPatterns::gather() {
+  Value* x = recent();
+  if (!is_image(x)) return;
+  const Attributes along({{"axis", std::int64_t{1}}});
+  std::vector<Value*> images{x};
+  for (std::int64_t layers = between(2, 3); layers > 0; --layers) {
+    Value* joined = images.size() == 1 ? x : graph_->must_add("concat", along, images, "v");
+    images.push_back(graph_->must_add(pick(2) == 0 ? "reduce_max" : "reduce_min",
+                                      Attributes({{"axes", Integers{1}}, {"keep", true}}), {joined}, "v"));
+  }
+  keep(add("concat", along, images, bound_.at(x)));
+}
+
 void GraphPatterns::modulate() {
   Value* x = recent();
   if (!is_image(x)) return;

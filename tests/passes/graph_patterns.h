@@ -16,6 +16,8 @@ class GraphPatterns : protected GraphGrowth {
   void overlap();
   // Convolutions of three taps and of one beside each other.
   void part();
+  // A dense block: each layer reads all images so far, written as a list of them.
+  void gather();
   // A convolution whose weights are scaled by what the image says of each channel, and by their own squares.
   void modulate();
   // Rows of x look at each other; scaled before or behind the product, masked or not.

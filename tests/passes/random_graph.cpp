@@ -37,7 +37,8 @@ class Grower : private GraphPatterns {
         &Grower::pad,       &Grower::slice,         &Grower::slice,         &Grower::concat,     &Grower::reshape,
         &Grower::transpose, &Grower::change_layout, &Grower::pool,          &Grower::shuffle,    &Grower::reduce,
         &Grower::choose,    &Grower::resize,        &Grower::insert_zeros,  &Grower::cast_twice, &Grower::gated,
-        &Grower::branch,    &Grower::attend,        &Grower::overlap,       &Grower::modulate,   &Grower::part};
+        &Grower::branch,    &Grower::attend,        &Grower::overlap,       &Grower::modulate,   &Grower::part,
+        &Grower::gather};
     (this->*steps[pick(std::size(steps))])();
   }
   void convolve() {
