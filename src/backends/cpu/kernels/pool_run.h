@@ -107,20 +107,20 @@ struct PoolPhases {
 // `room` takes 2 pool_span.
 inline PoolPhases part_pool_line(const float* line, int64_t span, int64_t stride, float* room) {
   if (stride == 1) return {line, 1, 0};
-  const int64_t pitch = (span + stride - 1) / stride;
+  const int64_t pitch = (span - 1) / stride + 1;
   int64_t whole = 0;
   if (stride <= 4) {
     whole = span / stride;
     deinterleave(line, room, pitch, stride, whole);
   }
   for (int64_t r = 0; r < std::min(stride, span); ++r) {
-    for (int64_t c = whole; c * stride + r < span; ++c) room[r * pitch + c] = line[c * stride + r];
+    for (int64_t c = whole; c < pitch && c * stride + r < span; ++c) room[r * pitch + c] = line[c * stride + r];
   }
   return {room, stride, pitch};
 }
 
-// Results [first, first + n) of a row, lanes being pixels. `line` is where the row's first line of taps begins in the
-// image; the last axis has no stride there.
+// Results [first, first + n) of a row, lanes being pixels. taps[0] and taps[1] are the row's; they go to `to` from
+// element `to_first` on.
 template <DType type>
 inline void pool_pixels(const PoolPlan& p, const std::byte* image, PoolTaps* taps, int64_t first, int64_t n,
                         std::byte* to, int64_t to_first) {
@@ -159,7 +159,7 @@ inline void pool_pixels(const PoolPlan& p, const std::byte* image, PoolTaps* tap
   }
   if (average) {
     // Windows within the line count all their taps.
-    const int64_t inside = std::clamp<int64_t>(start < 0 ? (-start + p.stride[2] - 1) / p.stride[2] : 0, 0, n);
+    const int64_t inside = std::clamp<int64_t>(start < 0 ? (-start - 1) / p.stride[2] + 1 : 0, 0, n);
     const int64_t room_left = p.in[2] - start - (p.kernel[2] - 1) * p.dilation[2] - 1;
     const int64_t beyond = room_left < 0 ? inside : std::clamp<int64_t>(room_left / p.stride[2] + 1, inside, n);
     const auto divide = [&](int64_t i) {
