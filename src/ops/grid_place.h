@@ -46,9 +46,14 @@ inline std::int64_t grid_place(double at, std::int64_t size, const GridRule& rul
   return static_cast<std::int64_t>(std::nearbyint(at));
 }
 
-inline GridTaps grid_taps(double coordinate, std::int64_t size, const GridRule& rule) {
+// A coordinate in [-1, 1] in elements: -1 and 1 are the centres of the outer ones (align_corners) or their outer edges.
+inline double grid_elements(double coordinate, std::int64_t size, const GridRule& rule) {
   const auto count = static_cast<double>(size);
-  double at = rule.align_corners ? (coordinate + 1) / 2 * (count - 1) : ((coordinate + 1) * count - 1) / 2;
+  return rule.align_corners ? (coordinate + 1) / 2 * (count - 1) : ((coordinate + 1) * count - 1) / 2;
+}
+
+inline GridTaps grid_taps(double coordinate, std::int64_t size, const GridRule& rule) {
+  double at = grid_elements(coordinate, size, rule);
   GridTaps out{};
   if (rule.mode == GridMode::cubic) {
     const double first = std::floor(at);

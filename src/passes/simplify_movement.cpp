@@ -22,6 +22,12 @@ bool all_are(const Integers& integers, std::int64_t value) {
   return std::all_of(integers.begin(), integers.end(), [&](std::int64_t each) { return each == value; });
 }
 
+// Of a pool: each window is one element, and each element has one.
+bool has_windows_of_one(const Node& pool) {
+  return all_are(integers_of(pool, "kernel"), 1) && all_are(integers_of(pool, "stride"), 1) &&
+         all_are(dims_of(pool, "pre"), 0) && all_are(dims_of(pool, "post"), 0);
+}
+
 bool moves_nothing(const Node& node) {
   const Value& x = *node.input(0);
   const Value& y = *node.output();
@@ -38,10 +44,7 @@ bool moves_nothing(const Node& node) {
   if (op == "concat") return node.inputs().size() == 1;
   if (op == "tile") return all_are(dims_of(node, "repeats"), 1);
   if (op == "depth_to_space" || op == "space_to_depth") return node.attributes().get<std::int64_t>("block") == 1;
-  if (op == "max_pool" || op == "avg_pool") {
-    return all_are(integers_of(node, "kernel"), 1) && all_are(integers_of(node, "stride"), 1) &&
-           all_are(dims_of(node, "pre"), 0) && all_are(dims_of(node, "post"), 0);
-  }
+  if (op == "max_pool" || op == "avg_pool") return has_windows_of_one(node);
   constexpr std::array reductions = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod"};
   return std::find(reductions.begin(), reductions.end(), op) != reductions.end() && integers_of(node, "axes").empty();
 }
@@ -81,23 +84,19 @@ bool join_slices(Graph& graph, Node* node) {
 // (PyTorch's ONNX exporter counts the elements before a plane so.)
 bool count_instead_of_search(Graph& graph, Node* node) {
   const Node* places = produced_by(node->input(0), "max_pool_indices");
-  if (places == nullptr || places->attributes().get<bool>("column_major")) return false;
-  if (!all_are(integers_of(*places, "kernel"), 1) || !all_are(integers_of(*places, "stride"), 1)) return false;
-  if (!all_are(dims_of(*places, "pre"), 0) || !all_are(dims_of(*places, "post"), 0)) return false;
+  if (places == nullptr || places->attributes().get<bool>("column_major") || !has_windows_of_one(*places)) return false;
+  if (!all_are(integers_of(*node, "step"), 1)) return false;
   const Shape& whole = places->output()->type.shape;
   const Shape& shape = node->output()->type.shape;
   const Dims& start = dims_of(*node, "start");
+  if (!(shape[0] == whole[0]) || !(shape[1] == whole[1])) return false;  // so they begin at 0
   Dim first = 0;
   std::int64_t plane = 1;
-  for (int i = 0; i < whole.rank(); ++i) {
-    const Dim& begin = start[static_cast<std::size_t>(i)];
-    if (i < 2 ? !(shape[i] == whole[i]) || !(begin == 0) : !(shape[i] == 1) || !whole[i].is_constant()) return false;
-    if (i >= 2) {
-      first = first * whole[i] + begin;
-      plane *= whole[i].value();
-    }
+  for (int i = 2; i < whole.rank(); ++i) {
+    if (!(shape[i] == 1) || !whole[i].is_constant()) return false;
+    first = first * whole[i] + start[static_cast<std::size_t>(i)];
+    plane *= whole[i].value();
   }
-  if (!all_are(integers_of(*node, "step"), 1)) return false;
   Rewrite rewrite(graph, node);
   Value* counted =
       rewrite.add("range", Attributes({{"start", first}, {"count", product_of(shape, 0, 2)}, {"step", plane}}), {});

@@ -87,8 +87,7 @@ struct GridNeighbours {
 
   POLYPHASE_INLINE GridNeighbours(double coordinate, int64_t size, int64_t stride, const GridRule& rule) : count(0) {
     const auto all = static_cast<double>(size);
-    double at = rule.align_corners ? (coordinate + 1) / 2 * (all - 1) : ((coordinate + 1) * all - 1) / 2;
-    at = grid_bounded(at, size, rule);
+    const double at = grid_bounded(grid_elements(coordinate, size, rule), size, rule);
     const double first = std::floor(at);
     const double second = at - first;
     const double weights[2] = {1 - second, second};

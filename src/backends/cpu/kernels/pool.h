@@ -30,7 +30,6 @@ struct PoolPlan {
 struct PoolPlacesPlan {
   PoolPlan windows;
   int32_t by_columns;  // 1: places count along the first spatial axis first
-  int64_t rows;        // of a plane of the result
 };
 
 inline constexpr int64_t pool_rows_at_once = 16;

@@ -301,7 +301,8 @@ inline int64_t column_major_place(const PoolPlan& p, int64_t place) {
 
 inline void run_pool_places(const PoolPlacesPlan& plan, const float* from, int64_t* to, int64_t tile) {
   const PoolPlan& p = plan.windows;
-  const int64_t blocks = (plan.rows + pool_rows_at_once - 1) / pool_rows_at_once;
+  const int64_t rows = p.out[0] * p.out[1];  // of a plane of the result
+  const int64_t blocks = (rows + pool_rows_at_once - 1) / pool_rows_at_once;
   const int64_t plane = tile / blocks;
   const int64_t offset = plane * p.in[0] * p.in[1] * p.in[2];
   const auto placed = [&](int64_t place) {
@@ -318,10 +319,10 @@ inline void run_pool_places(const PoolPlacesPlan& plan, const float* from, int64
   int32_t best[pool_span + vec_width];
   PoolTaps taps[3];
   const int64_t first = tile % blocks * pool_rows_at_once;
-  for (int64_t row = first; row < std::min(plan.rows, first + pool_rows_at_once); ++row) {
+  for (int64_t row = first; row < std::min(rows, first + pool_rows_at_once); ++row) {
     taps[0] = pool_taps(p, 0, row / p.out[1]);
     taps[1] = pool_taps(p, 1, row % p.out[1]);
-    int64_t* const results = to + (plane * plan.rows + row) * p.out[2];
+    int64_t* const results = to + (plane * rows + row) * p.out[2];
     const auto one_by_one = [&](int64_t begin, int64_t end) {
       for (int64_t x = begin; x < end; ++x) {
         taps[2] = pool_taps(p, 2, x);

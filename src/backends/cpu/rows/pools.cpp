@@ -42,7 +42,7 @@ bool pools_by_lines(const PoolPlan& plan) {
   return dense && plan.kernel[2] <= pool_span / 2 && plan.dilation[2] <= pool_span / 2 / plan.kernel[2];
 }
 
-// Windows over (N, C, spatial); `attributes` of a pooling, or of the places of one.
+// Windows over (N, C, spatial) of a pooling, or of the places of one.
 PoolPlan pool_windows(const PlanRequest& request) {
   const TensorDesc& x = request.inputs[0];
   const TensorDesc& y = request.outputs[0];
@@ -98,9 +98,9 @@ Plan plan_pool_places(const PlanRequest& request, const Target&) {
   if (plan.windows.in[0] * plan.windows.in[1] * plan.windows.in[2] > std::numeric_limits<int32_t>::max())
     plan.windows.lines_inside = 0;
   plan.by_columns = request.desc.attributes().get<bool>("column_major") ? 1 : 0;
-  plan.rows = plan.windows.out[0] * plan.windows.out[1];
   const int64_t planes = plan.windows.batch * plan.windows.channels;
-  plan.windows.tiles = request.outputs[0].empty() ? 0 : planes * ceil_div(plan.rows, pool_rows_at_once);
+  const int64_t rows = plan.windows.out[0] * plan.windows.out[1];
+  plan.windows.tiles = request.outputs[0].empty() ? 0 : planes * ceil_div(rows, pool_rows_at_once);
   return Plan::of(plan);
 }
 
