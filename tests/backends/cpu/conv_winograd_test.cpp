@@ -116,6 +116,46 @@ TEST(ConvWinograd, PanelsThatShareInputsAreExact) {
   }
 }
 
+// Taps along one axis, filtered twice: all numbers of taps up to fourteen, both axes, dilation, several planes of taps
+// and phases, outputs that fill their tiles in part, kernels of which only some phases have enough taps.
+TEST(ConvWinograd, LinesAreFilteredTwice) {
+  std::vector<std::string> lines = {
+      "twice conv n2 g2 c36:18 in3x40 k1x9 s1x1 d1x3 pre0x12 post0x11 bias",
+      "twice conv n1 g1 c7:9 in33x5 k7x1 s1x1 d2x1 pre6x0 post6x0",
+      "twice conv n1 g1 c6:5 in4x3x30 k3x1x6 s1x1x1 d1x1x1 pre1x0x2 post1x0x3",
+      "twice conv n1 g1 c5:3 in6x31 k2x7 s3x1 d1x1 pre1x3 post0x3",  // several taps along the other axis
+      "twice conv_transpose n1 g1 c9:20 in40x3 k16x2 s4x2 d1x1 pre3x0 post2x1 bias",
+      "twice conv_transpose n1 g1 c9:20 in21 k11 s2 d1 pre4 post5",  // six taps and five
+      "twice conv_transpose n1 g1 c9:2 in21 k23 s5 d1 pre4 post-5",  // five and four
+      "twice conv_transpose n1 g1 c8:8 in17 k9 s1 d2 pre4 post5 bias",
+      "twice conv n1 g1 c8:8 in3 k7 s1 d1 pre3 post3",  // three outputs
+      "twice conv n1 g1 c8:8 in11 k8 s1 d4 pre0 post17",
+  };
+  for (int taps = 4; taps <= 14; ++taps)
+    lines.push_back("twice conv n1 g1 c10:17 in50 k" + std::to_string(taps) + " s1 d1 pre3 post4 bias");
+  for (const std::string& line : lines) {
+    const ConvCase c = *parse_conv_case(line);
+    const bool along_height = c.shape.kernel[1] > 3;
+    const FilterAxis axis(c.shape, along_height ? 1 : 2, 0);
+    EXPECT_EQ(axis.nested(), c.shape.kernel[1] != 2 || c.shape.transposed) << line;
+    for (const bool planar : {false, true})
+      expect_exact(c, {"winograd", "winograd_pairs"}, 1, {.in_planar = planar, .out_planar = planar});
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// A third of them 1-D, whose four to fourteen taps are filtered twice.
+ConvCase case_to_filter(std::mt19937_64& random) {
+  const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  if (pick(0, 2) > 0) return random_case(random, 2'000'000);
+  const int stride = pick(0, 1) == 0 ? 1 : pick(2, 4);
+  const int kernel = stride * pick(4, 14);
+  return *parse_conv_case("line " + std::string(stride > 1 || pick(0, 1) == 0 ? "conv_transpose" : "conv") +
+                          " n1 g1 c" + std::to_string(pick(32, 80)) + ":" + std::to_string(pick(1, 20)) + " in" +
+                          std::to_string(pick(kernel, kernel + 40)) + " k" + std::to_string(kernel) + " s" +
+                          std::to_string(stride) + " d1 pre" + std::to_string(pick(0, 3)) + " post0");
+}
+
 // What a network's activations look like: as drawn, half of them 0 as behind a ReLU, of very different sizes.
 void reshape_values(std::vector<float>& values, int kind, std::mt19937_64& random) {
   std::normal_distribution<float> normal;
@@ -131,7 +171,7 @@ TEST(ConvWinograd, KeepsTheBoundOfDirectSums) {
   int checked = 0;
   for (uint64_t i = 0; checked < 120; ++i) {
     std::mt19937_64 random(7'000'003 + i);
-    ConvCase c = random_case(random, 2'000'000);
+    const ConvCase c = case_to_filter(random);
     const ConvShape& s = c.shape;
     if (!conv_winograd_takes(s) || s.in_channels < winograd_channels) continue;
     ++checked;
@@ -168,7 +208,7 @@ TEST(ConvWinograd, PairsKeepTheirError) {
   int checked = 0;
   for (uint64_t i = 0; checked < 120; ++i) {
     std::mt19937_64 random(9'000'011 + i);
-    const ConvCase c = random_case(random, 2'000'000);
+    const ConvCase c = case_to_filter(random);
     if (!conv_winograd_takes(c.shape) || c.shape.in_channels < winograd_channels) continue;
     ++checked;
     ConvData data = make_data(c, i, false);

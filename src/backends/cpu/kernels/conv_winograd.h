@@ -8,13 +8,17 @@
 //     F(2, 2)   v = d0-d1, d1, d2-d1              u = g0, g0+g1, g1                          y = m0+m1, m1+m2
 //     F(2, 3)   v = d0-d2, d1+d2, d2-d1, d1-d3    u = g0, (g0+g1+g2)/2, (g0-g1+g2)/2, g2     y = m0+m1+m2, m1-m2-m3
 //
-// where m = v * u becomes one matrix product over the channels per point. Each phase of a transposed convolution is
-// such a convolution with the taps it receives: k = 4, s = 2 needs 9 products where there were 16. Longer filters are
-// sums of short ones (five taps are three and two), a forward stride splits the taps by residue, dilation pairs outputs
-// that lie `dilation` apart. An axis on which nothing is saved stays as it is: one output, one point per tap. The
-// factors are 1 and 1/2, so the rounding error stays of the direct sum's size: with winograd_channels terms and more
-// below 2 gamma_K sum |x||w|, also of inputs whose sizes differ by orders of magnitude (of fewer terms, an input that
-// stands out may weigh more than the output's own). An infinity may become a NaN, where direct sums keep its sign.
+// where m = v * u becomes one matrix product over the channels per point. Where only one axis has taps that meet, four
+// or six of these are filtered twice: F(2, 2) or F(2, 3) of pairs of taps, each of whose products is an F(2, 2), so
+// that four outputs need nine or twelve products where each level alone leaves twelve or sixteen. It is the
+// two-dimensional filtering above with both directions along one axis, the outer one with double steps, and as exact.
+// Each phase of a transposed convolution is such a convolution with the taps it receives: k = 4, s = 2 needs 9 products
+// where there were 16. Longer filters are sums of short ones (five taps are three and two; seven, filtered twice, are
+// six and one), a forward stride splits the taps by residue, dilation pairs outputs that lie `dilation` apart. An axis
+// on which nothing is saved stays as it is: one output, one point per tap. The factors are 1 and 1/2, so the rounding
+// error stays of the direct sum's size: with winograd_channels terms and more below 2 gamma_K sum |x||w|, also of
+// inputs whose sizes differ by orders of magnitude (of fewer terms, an input that stands out may weigh more than the
+// output's own). An infinity may become a NaN, where direct sums keep its sign.
 //
 // In bf16 (ConvShape::products) both v and u are rounded, sums are FP32: relative to a tensor's L2 norm the error is at
 // most some 5e-3, where rounding x and w themselves leaves 2e-3.
@@ -45,36 +49,60 @@
 
 namespace polyphase::cpu {
 
+// The lengths that a filter may have along an axis: of one output, and of two outputs one to three taps.
+struct WinogradLength {
+  int outputs;
+  int taps;
+  constexpr int points() const { return outputs + taps - 1; }
+};
+inline constexpr WinogradLength winograd_lengths[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}};
+inline constexpr int winograd_most_points = 4;   // in a direction
+inline constexpr int winograd_most_outputs = 4;  // of a tile
+
+// Filters of the same length along an axis. `outer` and `inner` are of winograd_lengths: an axis that is filtered once
+// has but inner ones.
+struct AxisFamily {
+  int outer;
+  int inner;
+  int64_t more, less;          // filters of each class of taps that has more than the others, or fewer
+  int64_t more_tap, less_tap;  // the first of theirs in such a class
+
+  int taps() const { return winograd_lengths[outer].taps * winograd_lengths[inner].taps; }
+  int points() const { return winograd_lengths[outer].points() * winograd_lengths[inner].points(); }
+};
+
 // One axis of one phase as a sum of short filters over a grid of outputs q.
 class FilterAxis {
  public:
-  static constexpr int most_taps = 3;  // of a short filter
+  static constexpr int most_families = 3;
 
   FilterAxis() = default;
   // `axis` 0 (depth) is never transformed.
   FilterAxis(const ConvShape& shape, int axis, int64_t phase);
 
-  bool transformed() const { return transformed_; }
-  int outputs() const { return transformed_ ? 2 : 1; }  // of a tile
-  int points(int taps) const { return outputs() + taps - 1; }
-  // Short filters of so many taps; those of one length are a family.
-  int64_t filters(int taps) const { return many_ * more_.of[taps] + (residues_ - many_) * less_.of[taps]; }
-  int64_t output_step() const { return output_step_; }  // between the two outputs of a tile
+  bool transformed() const { return outputs_ > 1; }
+  bool nested() const { return outputs_ > 2; }  // filtered twice
+  int outputs() const { return outputs_; }      // of a tile
+  int64_t taps() const { return all_.count; }   // of all filters
+  int family_count() const { return family_count_; }
+  const AxisFamily& family(int index) const { return families_[index]; }
+  int64_t filters(const AxisFamily& family) const { return many_ * family.more + (residues_ - many_) * family.less; }
+  int64_t output_step() const { return output_step_; }  // between the outputs of a tile
   int64_t point_step() const { return point_step_; }    // between the inputs of a tile
   // Points of all filters, and of all families.
   int64_t lines() const;
   int64_t family_points() const;
 
   int64_t tiles(int64_t count) const {
-    if (!transformed_) return count;
+    if (!transformed()) return count;
     const int64_t apart = spread(count);
-    return apart == 0 ? 0 : apart * ceil_div(ceil_div(count, apart), 2);
+    return apart == 0 ? 0 : apart * ceil_div(ceil_div(count, apart), outputs_);
   }
   // The first output of a tile, counted from the first of `count`.
   int64_t first_output(int64_t tile, int64_t count) const {
-    if (!transformed_) return tile;
+    if (!transformed()) return tile;
     const int64_t apart = spread(count);
-    return tile % apart + tile / apart * 2 * output_step_;
+    return tile % apart + tile / apart * outputs_ * output_step_;
   }
   // Tiles from this one on whose first outputs lie equally far apart, and how far.
   struct Run {
@@ -82,61 +110,91 @@ class FilterAxis {
     int64_t step;
   };
   Run run_of(int64_t tile, int64_t count) const {
-    if (!transformed_) return {count - tile, 1};
+    if (!transformed()) return {count - tile, 1};
     const int64_t apart = spread(count);
-    if (apart == 1) return {tiles(count) - tile, 2 * output_step_};
+    if (apart == 1) return {tiles(count) - tile, outputs_ * output_step_};
     return {apart - tile % apart, 1};
   }
   int64_t first_input(int64_t q) const { return step_ * q + all_.first_shift; }  // of the first filter
   // f(at) for each filter of a family: where the first input of the tile whose first output is q lies.
   template <class F>
-  void each_filter(int taps, int64_t q, F f) const {
+  void each_filter(const AxisFamily& family, int64_t q, F f) const {
     for (int64_t residue = 0; residue < residues_; ++residue) {
-      const Split& part = residue < many_ ? more_ : less_;
       const int64_t at = first_input(q) + residue;
-      for (int64_t i = 0; i < part.of[taps]; ++i) f(at + (part.taps_before(taps) + i * taps) * point_step_);
+      const int64_t first = residue < many_ ? family.more_tap : family.less_tap;
+      const int64_t count = residue < many_ ? family.more : family.less;
+      for (int64_t i = 0; i < count; ++i) f(at + (first + i * family.taps()) * point_step_);
     }
   }
   // Kernel index of a filter's tap.
-  int64_t kernel_index(int taps, int64_t filter, int tap) const {
-    const Start start = start_of(taps, filter);
-    return all_.first_index + (start.residue + (start.tap + tap) * residues_) * all_.index_step;
-  }
+  int64_t kernel_index(const AxisFamily& family, int64_t filter, int64_t tap) const;
 
  private:
-  // How many filters of each length the taps of one residue are.
-  struct Split {
-    int64_t of[most_taps + 1];
-    // The longer filters have the first taps.
-    int64_t taps_before(int taps) const {
-      int64_t before = 0;
-      for (int longer = most_taps; longer > taps; --longer) before += longer * of[longer];
-      return before;
-    }
-  };
-  // The first tap of a filter among those of its residue.
-  struct Start {
-    int64_t residue;
-    int64_t tap;
-  };
-  static Split split(int64_t taps);
-  Start start_of(int taps, int64_t filter) const;
+  void add_family(int outer, int inner, int64_t more, int64_t less);
+  void split_once();
+  void split_twice();
   int64_t spread(int64_t count) const { return output_step_ < count ? output_step_ : count; }
 
   AxisTaps all_ = {};
-  bool transformed_ = false;
-  int64_t step_ = 1;      // input positions from output to output
-  int64_t residues_ = 1;  // classes of taps `step_` apart
-  int64_t many_ = 1;      // of them that have one tap more than the others
-  Split more_ = {};
-  Split less_ = {};
+  int outputs_ = 1;
+  int64_t step_ = 1;                         // input positions from output to output
+  int64_t residues_ = 1;                     // classes of taps `step_` apart
+  int64_t many_ = 1;                         // of them that have one tap more than the others
+  AxisFamily families_[most_families] = {};  // the longer filters have the first taps
+  int family_count_ = 0;
   int64_t output_step_ = 1;
   int64_t point_step_ = 1;
 };
 
+// The last two axes of one phase. Points and outputs of a tile lie in two directions: along both axes, or, where an
+// axis is filtered twice and the other not at all, both along that one, the first with double steps.
+class FilterPlane {
+ public:
+  // Filters of the same lengths along both axes: their products are one matrix product.
+  struct Family {
+    const AxisFamily* h;
+    const AxisFamily* w;
+    int lengths[2];  // of winograd_lengths, in each direction
+    int64_t filters;
+    int points(int direction) const { return winograd_lengths[lengths[direction]].points(); }
+    int points() const { return points(0) * points(1); }
+  };
+
+  FilterPlane() = default;
+  FilterPlane(const ConvShape& shape, int64_t phase_h, int64_t phase_w) : h(shape, 1, phase_h), w(shape, 2, phase_w) {}
+
+  int outputs(int direction) const {  // of a tile
+    return nested() ? 2 : direction == 0 ? h.outputs() : w.outputs();
+  }
+  bool nested() const { return h.nested() || w.nested(); }
+  // Along the height and along the lines, point or tap (i, j) is so many steps behind the first one, and so is an
+  // output.
+  int64_t steps_h(int64_t i, int64_t j) const { return h.nested() ? 2 * i + j : w.nested() ? 0 : i; }
+  int64_t steps_w(int64_t i, int64_t j) const { return w.nested() ? 2 * i + j : h.nested() ? 0 : j; }
+
+  // f(family) in the order of the packed weights.
+  template <class F>
+  void each_family(F f) const {
+    for (int i = 0; i < h.family_count(); ++i) {
+      for (int j = 0; j < w.family_count(); ++j) {
+        const AxisFamily& of_h = h.family(i);
+        const AxisFamily& of_w = w.family(j);
+        const AxisFamily& twice = h.nested() ? of_h : of_w;
+        f(Family{&of_h,
+                 &of_w,
+                 {nested() ? twice.outer : of_h.inner, nested() ? twice.inner : of_w.inner},
+                 h.filters(of_h) * w.filters(of_w)});
+      }
+    }
+  }
+
+  FilterAxis h;
+  FilterAxis w;
+};
+
 // What the packed weights look like; depends on the weights' shape, strides and dilations, and on the vector width
 // only.
-//   [group][phase d][phase h][phase w][family h][family w][panel][point h][point w]
+//   [group][phase d][phase h][phase w][family h][family w][panel][point in both directions]
 //                                                    [filter d][filter h][filter w][word][vectors * width]
 // where a word is an input channel, or a pair of them in bf16.
 struct ConvWinogradFormat {
@@ -148,19 +206,9 @@ struct ConvWinogradFormat {
   ConvWinogradFormat() = default;
 };
 
-// The lengths that a filter may have along an axis: of one output, and of two outputs one to three taps.
-struct WinogradLength {
-  int outputs;
-  int taps;
-  constexpr int points() const { return outputs + taps - 1; }
-};
-inline constexpr WinogradLength winograd_lengths[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}};
-inline constexpr int winograd_most_points = 4;   // along an axis
-inline constexpr int winograd_most_outputs = 4;  // of a tile
-
 // The inputs of tiles beside each other, of one filter and all channels.
 struct WinogradInputs {
-  const float* const* from;  // of the first tile: [point h][point w]; the channels lie beside each other
+  const float* const* from;  // of the first tile: [point in both directions]; the channels lie beside each other
   int64_t step;              // floats from tile to tile; the last points of the next one are fetched
   int64_t tiles;
   int64_t channels;
@@ -181,7 +229,8 @@ struct WinogradProduct {
 };
 // What a cluster transforms inputs and multiplies them with, in floats or in pairs.
 struct WinogradUnit {
-  void (*transform[std::size(winograd_lengths)][std::size(winograd_lengths)])(const WinogradInputs&);  // [of h][of w]
+  void (*transform[std::size(winograd_lengths)][std::size(winograd_lengths)])(
+      const WinogradInputs&);  // [of each direction]
   void (*multiply)(const WinogradProduct&);
 };
 

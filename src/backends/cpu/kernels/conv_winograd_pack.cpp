@@ -10,11 +10,14 @@ namespace polyphase::cpu {
 namespace {
 
 constexpr int64_t channels_at_once = 32;  // whose gathered taps stay in the first-level cache
+constexpr int most_direction_taps = 3;    // in a direction
 constexpr int64_t step = 4;               // lanes of one step; every line is some of them
 
-// The points of one axis from its taps, `count` floats each: from[tap * apart], to[point * to_apart].
-void transform_taps(int taps, int points, const float* from, int64_t apart, float* to, int64_t to_apart,
+// The points of one direction from its taps, `count` floats each: from[tap * apart], to[point * to_apart].
+void transform_taps(const WinogradLength& length, const float* from, int64_t apart, float* to, int64_t to_apart,
                     int64_t count) {
+  const int taps = length.taps;
+  const int points = length.points();
   for (int64_t first = 0; first < count; first += step) {
     const float* g = from + first;
     float* u = to + first;
@@ -49,45 +52,42 @@ class WinogradPacker {
     for (int64_t d = 0; d < ConvAxis(shape_, 0).phases(); ++d) {
       for (int64_t h = 0; h < ConvAxis(shape_, 1).phases(); ++h) {
         for (int64_t w = 0; w < ConvAxis(shape_, 2).phases(); ++w) {
-          const FilterAxis axes[3] = {{shape_, 0, d}, {shape_, 1, h}, {shape_, 2, w}};
-          to = pack_phase(axes, to);
+          to = pack_phase(FilterAxis(shape_, 0, d), FilterPlane(shape_, h, w), to);
         }
       }
     }
   }
 
  private:
-  // Filters of the same lengths: their products are one matrix product.
+  // What a family is packed from: its filters in every plane of taps.
   struct Family {
-    const FilterAxis (&axes)[3];
-    int taps[3];
-    int64_t filters;
+    const FilterAxis& d;
+    const FilterPlane& plane;
+    const FilterPlane::Family& of_plane;
+    int64_t filters() const { return d.taps() * of_plane.filters; }
+    const WinogradLength& length(int direction) const { return winograd_lengths[of_plane.lengths[direction]]; }
   };
 
   // Returns where the next phase begins.
-  float* pack_phase(const FilterAxis (&axes)[3], float* to) {
+  float* pack_phase(const FilterAxis& d, const FilterPlane& plane, float* to) {
     const int64_t all_columns = ceil_div(format_.columns, format_.width) * format_.width;
-    for (int taps_h = 1; taps_h <= FilterAxis::most_taps; ++taps_h) {
-      for (int taps_w = 1; taps_w <= FilterAxis::most_taps; ++taps_w) {
-        const int64_t filters = axes[0].filters(1) * axes[1].filters(taps_h) * axes[2].filters(taps_w);
-        if (filters == 0) continue;
-        const Family family = {axes, {1, taps_h, taps_w}, filters};
-        const int64_t words = axes[1].points(taps_h) * axes[2].points(taps_w) * filters * shape_.in_words();
-        pack_family(family, to + words * first_);
-        to += words * all_columns;
-      }
-    }
+    if (d.taps() == 0) return to;
+    plane.each_family([&](const FilterPlane::Family& of_plane) {
+      const Family family = {d, plane, of_plane};
+      const int64_t words = of_plane.points() * family.filters() * shape_.in_words();
+      pack_family(family, to + words * first_);
+      to += words * all_columns;
+    });
     return to;
   }
 
   void pack_family(const Family& family, float* panel) {
-    const int64_t filters_h = family.axes[1].filters(family.taps[1]);
-    const int64_t filters_w = family.axes[2].filters(family.taps[2]);
+    const int64_t filters_w = family.plane.w.filters(*family.of_plane.w);
     for (int64_t c = 0; c < shape_.in_channels; c += channels_at_once) {
       const int64_t channels = std::min(channels_at_once, shape_.in_channels - c);
-      for (int64_t f = 0; f < family.filters; ++f) {
-        const int64_t at[3] = {f / (filters_h * filters_w), f / filters_w % filters_h, f % filters_w};
-        gather(family, at, c, channels);
+      for (int64_t f = 0; f < family.filters(); ++f) {
+        const int64_t in_plane = f % family.of_plane.filters;
+        gather(family, {f / family.of_plane.filters, in_plane / filters_w, in_plane % filters_w}, c, channels);
         if (shape_.products == Products::pairs) {
           transform_to_pairs(family, channels, panel + (f * shape_.in_words() + c / 2) * lanes_);
         } else {
@@ -97,17 +97,21 @@ class WinogradPacker {
     }
   }
 
-  // taps_[tap h][tap w][channel][lane] of one filter.
-  void gather(const Family& family, const int64_t (&filter)[3], int64_t channel, int64_t channels) {
+  // taps_[tap of direction 0][of direction 1][channel][lane] of one filter.
+  void gather(const Family& family, const std::array<int64_t, 3>& filter, int64_t channel, int64_t channels) {
     const int64_t block = channels * lanes_;
-    const auto index = [&](int a, int tap) { return family.axes[a].kernel_index(family.taps[a], filter[a], tap); };
-    taps_.resize(static_cast<std::size_t>(family.taps[1] * family.taps[2] * block));
-    std::array<PanelTap, FilterAxis::most_taps * FilterAxis::most_taps> found;
+    const FilterPlane& plane = family.plane;
+    const int taps_h = family.length(0).taps;
+    const int taps_w = family.length(1).taps;
+    taps_.resize(static_cast<std::size_t>(taps_h * taps_w * block));
+    std::array<PanelTap, most_direction_taps * most_direction_taps> found;
     int64_t count = 0;
-    for (int i = 0; i < family.taps[1]; ++i) {
-      for (int j = 0; j < family.taps[2]; ++j) {
+    for (int i = 0; i < taps_h; ++i) {
+      for (int j = 0; j < taps_w; ++j) {
         const int64_t from =
-            index(0, 0) * strides_.axis[0] + index(1, i) * strides_.axis[1] + index(2, j) * strides_.axis[2];
+            family.d.kernel_index(family.d.family(0), filter[0], 0) * strides_.axis[0] +
+            plane.h.kernel_index(*family.of_plane.h, filter[1], plane.steps_h(i, j)) * strides_.axis[1] +
+            plane.w.kernel_index(*family.of_plane.w, filter[2], plane.steps_w(i, j)) * strides_.axis[2];
         found[static_cast<std::size_t>(count)] = {from, count * block};
         ++count;
       }
@@ -130,25 +134,23 @@ class WinogradPacker {
   }
 
   // Words from point to point of the packed panel.
-  int64_t points_apart(const Family& family) const { return family.filters * shape_.in_words() * lanes_; }
+  int64_t points_apart(const Family& family) const { return family.filters() * shape_.in_words() * lanes_; }
 
   // Rows of taps become rows of points, then each row's taps become its points.
   void transform(const Family& family, int64_t channels, float* to, int64_t apart) {
     const int64_t block = channels * lanes_;
-    const int taps_w = family.taps[2];
-    const int points_h = family.axes[1].points(family.taps[1]);
-    const int points_w = family.axes[2].points(taps_w);
-    const int64_t row = taps_w * block;
-    rows_.resize(static_cast<std::size_t>(points_h * row));
-    transform_taps(family.taps[1], points_h, taps_.data(), row, rows_.data(), row, row);
-    for (int i = 0; i < points_h; ++i)
-      transform_taps(taps_w, points_w, rows_.data() + i * row, block, to + i * points_w * apart, apart, block);
+    const WinogradLength& h = family.length(0);
+    const WinogradLength& w = family.length(1);
+    const int64_t row = w.taps * block;
+    rows_.resize(static_cast<std::size_t>(h.points() * row));
+    transform_taps(h, taps_.data(), row, rows_.data(), row, row);
+    for (int i = 0; i < h.points(); ++i)
+      transform_taps(w, rows_.data() + i * row, block, to + i * w.points() * apart, apart, block);
   }
 
   // As well, then two channels at a time in bf16; an odd last channel has zeros beside it.
   void transform_to_pairs(const Family& family, int64_t channels, float* to) {
-    const auto points =
-        static_cast<int64_t>(family.axes[1].points(family.taps[1])) * family.axes[2].points(family.taps[2]);
+    const int64_t points = family.of_plane.points();
     const int64_t words = ceil_div(channels, 2);
     const int64_t apart = 2 * words * lanes_;
     points_.assign(static_cast<std::size_t>(points * apart), 0.0F);
@@ -169,8 +171,8 @@ class WinogradPacker {
   int64_t lanes_ = 0;   // of the panel
   int64_t filled_ = 0;  // of them that the weights have
   std::vector<float> taps_;
-  std::vector<float> rows_;    // [point h][tap w][channel][lane]
-  std::vector<float> points_;  // [point h][point w][channel][lane]
+  std::vector<float> rows_;    // [point of direction 0][tap of direction 1][channel][lane]
+  std::vector<float> points_;  // [point][channel][lane]
 };
 
 }  // namespace

@@ -45,6 +45,11 @@ int64_t outputs_of(const ConvAxis& axis, int64_t phase) {
   return std::max<int64_t>(0, axis.first_q(phase, axis.out) - axis.first_q(phase, 0));
 }
 
+// Whether every phase of an axis has no more than one tap.
+bool has_one_tap(const ConvAxis& axis) {
+  return axis.kernel == 1 || (axis.transposed && axis.dilation == 1 && axis.kernel <= axis.stride);
+}
+
 // The most that a block of any phase needs; not all of one phase.
 struct Extents {
   int64_t depths = 1;  // that share planes
@@ -53,15 +58,12 @@ struct Extents {
   int64_t input_words = 0;  // of a transformed tile
 };
 
-int64_t input_words(const ConvShape& s, const FilterAxis (&axes)[3], int64_t depths, int width) {
+int64_t input_words(const ConvShape& s, int64_t planes, const FilterPlane& plane, int64_t depths, int width) {
   int64_t words = 0;
-  for (int i = 1; i <= FilterAxis::most_taps; ++i) {
-    for (int j = 1; j <= FilterAxis::most_taps; ++j) {
-      const int64_t plane = axes[1].filters(i) * axes[2].filters(j) * s.in_words();
-      if (plane * axes[0].filters(1) == 0) continue;
-      words += axes[1].points(i) * axes[2].points(j) * winograd_pitch((axes[0].filters(1) + depths - 1) * plane, width);
-    }
-  }
+  if (planes == 0) return words;
+  plane.each_family([&](const FilterPlane::Family& family) {
+    words += family.points() * winograd_pitch((planes + depths - 1) * family.filters * s.in_words(), width);
+  });
   return words;
 }
 
@@ -74,16 +76,14 @@ Extents extents_of(const ConvShape& s, int64_t depths, int width) {
     for (int64_t r = 0; r < axis.phases(); ++r) {
       const FilterAxis filters(s, a, r);
       all.tiles[a] = std::max(all.tiles[a], filters.tiles(outputs_of(axis, r)));
-      for (int taps = 1; taps <= FilterAxis::most_taps; ++taps) {
-        if (filters.filters(taps) > 0) points = std::max<int64_t>(points, filters.points(taps));
-      }
+      for (int i = 0; i < filters.family_count(); ++i) points = std::max<int64_t>(points, filters.family(i).points());
     }
     all.points *= points;
   }
   for (int64_t phase = 0; phase < s.phases(); ++phase) {
     const auto [d, h, w] = phases_of_axes(s, phase);
-    const FilterAxis axes[3] = {{s, 0, d}, {s, 1, h}, {s, 2, w}};
-    all.input_words = std::max(all.input_words, input_words(s, axes, depths, width));
+    const int64_t planes = FilterAxis(s, 0, d).taps();
+    all.input_words = std::max(all.input_words, input_words(s, planes, FilterPlane(s, h, w), depths, width));
   }
   return all;
 }
@@ -128,56 +128,81 @@ FilterAxis::FilterAxis(const ConvShape& shape, int a, int64_t phase) {
   const ConvAxis axis(shape, a);
   all_ = axis.taps(phase);
   step_ = axis.in_step();
-  more_.of[1] = all_.count;
   point_step_ = all_.shift_step;
+  if (all_.count > 0) add_family(0, 0, all_.count, 0);
   const bool splits = a > 0 && (step_ == 1 || all_.shift_step == 1);
   if (!splits || all_.count < 2) return;
   FilterAxis trial = *this;
-  trial.transformed_ = true;
-  trial.residues_ = std::min(step_, all_.count);
-  trial.many_ = all_.count % trial.residues_ == 0 ? trial.residues_ : all_.count % trial.residues_;
-  trial.more_ = split(ceil_div(all_.count, trial.residues_));
-  trial.less_ = split(all_.count / trial.residues_);
-  trial.output_step_ = step_ == 1 ? all_.shift_step : 1;
-  trial.point_step_ = step_ == 1 ? all_.shift_step : step_;
+  trial.split_once();
   if (static_cast<double>(trial.lines()) / 2 < worth * static_cast<double>(all_.count)) *this = trial;
+  if (step_ != 1 || !has_one_tap(ConvAxis(shape, 3 - a))) return;
+  trial.split_twice();
+  if (trial.lines() * outputs_ < lines() * trial.outputs_) *this = trial;
+}
+
+void FilterAxis::add_family(int outer, int inner, int64_t more, int64_t less) {
+  if (more + less == 0) return;
+  AxisFamily family = {outer, inner, more, less, 0, 0};
+  if (family_count_ > 0) {
+    const AxisFamily& before = families_[family_count_ - 1];
+    family.more_tap = before.more_tap + before.more * before.taps();
+    family.less_tap = before.less_tap + before.less * before.taps();
+  }
+  families_[family_count_++] = family;
 }
 
 // Three taps cost two products an output, two cost one and a half, one costs one: never a tap of zeros, which would
 // leave rounding errors where a window ends.
-FilterAxis::Split FilterAxis::split(int64_t taps) {
-  const int64_t rest = taps % 3;
-  if (rest == 0) return {{0, 0, 0, taps / 3}};
-  if (rest == 2) return {{0, 0, 1, taps / 3}};
-  if (taps == 1) return {{0, 1, 0, 0}};
-  return {{0, 0, 2, taps / 3 - 1}};
+void FilterAxis::split_once() {
+  outputs_ = 2;
+  residues_ = std::min(step_, all_.count);
+  many_ = all_.count % residues_ == 0 ? residues_ : all_.count % residues_;
+  output_step_ = step_ == 1 ? all_.shift_step : 1;
+  point_step_ = step_ == 1 ? all_.shift_step : step_;
+  const auto threes = [](int64_t taps) { return taps % 3 == 1 && taps > 1 ? taps / 3 - 1 : taps / 3; };
+  const int64_t more = ceil_div(all_.count, residues_);
+  const int64_t less = all_.count / residues_;
+  const int64_t more_left = more - 3 * threes(more);
+  const int64_t less_left = less - 3 * threes(less);
+  family_count_ = 0;
+  add_family(0, 3, threes(more), threes(less));
+  add_family(0, 2, more_left / 2, less_left / 2);
+  add_family(0, 1, more_left % 2, less_left % 2);
 }
 
-FilterAxis::Start FilterAxis::start_of(int taps, int64_t filter) const {
-  Start start = {};
-  const Split* part = &more_;
-  const int64_t first = many_ * more_.of[taps];
-  if (filter < first) {
-    start.residue = filter / more_.of[taps];
-    filter %= more_.of[taps];
-  } else {
-    part = &less_;
-    start.residue = many_ + (filter - first) / less_.of[taps];
-    filter = (filter - first) % less_.of[taps];
-  }
-  start.tap = part->taps_before(taps) + filter * taps;
-  return start;
+// Of four outputs: six taps cost three products an output, four cost two and a quarter, three two, two one and a half.
+void FilterAxis::split_twice() {
+  outputs_ = 4;
+  const int64_t taps = all_.count;
+  const bool in_fours = taps == 8;  // one family instead of two
+  const int64_t sixes = in_fours ? 0 : taps / 6;
+  const int64_t fours = (taps - 6 * sixes) / 4;
+  const int64_t left = taps - 6 * sixes - 4 * fours;
+  family_count_ = 0;
+  add_family(3, 2, sixes, 0);
+  add_family(2, 2, fours, 0);
+  if (left > 0) add_family(1, static_cast<int>(left), 1, 0);
+}
+
+int64_t FilterAxis::kernel_index(const AxisFamily& family, int64_t filter, int64_t tap) const {
+  const int64_t first = many_ * family.more;
+  const bool is_more = filter < first;
+  const int64_t in_class = is_more ? family.more : family.less;
+  const int64_t at = is_more ? filter : filter - first;
+  const int64_t residue = at / in_class + (is_more ? 0 : many_);
+  const int64_t start = (is_more ? family.more_tap : family.less_tap) + at % in_class * family.taps();
+  return all_.first_index + (residue + (start + tap) * residues_) * all_.index_step;
 }
 
 int64_t FilterAxis::lines() const {
   int64_t count = 0;
-  for (int taps = 1; taps <= most_taps; ++taps) count += filters(taps) * points(taps);
+  for (int i = 0; i < family_count_; ++i) count += filters(families_[i]) * families_[i].points();
   return count;
 }
 
 int64_t FilterAxis::family_points() const {
   int64_t count = 0;
-  for (int taps = 1; taps <= most_taps; ++taps) count += filters(taps) > 0 ? points(taps) : 0;
+  for (int i = 0; i < family_count_; ++i) count += families_[i].points();
   return count;
 }
 
@@ -259,8 +284,9 @@ void plan_blocks(ConvWinogradPlan& plan, int width) {
   plan.depths = most.depths;
   plan.max_points = most.points;
   const int64_t rows = winograd_block_rows(width);
-  // Fewer would wait for the weights, which every block reads once for each depth.
-  const int64_t least = plan.depths > 1 ? rows : 2 * rows;
+  // Fewer would wait for the weights, which every block reads once for each depth. Tiles of four outputs along an axis
+  // read them half as often as those of two.
+  const int64_t least = plan.depths > 1 || FilterPlane(s, 0, 0).nested() ? rows : 2 * rows;
   const int64_t plane = most.tiles[1] * most.tiles[2];
   const int64_t tiles = std::max<int64_t>(1, plan.depths > 1 ? plane : s.batch * most.tiles[0] * plane);
   const int64_t layers = plan.depths > 1 ? s.batch * ceil_div(most.tiles[0], plan.depths) : 1;

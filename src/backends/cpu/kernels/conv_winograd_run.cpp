@@ -81,7 +81,8 @@ class Block : private WinogradBlock {
       inputs += family.points() * plan_.block * family.pitch;
       weights += family.points() * family.depth * all_columns_;
       each_panel([&] {
-        (this->*finish_functions()[family.h][family.w])(depth * depth_step_, f == 0, f + 1 == family_count_);
+        (this->*finish_functions()[static_cast<std::size_t>(family.filters.lengths[0])][static_cast<std::size_t>(
+                    family.filters.lengths[1])])(depth * depth_step_, f == 0, f + 1 == family_count_);
       });
     }
   }
@@ -91,8 +92,8 @@ class Block : private WinogradBlock {
     const WayOut way(*this, depth * depth_step_);
     for (int64_t i = 0; i < count_; ++i) {
       for (int j = 0; j < vectors_; ++j) {
-        for (int h = 0; h < axes_[1].outputs(); ++h) {
-          for (int w = 0; w < axes_[2].outputs(); ++w) way.put(places_[i].out[h][w], j * vw, broadcast(0.0F));
+        for (int h = 0; h < plane_.outputs(0); ++h) {
+          for (int w = 0; w < plane_.outputs(1); ++w) way.put(places_[i].out[h][w], j * vw, broadcast(0.0F));
         }
       }
     }
@@ -233,11 +234,11 @@ class Block : private WinogradBlock {
   // Other endings, while the results are in the caches.
   __attribute__((noinline)) void end_tile(const TileRun& run, int64_t t, int64_t depth) const {
     const TilePlace& tile = places_[run.first + t];
-    for (int i = 0; i < axes_[1].outputs(); ++i) {
-      for (int j = 0; j < axes_[2].outputs(); ++j) {
+    for (int i = 0; i < plane_.outputs(0); ++i) {
+      for (int j = 0; j < plane_.outputs(1); ++j) {
         if (tile.out[i][j] == nullptr) continue;
-        const int64_t q[3] = {run.q[0] + depth, run.q[1] + i * axes_[1].output_step(),
-                              run.q[2] + t * run.step + j * axes_[2].output_step()};
+        const int64_t q[3] = {run.q[0] + depth, run.q[1] + plane_.steps_h(i, j) * plane_.h.output_step(),
+                              run.q[2] + t * run.step + plane_.steps_w(i, j) * plane_.w.output_step()};
         ResultPlace place = {run.batch, group_ * s_.out_channels + n0_, {}};
         for (int a = 0; a < 3; ++a) place.axis[a] = out_axes_[a].output_of(phase_[a], q[a]);
         apply_endings(plan_.endings, p_.operands, tile.out[i][j] + depth * depth_step_ + n0_, n1_ - n0_, place, true);

@@ -100,6 +100,15 @@ POLYPHASE_INLINE void store_target(const VecF (&rows)[S], const ProductTarget& t
   store_interleaved(rows, to);
 }
 
+// Whether all vectors go to floats beside each other, through the caches.
+template <int V>
+POLYPHASE_INLINE bool leaves_as_it_is(const ProductTarget* targets) {
+  bool does = true;
+  for (int v = 0; v < V; ++v)
+    does = does && targets[v].type == DType::f32 && targets[v].runs == nullptr && !targets[v].streams;
+  return does;
+}
+
 template <Products products, int M, int V, int S, int K>
 void run_product_tile(const ProductTile& t) {
   VecF acc[M * V];
@@ -134,6 +143,16 @@ void run_product_tile(const ProductTile& t) {
   }
   float* const partial = t.partial;
   if (t.begun) unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = load(partial + i * vec_width) + acc[i]; });
+  if constexpr (S == 1 && K == 1 && products == Products::floats) {  // straight from the registers
+    if (t.ends && t.lines >= M && leaves_as_it_is<V>(t.targets)) {
+      unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA {
+        const ProductTarget& target = t.targets[i % V];
+        store(reinterpret_cast<float*>(target.first) + target.lines[t.first_line + i / V],
+              acc[i] + broadcast(t.init[i / V]));
+      });
+      return;
+    }
+  }
   alignas(64) float last[M * V * vec_width];
   float* const to = t.ends ? last : partial;
   unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { store(to + i * vec_width, acc[i]); });

@@ -15,16 +15,18 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
 inline constexpr WinogradUnit float_unit = winograd_unit<Products::floats>();
+// Steps of points along an axis that is filtered twice, and one more.
+inline constexpr int most_steps = 2 * (winograd_most_points - 1) + winograd_most_points;
 inline constexpr std::size_t winograd_length_count = std::size(winograd_lengths);
 
-// Filters of the same lengths: their products are one matrix product.
+// A family of filters in a block.
 struct FilterFamily {
-  std::size_t h, w;  // of winograd_lengths
-  int points_h, points_w;
-  int64_t plane;  // words of a row: all filters of a plane one after the other
-  int64_t depth;  // all that are summed
-  int64_t pitch;  // from row to row
-  int64_t points() const { return int64_t{points_h} * points_w; }
+  FilterPlane::Family filters;
+  int lines, pixels;  // of the image, that the points of a filter are from
+  int64_t plane;      // words of a row: all filters of a plane one after the other
+  int64_t depth;      // all that are summed
+  int64_t pitch;      // from row to row
+  int64_t points() const { return filters.points(); }
 };
 
 // Where the outputs of a tile go, of the first depth; null where the image ends before.
@@ -95,7 +97,8 @@ class WinogradBlock {
       phase_[a] = phase % phases;
       phase /= phases;
     }
-    for (int a = 0; a < 3; ++a) axes_[a] = FilterAxis(s_, a, phase_[a]);
+    depth_axis_ = FilterAxis(s_, 0, phase_[0]);
+    plane_ = FilterPlane(s_, phase_[1], phase_[2]);
     if (plan_.input_pieces > 0) {
       const int64_t of_inputs = (group_ * plan_.blocks + block) * plan_.phases + plan_phase;
       inputs_ = p_.shared + plan_.inputs_at + of_inputs * plan_.input_words;
@@ -109,6 +112,7 @@ class WinogradBlock {
     each_run([&](const TileRun& run) { place_outputs(run); });
   }
 
+  const FilterAxis& filters_along(int a) const { return a == 0 ? depth_axis_ : a == 1 ? plane_.h : plane_.w; }
   int64_t outputs_along(int a) const { return std::max<int64_t>(0, end_q_[a] - first_q_[a]); }
 
   // f(run) for the tiles of the block, or [first, end) of them.
@@ -124,12 +128,12 @@ class WinogradBlock {
       int64_t last = 0;  // along the line
       for (int a = 2; a >= 0; --a) {
         const int64_t tile = at % tiles_[a];
-        run.q[a] = first_q_[a] + axes_[a].first_output(tile, outputs_along(a));
+        run.q[a] = first_q_[a] + filters_along(a).first_output(tile, outputs_along(a));
         at /= tiles_[a];
         if (a == 2) last = tile;
       }
       run.batch = at;
-      const FilterAxis::Run along = axes_[2].run_of(last, outputs_along(2));
+      const FilterAxis::Run along = plane_.w.run_of(last, outputs_along(2));
       run.step = along.step;
       run.count = std::min({along.tiles, tiles_[2] - last, end - run.first});
       f(run);
@@ -152,7 +156,7 @@ class WinogradBlock {
       const ConvAxis& axis = out_axes_[a];
       first_q_[a] = axis.first_q(phase_[a], 0);
       end_q_[a] = axis.first_q(phase_[a], axis.out);
-      tiles_[a] = axes_[a].tiles(outputs_along(a));
+      tiles_[a] = filters_along(a).tiles(outputs_along(a));
     }
     const int64_t plane = tiles_[1] * tiles_[2];
     first_tile_ = block * plan_.block;
@@ -176,39 +180,33 @@ class WinogradBlock {
     const ImageStrides& strides = images_.out_strides;
     const auto offset = [&](int a, int64_t q) { return out_axes_[a].output_of(phase_[a], q) * strides.axis[a]; };
     float* const base = images_.out + run.batch * strides.batch + offset(0, run.q[0]) + group_ * s_.out_channels;
-    float* lines[2];
-    for (int i = 0; i < 2; ++i) {
-      const int64_t h = run.q[1] + i * axes_[1].output_step();
-      lines[i] = h < end_q_[1] ? base + offset(1, h) : nullptr;
-    }
-    TilePlace* place = places_ + run.first;
-    for (int64_t t = 0; t < run.count; ++t, ++place) {
-      for (int j = 0; j < 2; ++j) {
-        const int64_t w = run.q[2] + t * run.step + j * axes_[2].output_step();
-        const bool inside = w < end_q_[2];
-        const int64_t at = inside ? offset(2, w) : 0;
-        for (int i = 0; i < 2; ++i) place->out[i][j] = inside && lines[i] != nullptr ? lines[i] + at : nullptr;
+    for (int i = 0; i < plane_.outputs(0); ++i) {
+      for (int j = 0; j < plane_.outputs(1); ++j) {
+        const int64_t h = run.q[1] + plane_.steps_h(i, j) * plane_.h.output_step();
+        float* const line = h < end_q_[1] ? base + offset(1, h) : nullptr;
+        int64_t w = run.q[2] + plane_.steps_w(i, j) * plane_.w.output_step();
+        TilePlace* place = places_ + run.first;
+        for (int64_t t = 0; t < run.count; ++t, ++place, w += run.step)
+          place->out[i][j] = line != nullptr && w < end_q_[2] ? line + offset(2, w) : nullptr;
       }
     }
   }
 
-  // Those that there are, in the order of the packed weights.
+  // In the order of the packed weights.
   void list_families() {
     family_count_ = 0;
-    for (std::size_t h = 0; h < winograd_length_count; ++h) {
-      if (winograd_lengths[h].outputs != axes_[1].outputs()) continue;
-      for (std::size_t w = 0; w < winograd_length_count; ++w) {
-        if (winograd_lengths[w].outputs != axes_[2].outputs()) continue;
-        const int64_t filters = axes_[0].filters(1) * axes_[1].filters(winograd_lengths[h].taps) *
-                                axes_[2].filters(winograd_lengths[w].taps);
-        if (filters == 0) continue;
-        const int64_t depth = filters * s_.in_words();
-        const int64_t plane = depth / axes_[0].filters(1);
-        const int64_t pitch = winograd_pitch(depth + (plan_.depths - 1) * plane, vec_width);
-        families_[family_count_++] = {h,     w,    winograd_lengths[h].points(), winograd_lengths[w].points(), plane,
-                                      depth, pitch};
-      }
-    }
+    if (depth_axis_.taps() == 0) return;
+    plane_.each_family([&](const FilterPlane::Family& filters) {
+      const int last_h = filters.points(0) - 1;
+      const int last_w = filters.points(1) - 1;
+      const int64_t plane = filters.filters * s_.in_words();
+      families_[family_count_++] = {filters,
+                                    static_cast<int>(plane_.steps_h(last_h, last_w)) + 1,
+                                    static_cast<int>(plane_.steps_w(last_h, last_w)) + 1,
+                                    plane,
+                                    depth_axis_.taps() * plane,
+                                    winograd_pitch((depth_axis_.taps() + plan_.depths - 1) * plane, vec_width)};
+    });
   }
 
   // Offset of an input line or pixel along an axis; -1 outside, where the input is zero.
@@ -220,21 +218,21 @@ class WinogradBlock {
 
   // Rows `to` and those behind it of every point's matrix: the filters' transformed inputs one after the other.
   void transform_run(const FilterFamily& family, const TileRun& run, float* to) const {
-    const int64_t planes = axes_[0].filters(1);
-    const int64_t first_plane = axes_[0].first_input(run.q[0]);
+    const int64_t planes = depth_axis_.taps();
+    const int64_t first_plane = depth_axis_.first_input(run.q[0]);
     RunInputs inputs = {};
     const ImageStrides& strides = images_.in_strides;
     inputs.image = images_.in + run.batch * strides.batch + group_ * s_.in_channels * strides.channel;
     for (int64_t p = 0; p < planes + depth_count_ - 1; ++p) {
-      const int64_t plane = input_offset(0, first_plane + p * axes_[0].point_step());
-      axes_[1].each_filter(winograd_lengths[family.h].taps, run.q[1], [&](int64_t h) {
+      const int64_t plane = input_offset(0, first_plane + p * depth_axis_.point_step());
+      plane_.h.each_filter(*family.filters.h, run.q[1], [&](int64_t h) {
         inputs.has_zeros = false;
-        for (int i = 0; i < family.points_h; ++i) {
-          const int64_t line = plane < 0 ? -1 : input_offset(1, h + i * axes_[1].point_step());
+        for (int i = 0; i < family.lines; ++i) {
+          const int64_t line = plane < 0 ? -1 : input_offset(1, h + i * plane_.h.point_step());
           inputs.lines[i] = line < 0 ? -1 : plane + line;
           inputs.has_zeros = inputs.has_zeros || line < 0;
         }
-        axes_[2].each_filter(winograd_lengths[family.w].taps, run.q[2], [&](int64_t w) {
+        plane_.w.each_filter(*family.filters.w, run.q[2], [&](int64_t w) {
           transform_line(family, run, inputs, w, to);
           to += s_.in_words();
         });
@@ -242,10 +240,10 @@ class WinogradBlock {
     }
   }
 
-  // Where the points of a filter lie along the height; -1: zeros.
+  // Where the lines of a filter's points begin; -1: zeros.
   struct RunInputs {
     const float* image;
-    int64_t lines[winograd_most_points];
+    int64_t lines[most_steps];
     bool has_zeros;
   };
 
@@ -253,7 +251,7 @@ class WinogradBlock {
   void transform_line(const FilterFamily& family, const TileRun& run, const RunInputs& inputs, int64_t w,
                       float* to) const {
     const int64_t tile_step = run.step * out_axes_[2].in_step();
-    const int64_t reach = (family.points_w - 1) * axes_[2].point_step();
+    const int64_t reach = (family.pixels - 1) * plane_.w.point_step();
     int64_t begin = 0;
     int64_t end = run.count;
     if (inputs.has_zeros) end = 0;
@@ -270,20 +268,24 @@ class WinogradBlock {
   __attribute__((noinline)) void transform_tiles(const FilterFamily& family, const RunInputs& inputs, int64_t w,
                                                  int64_t count, int64_t tile_step, float* to) const {
     const float* from[winograd_most_points * winograd_most_points];
-    for (int j = 0; j < family.points_w; ++j) {
-      const int64_t pixel = input_offset(2, w + j * axes_[2].point_step());
-      for (int i = 0; i < family.points_h; ++i) {
-        const int64_t line = inputs.lines[i];
-        from[i * family.points_w + j] = (line | pixel) < 0 ? zeros_ : inputs.image + line + pixel;
+    int64_t pixels[most_steps];
+    for (int i = 0; i < family.pixels; ++i) pixels[i] = input_offset(2, w + i * plane_.w.point_step());
+    const int points_w = family.filters.points(1);
+    for (int i = 0; i < family.filters.points(0); ++i) {
+      for (int j = 0; j < points_w; ++j) {
+        const int64_t line = inputs.lines[plane_.steps_h(i, j)];
+        const int64_t pixel = pixels[plane_.steps_w(i, j)];
+        from[i * points_w + j] = (line | pixel) < 0 ? zeros_ : inputs.image + line + pixel;
       }
     }
-    unit_.transform[family.h][family.w]({.from = from,
-                                         .step = tile_step * images_.in_strides.axis[2],
-                                         .tiles = count,
-                                         .channels = s_.in_channels,
-                                         .to = to,
-                                         .pitch = family.pitch,
-                                         .apart = plan_.block * family.pitch});
+    unit_.transform[family.filters.lengths[0]][family.filters.lengths[1]](
+        {.from = from,
+         .step = tile_step * images_.in_strides.axis[2],
+         .tiles = count,
+         .channels = s_.in_channels,
+         .to = to,
+         .pitch = family.pitch,
+         .apart = plan_.block * family.pitch});
   }
 
  protected:
@@ -301,8 +303,9 @@ class WinogradBlock {
   float* zeros_ = nullptr;
   TilePlace* places_ = nullptr;
 
-  FilterAxis axes_[3];
-  FilterFamily families_[winograd_length_count * winograd_length_count];
+  FilterAxis depth_axis_;
+  FilterPlane plane_;
+  FilterFamily families_[FilterAxis::most_families * FilterAxis::most_families];
   int family_count_ = 0;
   int64_t phase_[3] = {};
   int64_t first_q_[3] = {};

@@ -15,7 +15,7 @@ int64_t whole_tiles(const ConvShape& s, int a, int64_t depths) {
   int64_t outputs = a == 0 ? depths : 1;
   for (int64_t r = 0; r < axis.phases(); ++r) {
     const FilterAxis filters(s, a, r);
-    if (filters.transformed()) outputs = std::max(outputs, 2 * filters.output_step());
+    if (filters.transformed()) outputs = std::max(outputs, filters.outputs() * filters.output_step());
   }
   return outputs * axis.phases();
 }

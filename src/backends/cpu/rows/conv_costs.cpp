@@ -272,7 +272,7 @@ double conv_winograd_seconds(const ConvShape& s, int width, bool in_planar, bool
   const WinogradWork work = conv_winograd_work(s);
   const int64_t vectors = ceil_div(s.out_channels, width);
   const double multiplies = work.lines * static_cast<double>(s.in_words()) * vectors_of_products(vectors, by.alone);
-  const double planes = static_cast<double>(FilterAxis(s, 0, 0).filters(1));
+  const double planes = static_cast<double>(FilterAxis(s, 0, 0).taps());
   const auto depths = static_cast<double>(plan.depths);
   const double shared = plan.depths > 1 ? (planes + depths - 1) / (planes * depths) : 1;
   const double transformed = shared * work.lines * product_of_factors(ceil_div(s.in_channels, width), plan.n_blocks);

@@ -427,13 +427,14 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
                                        "few output channels: all taps of every pixel in one product, which reads the "
                                        "channels-first image where it lies; taps that meet are added up"));
   constexpr const char* winograd =
-      "minimal filtering F(2, 2) and F(2, 3): two outputs of two or three taps from three or four products; the error "
-      "stays below 2 gamma_K sum |x||w|";
-  rows.push_back(ConvRow<Winograd>::row("conv_transpose_winograd", "conv_transpose", "conv_winograd/1", winograd,
+      "minimal filtering F(2, 2) and F(2, 3): two outputs of two or three taps from three or four products, along an "
+      "axis that has all taps four outputs of four or six taps from nine or twelve; the error stays below 2 gamma_K "
+      "sum |x||w|";
+  rows.push_back(ConvRow<Winograd>::row("conv_transpose_winograd", "conv_transpose", "conv_winograd/2", winograd,
                                         Exactness::bounded));
   constexpr const char* winograd_pairs =
       "minimal filtering F(2, 2) and F(2, 3), whose transformed operands are rounded to bf16";
-  rows.push_back(ConvRow<WinogradPairs>::row("conv_transpose_winograd_pairs", "conv_transpose", "conv_winograd_pairs/1",
+  rows.push_back(ConvRow<WinogradPairs>::row("conv_transpose_winograd_pairs", "conv_transpose", "conv_winograd_pairs/2",
                                              winograd_pairs, Exactness::bounded));
   rows.push_back(ConvRow<PointPairs>::row("conv_transpose_point_pairs", "conv_transpose", "conv_point_pairs/2",
                                           "an image of one pixel: a product in bf16 of its channels with all taps"));
@@ -451,8 +452,8 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<DisjointPairs>::row("conv_pointwise_pairs", "conv", "conv_disjoint_pairs/1",
                                              "kernel and stride 1 between channels-first images: one product in bf16, "
                                              "two channels at a time"));
-  rows.push_back(ConvRow<Winograd>::row("conv_winograd", "conv", "conv_winograd/1", winograd, Exactness::bounded));
-  rows.push_back(ConvRow<WinogradPairs>::row("conv_winograd_pairs", "conv", "conv_winograd_pairs/1", winograd_pairs,
+  rows.push_back(ConvRow<Winograd>::row("conv_winograd", "conv", "conv_winograd/2", winograd, Exactness::bounded));
+  rows.push_back(ConvRow<WinogradPairs>::row("conv_winograd_pairs", "conv", "conv_winograd_pairs/2", winograd_pairs,
                                              Exactness::bounded));
   rows.push_back(ConvRow<Pairs>::row("conv_pairs", "conv", "conv_pairs/2", pairs));
   rows.push_back(ProductRow<Gemm>::row(

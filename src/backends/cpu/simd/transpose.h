@@ -149,6 +149,25 @@ POLYPHASE_INLINE void interleave_lanes(const VecF (&rows)[S], VecF (&out)[S]) {
   }
 }
 
+// The inverse: rows[r][i] = in as a whole: [i * S + r].
+template <int S>
+POLYPHASE_INLINE void deinterleave_lanes(const VecF (&in)[S], VecF (&rows)[S]) {
+  if constexpr (S == 1) {
+    rows[0] = in[0];
+  } else if constexpr (S == 2) {
+    unzip(in[0], in[1], rows[0], rows[1]);
+  } else if constexpr (S == 4) {
+    VecF even[2];
+    VecF odd[2];
+    for (int i = 0; i < 2; ++i) unzip(in[2 * i], in[2 * i + 1], even[i], odd[i]);
+    unzip(even[0], even[1], rows[0], rows[2]);
+    unzip(odd[0], odd[1], rows[1], rows[3]);
+  } else {
+    static constexpr LaneTable<S> lanes = interleaving<S>(true);
+    for (int r = 0; r < S; ++r) rows[r] = lanes.vector(in, r);
+  }
+}
+
 // to[i * S + r] = rows[r][i].
 template <int S>
 POLYPHASE_INLINE void store_interleaved(const VecF (&rows)[S], float* to) {
@@ -194,13 +213,14 @@ void interleave_rows(const float* const (&from)[S], float* to, int64_t columns) 
 // The inverse: to[r * to_pitch + c] = from[c * S + r].
 template <int S>
 void deinterleave_rows(const float* from, float* to, int64_t to_pitch, int64_t columns) {
-  static constexpr LaneTable<S> lanes = interleaving<S>(true);
   by_columns(
       columns,
       [&](int64_t c) {
         VecF whole[S];
+        VecF rows[S];
         for (int r = 0; r < S; ++r) whole[r] = load(from + c * S + r * vec_width);
-        for (int r = 0; r < S; ++r) store(to + r * to_pitch + c, lanes.vector(whole, r));
+        deinterleave_lanes(whole, rows);
+        for (int r = 0; r < S; ++r) store(to + r * to_pitch + c, rows[r]);
       },
       [&](int64_t c) {
         for (int r = 0; r < S; ++r) to[r * to_pitch + c] = from[c * S + r];

@@ -9,7 +9,7 @@
 //   less, less_equal, equal, select(mask, if_true, if_false)
 //   to_int (nearest), to_float, as_int, as_float, shift_left<n>, shift_right_logical<n>, &, |
 //   load_f16, load_bf16, store_f16, store_bf16 (rounding to nearest even), their _first forms, stream_f16, stream_bf16
-//   sum, max_lane, hold (keeps a value in a register)
+//   pick, zip, unzip (lanes in another order), sum, max_lane, hold (keeps a value in a register)
 //   stores_ranges_fast         whether store_range takes about as long as store
 // `load_first` reads only n elements and fills the rest with zero. `max(a, b)` and `min(a, b)` return b where either is
 // a NaN, so `max(zero, x)` keeps a NaN of x. Nothing here needs alignment.

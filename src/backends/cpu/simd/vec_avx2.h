@@ -205,6 +205,14 @@ POLYPHASE_INLINE void zip(Vec<float> a, Vec<float> b, Vec<float>& low, Vec<float
   high.v = _mm256_permute2f128_ps(firsts, lasts, 0x31);
 }
 
+// The inverse of zip: every other lane of low and high, one after the other.
+POLYPHASE_INLINE void unzip(Vec<float> low, Vec<float> high, Vec<float>& a, Vec<float>& b) {
+  const __m256 firsts = _mm256_permute2f128_ps(low.v, high.v, 0x20);
+  const __m256 lasts = _mm256_permute2f128_ps(low.v, high.v, 0x31);
+  a.v = _mm256_shuffle_ps(firsts, lasts, 0x88);
+  b.v = _mm256_shuffle_ps(firsts, lasts, 0xdd);
+}
+
 // Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
 POLYPHASE_INLINE void hold(Vec<float>& a) { __asm__("" : "+x"(a.v)); }
 

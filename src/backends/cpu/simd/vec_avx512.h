@@ -171,6 +171,13 @@ POLYPHASE_INLINE void zip(Vec<float> a, Vec<float> b, Vec<float>& low, Vec<float
   high.v = _mm512_permutex2var_ps(a.v, _mm512_add_epi32(first, _mm512_set1_epi32(8)), b.v);
 }
 
+// The inverse of zip: every other lane of low and high, one after the other.
+POLYPHASE_INLINE void unzip(Vec<float> low, Vec<float> high, Vec<float>& a, Vec<float>& b) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  a.v = _mm512_permutex2var_ps(low.v, even, high.v);
+  b.v = _mm512_permutex2var_ps(low.v, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high.v);
+}
+
 // Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
 POLYPHASE_INLINE void hold(Vec<float>& a) { __asm__("" : "+v"(a.v)); }
 

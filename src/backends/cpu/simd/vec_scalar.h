@@ -217,6 +217,12 @@ POLYPHASE_INLINE void zip(Vec<float> a, Vec<float> b, Vec<float>& low, Vec<float
   high.v = FloatLanes{a.v[2], b.v[2], a.v[3], b.v[3]};
 }
 
+// The inverse of zip: every other lane of low and high, one after the other.
+POLYPHASE_INLINE void unzip(Vec<float> low, Vec<float> high, Vec<float>& a, Vec<float>& b) {
+  a.v = FloatLanes{low.v[0], low.v[2], high.v[0], high.v[2]};
+  b.v = FloatLanes{low.v[1], low.v[3], high.v[1], high.v[3]};
+}
+
 // Makes the compiler hold `a` in a register instead of reading it from memory again at each use.
 POLYPHASE_INLINE void hold(Vec<float>&) {}
 
