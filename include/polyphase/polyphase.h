@@ -125,7 +125,7 @@ struct CompileOptions {
   std::string target = "native";
   // In what type convolutions may multiply; sums are FP32 or wider in any case. model: in bf16 where the model's own
   // tensors are. fp32: never narrower than FP32. auto: in bf16 wherever that is faster; a convolution's error is at
-  // most some 5e-3 of its L2 norm (docs/semantics.md). bf16 takes a target with instructions for it, avx512_bf16 or
+  // most some 6e-3 of its L2 norm (docs/semantics.md). bf16 takes a target with instructions for it, avx512_bf16 or
   // amx; EngineInfo::remarks says how many convolutions use them.
   std::string precision = "model";
   // Input name → its sizes, each a number or a name: {"x", {"1", "3", "H", "W"}}. A name is a symbolic size; the same
