@@ -1,7 +1,6 @@
 // Runs an ending program over a run of results, along the channels of one pixel or along the pixels of one channel.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -307,7 +306,7 @@ inline void keep_values(EndingRun operand, const float* from, int64_t n) {
 // Of an operand in bf16, elements `stride` apart.
 __attribute__((noinline)) inline void add_halves(const uint16_t* from, int64_t stride, float* data, int64_t n) {
   for (int64_t i = 0; i < n; i += vec_width) {
-    const int count = static_cast<int>(std::min<int64_t>(vec_width, n - i));
+    const int count = lanes_of(n - i);
     uint16_t lanes[vec_width] = {};
     for (int j = 0; j < count && stride != 1; ++j) lanes[j] = from[(i + j) * stride];
     const VecF v = stride == 1 ? load_bf16_first(from + i, count) : load_bf16(lanes);

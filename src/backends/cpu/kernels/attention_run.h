@@ -91,7 +91,7 @@ struct AttentionOperand {
 
 // One vector of columns, `count` of them real, `pitch` elements from row to row of the panel.
 inline void pack_vector(const AttentionOperand& o, int64_t column, float* panel, int64_t pitch) {
-  const int count = static_cast<int>(std::min<int64_t>(vec_width, o.columns - column));
+  const int count = lanes_of(o.columns - column);
   const float* from = o.from + column * o.column_step;
   if (o.column_step == 1) {
     for (int64_t k = 0; k < o.inner; ++k) store(panel + k * pitch, load_first(from + k * o.inner_step, count));
@@ -99,7 +99,7 @@ inline void pack_vector(const AttentionOperand& o, int64_t column, float* panel,
   }
   if (o.inner_step == 1) {
     for (int64_t k = 0; k < o.inner; k += vec_width) {
-      const int n = static_cast<int>(std::min<int64_t>(vec_width, o.inner - k));
+      const int n = lanes_of(o.inner - k);
       VecF lanes[vec_width];
       for (int j = 0; j < vec_width; ++j)
         lanes[j] = j < count ? load_first(from + j * o.column_step + k, n) : broadcast(0.0F);
@@ -234,7 +234,7 @@ inline void load_queries(const AttentionPlan& p, const float* q, int64_t rows, f
       std::fill(row, row + p.width, 0.0F);
     } else if (p.q[3] == 1) {
       for (int64_t c = 0; c < p.width; c += vec_width)
-        store(row + c, load_first(from + c, static_cast<int>(std::min<int64_t>(vec_width, p.width - c))) * scale);
+        store(row + c, load_first(from + c, lanes_of(p.width - c)) * scale);
     } else {
       for (int64_t c = 0; c < p.width; ++c) row[c] = from[c * p.q[3]] * p.scale;
     }
@@ -249,7 +249,7 @@ inline void store_results(const AttentionPlan& p, const float* scratch, int64_t 
     const bool zeros = p.keys == 0 || (p.guarded != 0 && !(l[i] > 0.0F));
     const VecF sum = broadcast(l[i]);
     for (int64_t c = 0; c < p.value_width; c += vec_width) {
-      const int n = static_cast<int>(std::min<int64_t>(vec_width, p.value_width - c));
+      const int n = lanes_of(p.value_width - c);
       const VecF result = zeros ? broadcast(0.0F) : load(from + c) / sum;
       if (p.y[3] == 1) {
         store_first(to + c, result, n);

@@ -64,8 +64,7 @@ class Tile {
       taps_ = w_.taps(r);
       int64_t c = 0;
       for (; c + 2 * vw <= plan_.channels; c += 2 * vw) run_phase<2>(r, c, vw);
-      for (; c < plan_.channels; c += vw)
-        run_phase<1>(r, c, static_cast<int>(std::min<int64_t>(vw, plan_.channels - c)));
+      for (; c < plan_.channels; c += vw) run_phase<1>(r, c, lanes_of(plan_.channels - c));
     }
     end_line();
   }

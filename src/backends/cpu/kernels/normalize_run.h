@@ -167,7 +167,7 @@ inline void run_normalize_chunk(const NormalizePlan& p, const float* x, double* 
   int64_t known = 0;
   int64_t ready = 0;
   for (int64_t c = 0; c < p.channels; c += vec_width) {
-    const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
+    const int n = lanes_of(p.channels - c);
     if (c == ready) {
       known = c;
       const bool is_wide = p.channels - c >= side_by_side * vec_width;

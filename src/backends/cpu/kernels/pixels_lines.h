@@ -292,7 +292,7 @@ class PixelsCopy {
       const float* const odd = c + 1 < s_.in_channels ? even + plan_.pitch : even;
       const VecI kept = broadcast(odd != even ? -1 : 0xffff);
       for (int64_t i = 0; i < block_.extent[2]; i += vec_width) {
-        const auto lanes = static_cast<int>(std::min<int64_t>(vec_width, block_.extent[2] - i));
+        const int lanes = lanes_of(block_.extent[2] - i);
         store_first(line + i, as_float(pair_sums(load_first(even + i, lanes), load_first(odd + i, lanes)) & kept),
                     lanes);
       }

@@ -57,7 +57,7 @@ POLYPHASE_INLINE void pool_channels(const PoolPlan& p, const std::byte* image, c
   const VecF identity = broadcast(average ? 0.0F : -std::numeric_limits<float>::infinity());
   const VecF count = broadcast(average ? pool_count(p, taps) : 1.0F);
   for (int64_t c = 0; c < p.channels; c += vec_width) {
-    const int n = static_cast<int>(std::min<int64_t>(vec_width, p.channels - c));
+    const int n = lanes_of(p.channels - c);
     VecF sum = identity;
     for (int64_t z = taps[0].first; z < taps[0].last; ++z) {
       for (int64_t y = taps[1].first; y < taps[1].last; ++y) {
@@ -135,7 +135,7 @@ inline void pool_pixels(const PoolPlan& p, const std::byte* image, PoolTaps* tap
   float results[pool_span + vec_width];
   for (int64_t j = 0; j < low; j += vec_width) store(joined + j, identity);
   for (int64_t j = low; j < high; j += vec_width) {
-    const int lanes = static_cast<int>(std::min<int64_t>(vec_width, high - j));
+    const int lanes = lanes_of(high - j);
     VecF sum = identity;
     for (int64_t z = taps[0].first; z < taps[0].last; ++z) {
       for (int64_t y = taps[1].first; y < taps[1].last; ++y) {
@@ -147,13 +147,12 @@ inline void pool_pixels(const PoolPlan& p, const std::byte* image, PoolTaps* tap
     }
     store(joined + j, sum);
   }
-  for (int64_t j = high; j < span; j += vec_width)
-    store_first(joined + j, identity, static_cast<int>(std::min<int64_t>(vec_width, span - j)));
+  for (int64_t j = high; j < span; j += vec_width) store_first(joined + j, identity, lanes_of(span - j));
   const PoolPhases phases = part_pool_line(joined, span, p.stride[2], room);
   for (int64_t t = 0; t < p.kernel[2]; ++t) {
     const float* const values = phases.tap(t * p.dilation[2]);
     for (int64_t i = 0; i < n; i += vec_width) {
-      const VecF value = load_first(values + i, static_cast<int>(std::min<int64_t>(vec_width, n - i)));
+      const VecF value = load_first(values + i, lanes_of(n - i));
       store(results + i, t == 0 ? value : pool_join(average, load(results + i), value));
     }
   }
@@ -171,15 +170,14 @@ inline void pool_pixels(const PoolPlan& p, const std::byte* image, PoolTaps* tap
       taps[2] = pool_taps(p, 2, first + inside);
       const VecF count = broadcast(pool_count(p, taps));
       for (int64_t i = inside; i < beyond; i += vec_width) {
-        const int lanes = static_cast<int>(std::min<int64_t>(vec_width, beyond - i));
+        const int lanes = lanes_of(beyond - i);
         store_first(results + i, load_first(results + i, lanes) / count, lanes);
       }
     }
     for (int64_t i = beyond; i < n; ++i) divide(i);
   }
   for (int64_t i = 0; i < n; i += vec_width)
-    store_stored_first<type>(to, to_first + i, load(results + i),
-                             static_cast<int>(std::min<int64_t>(vec_width, n - i)));
+    store_stored_first<type>(to, to_first + i, load(results + i), lanes_of(n - i));
 }
 
 // How many results of a line have windows within pool_span together.
@@ -270,7 +268,7 @@ inline void find_pool_places(const PoolPlan& p, const float* plane, const PoolTa
         const float* const values = phases.tap(t * p.dilation[2]);
         const int64_t at = line * p.in[2] + start + t * p.dilation[2];
         for (int64_t i = 0; i < n; i += vec_width) {
-          const VecF value = load_first(values + i, static_cast<int>(std::min<int64_t>(vec_width, n - i)));
+          const VecF value = load_first(values + i, lanes_of(n - i));
           const VecI place = broadcast(static_cast<int32_t>(at + i * p.stride[2])) + lanes;
           if (!begun) {
             store(held + i, value);

@@ -149,9 +149,7 @@ class RecurrenceRun {
     if (s > 0) return y_row(d, b, time(d, b, s - 1));
     return initial_h_ == nullptr ? shared_ : initial_h_ + (d * p_.batch + b) * p_.hidden;
   }
-  int lanes(int64_t block) const {
-    return static_cast<int>(std::min<int64_t>(vec_width, p_.hidden - block * vec_width));
-  }
+  int lanes(int64_t block) const { return lanes_of(p_.hidden - block * vec_width); }
   float* state(int64_t base, const Place& at, int row) const {
     return shared_ + base + (at.d * p_.batch + at.b + row) * padded() + at.block * vec_width;
   }

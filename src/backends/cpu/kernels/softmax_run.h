@@ -80,7 +80,7 @@ inline void run_softmax(const SoftmaxPlan& p, const float* x, float* y, int64_t 
   const int64_t blocks = (p.inner + vec_width - 1) / vec_width;
   const int64_t first = tile % blocks * vec_width;
   const int64_t offset = tile / blocks * p.length * p.inner + first;
-  softmax_lanes(p, x + offset, y + offset, static_cast<int>(std::min<int64_t>(vec_width, p.inner - first)));
+  softmax_lanes(p, x + offset, y + offset, lanes_of(p.inner - first));
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -110,7 +110,7 @@ POLYPHASE_INLINE void transform_winograd_tile(const WinogradInputs& t, int64_t t
   const int64_t offset = tile * t.step;
   float* const to = t.to + tile * t.pitch;
   for (int64_t c = 0; c < t.channels; c += vec_width) {
-    const int lanes = static_cast<int>(std::min<int64_t>(vec_width, t.channels - c));
+    const int lanes = lanes_of(t.channels - c);
     VecF rows[H::points][W::points];
     unrolled<W::points>([&](int j) POLYPHASE_INLINE_LAMBDA {
       VecF column[H::points];

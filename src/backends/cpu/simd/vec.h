@@ -15,6 +15,8 @@
 // a NaN, so `max(zero, x)` keeps a NaN of x. Nothing here needs alignment.
 #pragma once
 
+#include <cstdint>
+
 #include "backends/cpu/simd/cluster.h"
 
 #if POLYPHASE_SIMD_ID == 2
@@ -30,5 +32,8 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 using VecF = Vec<float>;
 using VecI = Vec<int32_t>;
 inline constexpr int vec_width = VecF::width;
+
+// Lanes of the next vector where so many elements, at least one, are left.
+constexpr int lanes_of(int64_t left) { return static_cast<int>(left < vec_width ? left : vec_width); }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER
