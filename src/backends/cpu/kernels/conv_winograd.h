@@ -57,14 +57,15 @@ struct WinogradLength {
   constexpr int points() const { return outputs + taps - 1; }
 };
 inline constexpr WinogradLength winograd_lengths[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}};
-inline constexpr int winograd_most_points = 4;   // in a direction
+inline constexpr int winograd_most_taps = 3;     // in a direction
+inline constexpr int winograd_most_points = 4;   // there
 inline constexpr int winograd_most_outputs = 4;  // of a tile
 
 // Filters of the same length along an axis. `outer` and `inner` are of winograd_lengths: an axis that is filtered once
 // has but inner ones.
 struct AxisFamily {
-  int outer;
-  int inner;
+  std::size_t outer;
+  std::size_t inner;
   int64_t more, less;          // filters of each class of taps that has more than the others, or fewer
   int64_t more_tap, less_tap;  // the first of theirs in such a class
 
@@ -131,7 +132,7 @@ class FilterAxis {
   int64_t kernel_index(const AxisFamily& family, int64_t filter, int64_t tap) const;
 
  private:
-  void add_family(int outer, int inner, int64_t more, int64_t less);
+  void add_family(std::size_t outer, std::size_t inner, int64_t more, int64_t less);
   void split_once();
   void split_twice();
   int64_t spread(int64_t count) const { return output_step_ < count ? output_step_ : count; }
@@ -155,7 +156,7 @@ class FilterPlane {
   struct Family {
     const AxisFamily* h;
     const AxisFamily* w;
-    int lengths[2];  // of winograd_lengths, in each direction
+    std::size_t lengths[2];  // of winograd_lengths, in each direction
     int64_t filters;
     int points(int direction) const { return winograd_lengths[lengths[direction]].points(); }
     int points() const { return points(0) * points(1); }

@@ -10,7 +10,6 @@ namespace polyphase::cpu {
 namespace {
 
 constexpr int64_t channels_at_once = 32;  // whose gathered taps stay in the first-level cache
-constexpr int most_direction_taps = 3;    // in a direction
 constexpr int64_t step = 4;               // lanes of one step; every line is some of them
 
 // The points of one direction from its taps, `count` floats each: from[tap * apart], to[point * to_apart].
@@ -104,7 +103,7 @@ class WinogradPacker {
     const int taps_h = family.length(0).taps;
     const int taps_w = family.length(1).taps;
     taps_.resize(static_cast<std::size_t>(taps_h * taps_w * block));
-    std::array<PanelTap, most_direction_taps * most_direction_taps> found;
+    std::array<PanelTap, winograd_most_taps * winograd_most_taps> found;
     int64_t count = 0;
     for (int i = 0; i < taps_h; ++i) {
       for (int j = 0; j < taps_w; ++j) {

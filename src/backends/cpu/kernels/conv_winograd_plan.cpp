@@ -129,7 +129,7 @@ FilterAxis::FilterAxis(const ConvShape& shape, int a, int64_t phase) {
   all_ = axis.taps(phase);
   step_ = axis.in_step();
   point_step_ = all_.shift_step;
-  if (all_.count > 0) add_family(0, 0, all_.count, 0);
+  add_family(0, 0, all_.count, 0);
   const bool splits = a > 0 && (step_ == 1 || all_.shift_step == 1);
   if (!splits || all_.count < 2) return;
   FilterAxis trial = *this;
@@ -140,7 +140,7 @@ FilterAxis::FilterAxis(const ConvShape& shape, int a, int64_t phase) {
   if (trial.lines() * outputs_ < lines() * trial.outputs_) *this = trial;
 }
 
-void FilterAxis::add_family(int outer, int inner, int64_t more, int64_t less) {
+void FilterAxis::add_family(std::size_t outer, std::size_t inner, int64_t more, int64_t less) {
   if (more + less == 0) return;
   AxisFamily family = {outer, inner, more, less, 0, 0};
   if (family_count_ > 0) {
@@ -181,7 +181,7 @@ void FilterAxis::split_twice() {
   family_count_ = 0;
   add_family(3, 2, sixes, 0);
   add_family(2, 2, fours, 0);
-  if (left > 0) add_family(1, static_cast<int>(left), 1, 0);
+  if (left > 0) add_family(1, static_cast<std::size_t>(left), 1, 0);
 }
 
 int64_t FilterAxis::kernel_index(const AxisFamily& family, int64_t filter, int64_t tap) const {

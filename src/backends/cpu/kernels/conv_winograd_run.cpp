@@ -81,8 +81,8 @@ class Block : private WinogradBlock {
       inputs += family.points() * plan_.block * family.pitch;
       weights += family.points() * family.depth * all_columns_;
       each_panel([&] {
-        (this->*finish_functions()[static_cast<std::size_t>(family.filters.lengths[0])][static_cast<std::size_t>(
-                    family.filters.lengths[1])])(depth * depth_step_, f == 0, f + 1 == family_count_);
+        const auto finish = finish_functions()[family.lengths[0]][family.lengths[1]];
+        (this->*finish)(depth * depth_step_, f == 0, f + 1 == family_count_);
       });
     }
   }

@@ -20,13 +20,11 @@ inline constexpr int most_steps = 2 * (winograd_most_points - 1) + winograd_most
 inline constexpr std::size_t winograd_length_count = std::size(winograd_lengths);
 
 // A family of filters in a block.
-struct FilterFamily {
-  FilterPlane::Family filters;
+struct FilterFamily : FilterPlane::Family {
   int lines, pixels;  // of the image, that the points of a filter are from
   int64_t plane;      // words of a row: all filters of a plane one after the other
   int64_t depth;      // all that are summed
   int64_t pitch;      // from row to row
-  int64_t points() const { return filters.points(); }
 };
 
 // Where the outputs of a tile go, of the first depth; null where the image ends before.
@@ -196,11 +194,11 @@ class WinogradBlock {
   void list_families() {
     family_count_ = 0;
     if (depth_axis_.taps() == 0) return;
-    plane_.each_family([&](const FilterPlane::Family& filters) {
-      const int last_h = filters.points(0) - 1;
-      const int last_w = filters.points(1) - 1;
-      const int64_t plane = filters.filters * s_.in_words();
-      families_[family_count_++] = {filters,
+    plane_.each_family([&](const FilterPlane::Family& family) {
+      const int last_h = family.points(0) - 1;
+      const int last_w = family.points(1) - 1;
+      const int64_t plane = family.filters * s_.in_words();
+      families_[family_count_++] = {family,
                                     static_cast<int>(plane_.steps_h(last_h, last_w)) + 1,
                                     static_cast<int>(plane_.steps_w(last_h, last_w)) + 1,
                                     plane,
@@ -225,14 +223,14 @@ class WinogradBlock {
     inputs.image = images_.in + run.batch * strides.batch + group_ * s_.in_channels * strides.channel;
     for (int64_t p = 0; p < planes + depth_count_ - 1; ++p) {
       const int64_t plane = input_offset(0, first_plane + p * depth_axis_.point_step());
-      plane_.h.each_filter(*family.filters.h, run.q[1], [&](int64_t h) {
+      plane_.h.each_filter(*family.h, run.q[1], [&](int64_t h) {
         inputs.has_zeros = false;
         for (int i = 0; i < family.lines; ++i) {
           const int64_t line = plane < 0 ? -1 : input_offset(1, h + i * plane_.h.point_step());
           inputs.lines[i] = line < 0 ? -1 : plane + line;
           inputs.has_zeros = inputs.has_zeros || line < 0;
         }
-        plane_.w.each_filter(*family.filters.w, run.q[2], [&](int64_t w) {
+        plane_.w.each_filter(*family.w, run.q[2], [&](int64_t w) {
           transform_line(family, run, inputs, w, to);
           to += s_.in_words();
         });
@@ -270,22 +268,21 @@ class WinogradBlock {
     const float* from[winograd_most_points * winograd_most_points];
     int64_t pixels[most_steps];
     for (int i = 0; i < family.pixels; ++i) pixels[i] = input_offset(2, w + i * plane_.w.point_step());
-    const int points_w = family.filters.points(1);
-    for (int i = 0; i < family.filters.points(0); ++i) {
+    const int points_w = family.points(1);
+    for (int i = 0; i < family.points(0); ++i) {
       for (int j = 0; j < points_w; ++j) {
         const int64_t line = inputs.lines[plane_.steps_h(i, j)];
         const int64_t pixel = pixels[plane_.steps_w(i, j)];
         from[i * points_w + j] = (line | pixel) < 0 ? zeros_ : inputs.image + line + pixel;
       }
     }
-    unit_.transform[family.filters.lengths[0]][family.filters.lengths[1]](
-        {.from = from,
-         .step = tile_step * images_.in_strides.axis[2],
-         .tiles = count,
-         .channels = s_.in_channels,
-         .to = to,
-         .pitch = family.pitch,
-         .apart = plan_.block * family.pitch});
+    unit_.transform[family.lengths[0]][family.lengths[1]]({.from = from,
+                                                           .step = tile_step * images_.in_strides.axis[2],
+                                                           .tiles = count,
+                                                           .channels = s_.in_channels,
+                                                           .to = to,
+                                                           .pitch = family.pitch,
+                                                           .apart = plan_.block * family.pitch});
   }
 
  protected:

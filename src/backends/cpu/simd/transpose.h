@@ -152,9 +152,7 @@ POLYPHASE_INLINE void interleave_lanes(const VecF (&rows)[S], VecF (&out)[S]) {
 // The inverse: rows[r][i] = in as a whole: [i * S + r].
 template <int S>
 POLYPHASE_INLINE void deinterleave_lanes(const VecF (&in)[S], VecF (&rows)[S]) {
-  if constexpr (S == 1) {
-    rows[0] = in[0];
-  } else if constexpr (S == 2) {
+  if constexpr (S == 2) {
     unzip(in[0], in[1], rows[0], rows[1]);
   } else if constexpr (S == 4) {
     VecF even[2];
