@@ -405,6 +405,66 @@ TEST(ConvKernels, EndingsAreExact) {
   }
 }
 
+// A sum and an activation while the results are in registers: an image that lies as a channels-last result does.
+TEST(ConvKernels, SumsInRegistersAreExact) {
+  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 60, 400);
+  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
+  uint64_t in_registers = 0;
+  for (uint64_t i = 0; i < cases; ++i) {
+    std::mt19937_64 random(seed * 7'000'003 + i);
+    const ConvCase c = random_case(random, 1'000'000);
+    ConvData data = make_data(c, seed + i, true);
+    data.activation = std::array{EndingKind::relu, EndingKind::leaky_relu, EndingKind::keep}[random() % 3];
+    data.added.resize(reference(c, data).size());
+    for (float& x : data.added) x = static_cast<float>(random() % 31) - 15;
+    const std::vector<double> want = reference(c, data);
+    const Layouts layouts = {
+        .in_planar = random() % 2 == 0, .out_planar = false, .types = {}, .extra = random() % 3 == 0 ? 5 : 0};
+    SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
+    const ImageStrides in = image_strides(c.shape.groups * c.shape.in_channels, c.shape.in, false, layouts.extra);
+    const ImageStrides out = image_strides(c.shape.groups * c.shape.out_channels, c.shape.out, false, layouts.extra);
+    EndingProgram program = {};
+    program.count = 1;
+    program.steps[0] = {EndingKind::add, 0, 0, 0};
+    program.operands[0] = out;
+    if (plan_conv_gemm(c.shape, in, out, program, c.bias, 8).brief.are_all) ++in_registers;
+    for (const std::string& cluster : runnable_clusters()) {
+      for (const std::string kernel : {"gemm", "winograd"}) {
+        expect_stored(kernel, c, data, layouts, cluster, want);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(in_registers, cases / 4);
+}
+
+TEST(ConvKernels, WhatLiesElsewhereIsNotAddedInRegisters) {
+  const ConvCase c = *parse_conv_case("sum conv n2 g1 c64:64 in9x7 k3x3 s1x1 d1x1 pre1x1 post1x1 bias");
+  const ImageStrides last = image_strides(64, c.shape.out, false, 0);
+  const ImageStrides first = image_strides(64, c.shape.out, true, 0);
+  EndingProgram program = {};
+  program.count = 2;
+  program.steps[0] = {EndingKind::add, 0, 0, 0};
+  program.steps[1] = {EndingKind::relu, -1, 0, 0};
+  const auto both = [&](const ImageStrides& result, const ImageStrides& operand) {
+    program.operands[0] = operand;
+    const bool by_gemm = plan_conv_gemm(c.shape, last, result, program, true, 8).brief.are_all;
+    EXPECT_EQ(plan_conv_winograd(c.shape, last, result, program, true, 8).brief.are_all, by_gemm);
+    return by_gemm;
+  };
+  EXPECT_TRUE(both(last, last));
+  EXPECT_FALSE(both(last, {0, 1, {0, 0, 0}})) << "one pixel for all";
+  EXPECT_FALSE(both(last, {0, 1, {last.axis[0], last.axis[1], last.axis[2]}})) << "one image for both";
+  EXPECT_FALSE(both(last, image_strides(64, c.shape.out, false, 3)));
+  EXPECT_FALSE(both(last, first));
+  EXPECT_FALSE(both(first, first));
+  program.steps[0].kind = EndingKind::add_bf16;
+  EXPECT_FALSE(both(last, last));
+  program.steps[0].kind = EndingKind::add;
+  program.steps[1].kind = EndingKind::sigmoid;
+  EXPECT_FALSE(both(last, last));
+}
+
 // Kernels that read and write images half as wide, which begin so many elements past a line of the caches, give the
 // bits that casts around them would.
 void expect_bits_of_casts(const ConvCase& c, ConvData data, const Layouts& layouts, const std::vector<int64_t>& pasts) {

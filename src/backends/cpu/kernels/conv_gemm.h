@@ -56,7 +56,7 @@ struct ConvGemmPlan {
   bool local;           // channels-first input of which tiles turn their own piece; they then own all outer phases
   bool joined;          // taps beside each other read pixels beside each other: all of a line are one segment
   bool gathered;        // few input channels that cannot be joined: rows are copied side by side, one segment in all
-  bool fast_endings;    // at most one (leaky) ReLU: applied in registers
+  BriefEndings brief;   // done in registers, if they are all
   bool run_contiguous;  // the channels of a pixel are followed by those of the next pixel
   bool run_endings;     // and the operands of the endings lie alike: the endings of a line are one run
   bool groups_inside;   // all groups of a place in the image come before the next place

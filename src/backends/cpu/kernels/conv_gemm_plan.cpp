@@ -264,7 +264,8 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   // Pixels hold the channels of groups side by side; weights that the second-level cache does not hold come first.
   constexpr int64_t held_weights = 128 * 1024;
   plan.groups_inside = conv_gemm_packed_floats(shape, width) <= held_weights;
-  plan.fast_endings = is_fast(endings);
+  // Rows of stacked columns may end within a tile, and then pass through a buffer.
+  plan.brief = register_endings(endings, out, shape, !plan.out_planar && !plan.format.stacked);
   plan.outer_phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
   const ConvAxis w(shape, 2);
   const int64_t taps_w = plan.format.stacked ? w.stacked_taps().count : most_taps(w);

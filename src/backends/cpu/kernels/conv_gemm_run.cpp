@@ -77,7 +77,7 @@ class Tile : private GemmBlock {
         multiply_chunks(p, std::min(p + plan_.panels_summed, last));
       }
     }
-    if (!plan_.fast_endings && !plan_.out_planar) end_lines();
+    if (!plan_.brief.are_all && !plan_.out_planar) end_lines();
   }
 
   // Part of K: segments and channels.
@@ -134,8 +134,7 @@ class Tile : private GemmBlock {
             .channels = chunk.channels,
             .segments = chunk.segment1 - chunk.segment0,
             .last_lanes = vw,
-            .activation = TileActivation::none,
-            .slope = 0};
+            .endings = {}};
   }
 
   // Some panels of two vectors with the only row; another one follows them.
@@ -225,8 +224,7 @@ class Tile : private GemmBlock {
 
   void finish(GemmTile& t, int64_t row, int count) {
     const GemmTileFunction function = gemm_tile(count, vectors_);
-    t.activation = activation_of(plan_.endings);
-    t.slope = plan_.endings.steps[0].alpha;
+    t.endings = endings_;
     const int64_t out_column = plan_.out_planar && (staged_by_q() || !plan_.format.stacked) ? column_ - n0_ : column_;
     t.last_lanes = static_cast<int32_t>(std::min<int64_t>(vw, n1_ - column_ - (vectors_ - 1) * vw));
     if (plan_.format.stacked) {
@@ -360,7 +358,7 @@ class Tile : private GemmBlock {
   // Whether the lines of an image lie one behind the other in the output, as they do where they are staged: then they
   // are written as one. Endings are applied line by line.
   bool lines_follow() const {
-    return plan_.fast_endings && h_.phases() == 1 && x0_ == 0 && x1_ == s_.out[2] &&
+    return plan_.brief.are_all && h_.phases() == 1 && x0_ == 0 && x1_ == s_.out[2] &&
            plan_.out.axis[1] == s_.out[2] * plan_.out.axis[2];
   }
   static bool is_next(const Line& line, const Line& other) {
@@ -376,13 +374,13 @@ class Tile : private GemmBlock {
         apply_endings(plan_.endings, p_.operands, values, count, place_of(lines_[l], channel0 + c, x0 + x), false);
       };
       const NarrowRows rows = {StoredResult(p_.out, s_.types.out) + at, plan_.out.channel, plan_.out.axis[2],
-                               plan_.past_caches, !plan_.fast_endings};
+                               plan_.past_caches, !plan_.brief.are_all};
       return turn_to_narrow_rows(from, channel1 - channel0, rows, x1 - x0, channel1 - channel0, end);
     }
     float* to = p_.out + at;
     transpose_to_rows(from, channel1 - channel0, to, plan_.out.channel, x1 - x0, channel1 - channel0,
-                      plan_.past_caches && plan_.fast_endings);
-    if (plan_.fast_endings) return;
+                      plan_.past_caches && plan_.brief.are_all);
+    if (plan_.brief.are_all) return;
     for (int64_t c = channel0; c < channel1; ++c) {
       apply_endings(plan_.endings, p_.operands, to + (c - channel0) * plan_.out.channel, x1 - x0,
                     place_of(lines_[l], c, x0), false);
@@ -391,6 +389,7 @@ class Tile : private GemmBlock {
 
   const float* weights_ = nullptr;  // of the column group
   int64_t panel_pitch_ = 0;         // from one of its panels to the next
+  const TileEndings endings_ = {plan_.brief, p_.out, p_.operands};
 };
 
 }  // namespace

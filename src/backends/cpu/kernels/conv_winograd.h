@@ -250,7 +250,7 @@ struct ConvWinogradPlan {
   int64_t part[3];       // its outputs along each axis, each of which begins with the first output of a tile
   int64_t parts[3];      // of one group and image
   bool past_caches;      // which is so large that the caches cannot hold it for its reader
-  bool fast_endings;     // at most one (leaky) ReLU: applied in registers
+  BriefEndings brief;    // done in registers, if they are all
   int64_t phases;        // of all axes
   int64_t depths;        // outputs along the depth whose tiles share planes; 1: tiles run on from depth to depth
   int64_t block;         // tiles of a block, of each depth

@@ -355,7 +355,7 @@ ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& 
   plan.in_copied = (in.channel != 1 && shape.groups * shape.in_channels > 1) || is_narrow(shape.types.in);
   plan.out_planar = (out.channel != 1 && shape.groups * shape.out_channels > 1) || is_narrow(shape.types.out);
   plan.past_caches = is_past_caches(shape);
-  plan.fast_endings = is_fast(endings);
+  plan.brief = register_endings(endings, out, shape, !plan.out_planar);
   plan.phases = shape.phases();
   plan.turn_points = 64;
   plan_blocks(plan, width);

@@ -34,7 +34,7 @@ class Block : private WinogradBlock {
       end_panel_ = std::min(first_panel_ + plan_.together, last);
       for (int64_t depth = 0; depth < depth_count_; ++depth) run_panels(depth);
     }
-    if (plan_.fast_endings || plan_.out_planar) return;
+    if (plan_.brief.are_all || plan_.out_planar) return;
     for (int64_t depth = 0; depth < depth_count_; ++depth) {
       each_run([&](const TileRun& run) {
         for (int64_t i = 0; i < run.count; ++i) end_tile(run, i, depth);
@@ -174,7 +174,10 @@ class Block : private WinogradBlock {
     for (int h = 0; h < H::outputs; ++h) {
       for (int w = 0; w < W::outputs; ++w) {
         float* const out = places_[tile].out[h][w];
-        if (out != nullptr) fetch_for_store(StoredResult(out + offset + column_, DType::f32), vectors_ * vw);
+        if (out == nullptr) continue;
+        float* const to = out + offset + column_;
+        fetch_for_store(StoredResult(to, DType::f32), vectors_ * vw);
+        if (endings_.adds) prefetch_to_load(endings_.added_to(to), vectors_ * vw);
       }
     }
   }
@@ -204,22 +207,26 @@ class Block : private WinogradBlock {
         : offset_(offset + b.column_),
           bias_(b.bias_ + b.column_ - b.n0_),
           lanes_(b.n1_ - b.column_),
-          activation_(activation_of(b.plan_.endings)),
-          slope_(broadcast(b.plan_.endings.steps[0].alpha)) {}
+          endings_(b.endings_) {}
 
     // Columns [lane, lane + vw) of one output, null where the image ends before it.
     POLYPHASE_INLINE void put(float* out, int64_t lane, VecF sum) const {
       const int64_t lanes = lanes_ - lane;
       if (out == nullptr || lanes <= 0) return;
-      const VecF x = sum + load(bias_ + lane);
+      float* const to = out + offset_ + lane;
+      VecF x = sum + load(bias_ + lane);
+      if (endings_.adds) {
+        const float* const added = endings_.added_to(to);
+        x = x + (lanes >= vw ? load(added) : load_first(added, static_cast<int>(lanes)));
+      }
       const VecF zero = broadcast(0.0F);
-      const VecF value = activation_ == TileActivation::none   ? x
-                         : activation_ == TileActivation::relu ? max(zero, x)
-                                                               : select(less(x, zero), x * slope_, x);
+      if (endings_.activation == TileEndings::Activation::relu) x = max(zero, x);
+      if (endings_.activation == TileEndings::Activation::leaky_relu)
+        x = select(less(x, zero), x * broadcast(endings_.slope), x);
       if (lanes >= vw) {
-        store(out + offset_ + lane, value);
+        store(to, x);
       } else {
-        store_first(out + offset_ + lane, value, static_cast<int>(lanes));
+        store_first(to, x, static_cast<int>(lanes));
       }
     }
 
@@ -227,8 +234,7 @@ class Block : private WinogradBlock {
     int64_t offset_;
     const float* bias_;
     int64_t lanes_;
-    TileActivation activation_;
-    VecF slope_;
+    TileEndings endings_;
   };
 
   // Other endings, while the results are in the caches.
@@ -246,6 +252,7 @@ class Block : private WinogradBlock {
     }
   }
 
+  const TileEndings endings_ = {plan_.brief, p_.out, p_.operands};
   const float* weights_ = nullptr;  // of the group and phase
   int64_t all_columns_ = 0;         // of their panels
   int64_t first_panel_ = 0;         // of those together
@@ -275,18 +282,18 @@ class Turned {
     const StoredResult line = to_ + offset;
     if (line.wide()) {
       transpose_to_rows(pixels, channels_, line.floats(), plan_.out.channel, count, channels_,
-                        plan_.past_caches && plan_.fast_endings);
+                        plan_.past_caches && plan_.brief.are_all);
       for (int64_t c = 0; c < channels_; ++c) end(c, point, line.floats() + c * plan_.out.channel, count);
     } else {
       turn_to_narrow_rows(
-          pixels, channels_, {line, plan_.out.channel, plan_.out.axis[2], plan_.past_caches, !plan_.fast_endings},
+          pixels, channels_, {line, plan_.out.channel, plan_.out.axis[2], plan_.past_caches, !plan_.brief.are_all},
           count, channels_, [&](int64_t c, int64_t i, float* values, int64_t n) { end(c, point + i, values, n); });
     }
   }
 
  private:
   void end(int64_t channel, int64_t point, float* values, int64_t count) const {
-    if (plan_.fast_endings) return;
+    if (plan_.brief.are_all) return;
     const ConvShape& s = plan_.shape;
     for (int64_t at = point; at < point + count;) {
       const int64_t line = at / s.out[2];

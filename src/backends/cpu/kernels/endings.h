@@ -100,13 +100,6 @@ struct EndingOperands {
   }
 };
 
-// Whether a kernel can apply the program to its sums while they are in registers: at most one (leaky) ReLU.
-inline bool is_fast(const EndingProgram& program) {
-  if (program.count == 0) return true;
-  const EndingKind kind = program.steps[0].kind;
-  return program.count == 1 && (kind == EndingKind::relu || kind == EndingKind::leaky_relu);
-}
-
 // Whether every operand of the endings is a constant or lies like a dense channels-last result.
 inline bool endings_run(const EndingProgram& endings, int64_t channels) {
   return std::all_of(endings.steps, endings.steps + endings.count, [&](const EndingStep& step) {
@@ -141,6 +134,26 @@ inline BriefEndings brief_endings(const EndingProgram& program) {
     out.slope = program.steps[i++].alpha;
   }
   out.are_all = i == program.count;
+  return out;
+}
+
+// Whether each element of an operand lies where the result's does, from the first one on.
+inline bool lies_alike(const ImageStrides& operand, const ImageStrides& result, const ConvShape& shape) {
+  bool alike = shape.batch == 1 || operand.batch == result.batch;
+  alike = alike && (shape.groups * shape.out_channels == 1 || operand.channel == result.channel);
+  for (int a = 0; a < 3; ++a) alike = alike && (shape.out[a] == 1 || operand.axis[a] == result.axis[a]);
+  return alike;
+}
+
+// The same for a kernel that does them to its sums while they are in registers: what it adds lies in FP32 as the result
+// does, of which each sum is stored where it belongs.
+inline BriefEndings register_endings(const EndingProgram& program, const ImageStrides& result, const ConvShape& shape,
+                                     bool stores_in_place) {
+  BriefEndings out = brief_endings(program);
+  if (out.added >= 0) {
+    out.are_all =
+        out.are_all && stores_in_place && !out.added_in_bf16 && lies_alike(program.operands[out.added], result, shape);
+  }
   return out;
 }
 

@@ -27,13 +27,29 @@ constexpr int tile_rows(int vectors) {
   return vectors == 3 ? 4 : 6;
 }
 
-enum class TileActivation : uint8_t { none, relu, leaky_relu };
+// What is done to results in registers (register_endings), if it is all.
+struct TileEndings {
+  enum class Activation : uint8_t { none, relu, leaky_relu };
+  bool adds = false;
+  Activation activation = Activation::none;
+  float slope = 0;
+  std::uintptr_t distance = 0;  // bytes from a place of the result to that of what is added there
 
-// What of a program is applied in registers; the slope is its first step's.
-inline TileActivation activation_of(const EndingProgram& program) {
-  if (program.count == 0 || !is_fast(program)) return TileActivation::none;
-  return program.steps[0].kind == EndingKind::relu ? TileActivation::relu : TileActivation::leaky_relu;
-}
+  TileEndings() = default;
+  TileEndings(const BriefEndings& endings, const float* result, const float* const* operands) {
+    if (!endings.are_all) return;
+    adds = endings.added >= 0;
+    slope = endings.slope;
+    if (endings.activation == EndingKind::relu) activation = Activation::relu;
+    if (endings.activation == EndingKind::leaky_relu) activation = Activation::leaky_relu;
+    if (adds)
+      distance = reinterpret_cast<std::uintptr_t>(operands[endings.added]) - reinterpret_cast<std::uintptr_t>(result);
+  }
+
+  POLYPHASE_INLINE const float* added_to(const float* place) const {
+    return reinterpret_cast<const float*>(reinterpret_cast<std::uintptr_t>(place) + distance);
+  }
+};
 
 struct GemmTile {
   const float* const* rows;  // [segment][row], `row_pitch` pointers from one segment to the next
@@ -50,8 +66,7 @@ struct GemmTile {
   int64_t channels;
   int32_t segments;
   int32_t last_lanes;  // of each row's last vector that are stored; the others are whole
-  TileActivation activation;
-  float slope;
+  TileEndings endings;
 };
 
 template <int MR, int NV>
@@ -69,6 +84,9 @@ void run_gemm_tile(const GemmTile& t) {
   // Where the results go is fetched meanwhile: stores that wait for memory would stop the loads of what comes next.
   for (int i = 0; i < MR; ++i) {
     for (int j = 0; j < NV; ++j) prefetch_for_store(t.out[i] + t.out_column + j * vw);
+  }
+  if (t.endings.adds) {
+    for (int i = 0; i < MR; ++i) prefetch_to_load(t.endings.added_to(t.out[i] + t.out_column), NV * vw);
   }
   const float* next = t.next_panel;
   int64_t left = t.segments * t.channels > sum_piece ? sum_piece : INT64_MAX;
@@ -105,14 +123,24 @@ void run_gemm_tile(const GemmTile& t) {
   // Only now, so that a bias or the sums of earlier channels do not make every step round at their magnitude.
   unrolled<count>(
       [&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = acc[i] + load(t.init + i / NV * t.init_pitch + i % NV * vw); });
-  if (t.activation == TileActivation::relu) {
+  const bool whole = t.last_lanes == vw;
+  if (t.endings.adds) {
+    unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA {
+      const float* const added = t.endings.added_to(t.out[i] + t.out_column);
+      unrolled<NV - 1>([&](int j)
+                           POLYPHASE_INLINE_LAMBDA { acc[i * NV + j] = acc[i * NV + j] + load(added + j * vw); });
+      const float* const last = added + (NV - 1) * vw;
+      VecF& sum = acc[i * NV + NV - 1];
+      sum = sum + (whole ? load(last) : load_first(last, t.last_lanes));
+    });
+  }
+  if (t.endings.activation == TileEndings::Activation::relu) {
     unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = max(broadcast(0.0F), acc[i]); });
-  } else if (t.activation == TileActivation::leaky_relu) {
-    const VecF slope = broadcast(t.slope);
+  } else if (t.endings.activation == TileEndings::Activation::leaky_relu) {
+    const VecF slope = broadcast(t.endings.slope);
     unrolled<count>(
         [&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = select(less(acc[i], broadcast(0.0F)), acc[i] * slope, acc[i]); });
   }
-  const bool whole = t.last_lanes == vw;
   unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA {
     float* const to = t.out[i] + t.out_column;
     unrolled<NV - 1>([&](int j) POLYPHASE_INLINE_LAMBDA { store(to + j * vw, acc[i * NV + j]); });

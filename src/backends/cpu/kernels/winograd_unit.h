@@ -78,8 +78,7 @@ inline void multiply_last_winograd_rows(const WinogradProduct& t, int64_t row, i
                                .channels = t.depth,
                                .segments = 1,
                                .last_lanes = vec_width,
-                               .activation = TileActivation::none,
-                               .slope = 0});
+                               .endings = {}});
 }
 
 // Pairs have no subnormal operands: what lies behind the last row is multiplied along with it, and never looked at.
