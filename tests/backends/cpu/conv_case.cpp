@@ -1,6 +1,7 @@
 // Reading, filling and judging convolution cases.
 #include "backends/cpu/conv_case.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -199,8 +200,9 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data) {
   }
   for (size_t i = 0; i < out.size(); ++i) {
     if (!data.added.empty()) out[i] += static_cast<double>(data.added[i]);
-    if (data.activation != EndingKind::keep && out[i] < 0)
-      out[i] *= data.activation == EndingKind::relu ? 0 : static_cast<double>(leaky_slope);
+    if (data.activation == EndingKind::clip) out[i] = std::clamp<double>(out[i], -clip_bound, clip_bound);
+    if (data.activation == EndingKind::relu && out[i] < 0) out[i] = 0;
+    if (data.activation == EndingKind::leaky_relu && out[i] < 0) out[i] *= static_cast<double>(leaky_slope);
   }
   return out;
 }

@@ -36,12 +36,13 @@ struct ConvData {
   std::vector<float> weights;  // [in, out/g, k...] or [out, in/g, k...]
   std::vector<float> bias;
   // What the kernels end with: a sum with an image like the result (channels-first; empty: none), then an activation:
-  // relu, leaky_relu by half, or keep: none.
+  // relu, leaky_relu by half, clip from -6 to 6, or keep: none.
   std::vector<float> added;
   bool added_in_bf16 = false;
   EndingKind activation = EndingKind::keep;
 };
 inline constexpr float leaky_slope = 0.5F;
+inline constexpr float clip_bound = 6;
 
 // Small integers, so that every sum is exact; or values as a network has them.
 ConvData make_data(const ConvCase& c, uint64_t seed, bool integers);

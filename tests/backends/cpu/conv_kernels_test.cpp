@@ -414,7 +414,8 @@ TEST(ConvKernels, SumsInRegistersAreExact) {
     std::mt19937_64 random(seed * 7'000'003 + i);
     const ConvCase c = random_case(random, 1'000'000);
     ConvData data = make_data(c, seed + i, true);
-    data.activation = std::array{EndingKind::relu, EndingKind::leaky_relu, EndingKind::keep}[random() % 3];
+    data.activation =
+        std::array{EndingKind::relu, EndingKind::leaky_relu, EndingKind::clip, EndingKind::keep}[random() % 4];
     data.added.resize(reference(c, data).size());
     for (float& x : data.added) x = static_cast<float>(random() % 31) - 15;
     const std::vector<double> want = reference(c, data);

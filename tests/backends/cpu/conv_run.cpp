@@ -119,7 +119,9 @@ class Bound : public BoundKernel {
       if (data.added_in_bf16) narrow_added_.emplace(added_, DType::bf16, layouts.narrow_past);
       endings_.steps[endings_.count++] = {data.added_in_bf16 ? EndingKind::add_bf16 : EndingKind::add, 0, 0, 0};
     }
-    if (data.activation != EndingKind::keep) endings_.steps[endings_.count++] = {data.activation, -1, leaky_slope, 0};
+    const bool clips = data.activation == EndingKind::clip;
+    if (data.activation != EndingKind::keep)
+      endings_.steps[endings_.count++] = {data.activation, -1, clips ? -clip_bound : leaky_slope, clip_bound};
     weight_strides_.axis[2] = 1;
     weight_strides_.axis[1] = shape_.kernel[2];
     weight_strides_.axis[0] = shape_.kernel[1] * shape_.kernel[2];

@@ -16,9 +16,10 @@ POLYPHASE_INLINE VecF load_wide_first(const float* from, int n) { return load_fi
 POLYPHASE_INLINE VecF load_wide_first(const uint16_t* from, int n) { return load_bf16_first(from, n); }
 
 template <bool narrow, EndingKind activation>
-void store_brief_rows(const BriefRows& rows, bool added_in_bf16, float slope) {
+void store_brief_rows(const BriefRows& rows, bool added_in_bf16, float first, float second) {
   const BriefRows r = rows;  // which no store can change
-  const VecF slopes = broadcast(slope);
+  const VecF alpha = broadcast(first);
+  const VecF beta = broadcast(second);
   for (int64_t i = 0; i < r.rows; ++i) {
     const float* const values = r.values + i * r.pitch;
     const float* const added = added_in_bf16 ? nullptr : static_cast<const float*>(r.added);
@@ -31,7 +32,7 @@ void store_brief_rows(const BriefRows& rows, bool added_in_bf16, float slope) {
       if (r.bias != nullptr) x = x + at(r.bias);
       if (added != nullptr) x = x + at(added + added_at);
       if (added_halves != nullptr) x = x + at(added_halves + added_at);
-      return ending_value<activation>(x, x, slopes, x);
+      return ending_value<activation>(x, x, alpha, beta);
     };
     int64_t c = 0;
     for (; c + vec_width <= r.columns; c += vec_width) {
@@ -49,11 +50,13 @@ template <bool narrow>
 void store_brief_rows(const BriefEndings& endings, const BriefRows& rows) {
   switch (endings.activation) {
     case EndingKind::relu:
-      return store_brief_rows<narrow, EndingKind::relu>(rows, endings.added_in_bf16, 0);
+      return store_brief_rows<narrow, EndingKind::relu>(rows, endings.added_in_bf16, 0, 0);
     case EndingKind::leaky_relu:
-      return store_brief_rows<narrow, EndingKind::leaky_relu>(rows, endings.added_in_bf16, endings.slope);
+      return store_brief_rows<narrow, EndingKind::leaky_relu>(rows, endings.added_in_bf16, endings.alpha, 0);
+    case EndingKind::clip:
+      return store_brief_rows<narrow, EndingKind::clip>(rows, endings.added_in_bf16, endings.alpha, endings.beta);
     default:
-      return store_brief_rows<narrow, EndingKind::keep>(rows, endings.added_in_bf16, 0);
+      return store_brief_rows<narrow, EndingKind::keep>(rows, endings.added_in_bf16, 0, 0);
   }
 }
 

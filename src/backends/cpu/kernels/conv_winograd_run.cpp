@@ -222,7 +222,9 @@ class Block : private WinogradBlock {
       const VecF zero = broadcast(0.0F);
       if (endings_.activation == TileEndings::Activation::relu) x = max(zero, x);
       if (endings_.activation == TileEndings::Activation::leaky_relu)
-        x = select(less(x, zero), x * broadcast(endings_.slope), x);
+        x = select(less(x, zero), x * broadcast(endings_.alpha), x);
+      if (endings_.activation == TileEndings::Activation::clip)
+        x = min(broadcast(endings_.beta), max(broadcast(endings_.alpha), x));
       if (lanes >= vw) {
         store(to, x);
       } else {

@@ -110,17 +110,18 @@ inline bool endings_run(const EndingProgram& endings, int64_t channels) {
 }
 
 // A program that is done in one pass on the way out, channels of one pixel at a time: a sum with what lies like them,
-// then a (leaky) ReLU, either or none.
+// then a (leaky) ReLU or a clip, either or none.
 struct BriefEndings {
   bool are_all;  // of the program; otherwise the rest is not set
   int8_t added;  // which operand; -1: none
   bool added_in_bf16;
-  EndingKind activation;  // relu, leaky_relu, or keep: none
-  float slope;
+  EndingKind activation;  // relu, leaky_relu, clip, or keep: none
+  float alpha;
+  float beta;
 };
 
 inline BriefEndings brief_endings(const EndingProgram& program) {
-  BriefEndings out = {true, -1, false, EndingKind::keep, 0};
+  BriefEndings out = {true, -1, false, EndingKind::keep, 0, 0};
   int32_t i = 0;
   if (i < program.count &&
       (program.steps[i].kind == EndingKind::add || program.steps[i].kind == EndingKind::add_bf16) &&
@@ -128,10 +129,11 @@ inline BriefEndings brief_endings(const EndingProgram& program) {
     out.added_in_bf16 = program.steps[i].kind == EndingKind::add_bf16;
     out.added = program.steps[i++].operand;
   }
-  if (i < program.count &&
-      (program.steps[i].kind == EndingKind::relu || program.steps[i].kind == EndingKind::leaky_relu)) {
-    out.activation = program.steps[i].kind;
-    out.slope = program.steps[i++].alpha;
+  const EndingKind last = i < program.count ? program.steps[i].kind : EndingKind::keep;
+  if (last == EndingKind::relu || last == EndingKind::leaky_relu || last == EndingKind::clip) {
+    out.activation = last;
+    out.alpha = program.steps[i].alpha;
+    out.beta = program.steps[i++].beta;
   }
   out.are_all = i == program.count;
   return out;

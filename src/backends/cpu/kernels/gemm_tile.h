@@ -29,19 +29,22 @@ constexpr int tile_rows(int vectors) {
 
 // What is done to results in registers (register_endings), if it is all.
 struct TileEndings {
-  enum class Activation : uint8_t { none, relu, leaky_relu };
+  enum class Activation : uint8_t { none, relu, leaky_relu, clip };
   bool adds = false;
   Activation activation = Activation::none;
-  float slope = 0;
+  float alpha = 0;              // the slope, or the lower bound
+  float beta = 0;               // the upper one
   std::uintptr_t distance = 0;  // bytes from a place of the result to that of what is added there
 
   TileEndings() = default;
   TileEndings(const BriefEndings& endings, const float* result, const float* const* operands) {
     if (!endings.are_all) return;
     adds = endings.added >= 0;
-    slope = endings.slope;
+    alpha = endings.alpha;
+    beta = endings.beta;
     if (endings.activation == EndingKind::relu) activation = Activation::relu;
     if (endings.activation == EndingKind::leaky_relu) activation = Activation::leaky_relu;
+    if (endings.activation == EndingKind::clip) activation = Activation::clip;
     if (adds)
       distance = reinterpret_cast<std::uintptr_t>(operands[endings.added]) - reinterpret_cast<std::uintptr_t>(result);
   }
@@ -137,9 +140,13 @@ void run_gemm_tile(const GemmTile& t) {
   if (t.endings.activation == TileEndings::Activation::relu) {
     unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = max(broadcast(0.0F), acc[i]); });
   } else if (t.endings.activation == TileEndings::Activation::leaky_relu) {
-    const VecF slope = broadcast(t.endings.slope);
+    const VecF slope = broadcast(t.endings.alpha);
     unrolled<count>(
         [&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = select(less(acc[i], broadcast(0.0F)), acc[i] * slope, acc[i]); });
+  } else if (t.endings.activation == TileEndings::Activation::clip) {
+    const VecF low = broadcast(t.endings.alpha);
+    const VecF high = broadcast(t.endings.beta);
+    unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = min(high, max(low, acc[i])); });
   }
   unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA {
     float* const to = t.out[i] + t.out_column;
