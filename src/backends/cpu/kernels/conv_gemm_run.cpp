@@ -150,7 +150,8 @@ class Tile : private GemmBlock {
       GemmTile t = tile_of(panel, all);
       t.segments = 0;  // they are multiplied
       t.init = of_panel;
-      finish(t, 0, 1);
+      set_way_out(t);
+      finish(t, gemm_tile(1, vectors_), 0, 1);
     }
   }
 
@@ -170,21 +171,27 @@ class Tile : private GemmBlock {
     // Of one tap, the next tile's rows lie behind each other, mostly.
     const bool fetch_rows = panel == first_panel && t.segments == 1 && t.channels == channels_;
     const bool may_skip = !chunk.first && !chunk.last;
+    if (chunk.last) set_way_out(t);
+    t.init = bias_ + (column_ - n0_);
+    const GemmTileFunction short_tile = gemm_tile(static_cast<int>(short_rows), vectors_);
+    const GemmTileFunction longer_tile =
+        longer > 0 ? gemm_tile(static_cast<int>(short_rows + 1), vectors_) : short_tile;
     int64_t row = 0;
     for (int64_t i = 0; i < tiles; ++i) {
       const int count = static_cast<int>(short_rows + (i < longer ? 1 : 0));
+      const GemmTileFunction function = i < longer ? longer_tile : short_tile;
       if (may_skip && reads_zeros(chunk, row, count)) {
         row += count;
         continue;
       }
       t.rows = rows_ + chunk.segment0 * row_count_ + row;
       t.next_panel = fetch_rows && i + 1 < tiles ? t.rows[count] : following + (i < vectors_ ? i : 0) * share;
-      t.init = chunk.first ? bias_ + (column_ - n0_) : sums_at_[sums + row];
+      if (!chunk.first) t.init = sums_at_[sums + row];
       if (chunk.last) {
-        finish(t, row, count);
+        finish(t, function, row, count);
       } else {
         t.out = sums_at_ + sums + row;
-        gemm_tile(count, vectors_)(t);
+        function(t);
       }
       row += count;
     }
@@ -222,24 +229,25 @@ class Tile : private GemmBlock {
     }
   }
 
-  void finish(GemmTile& t, int64_t row, int count) {
-    const GemmTileFunction function = gemm_tile(count, vectors_);
+  // Where the present panel's results go, and what happens to them before.
+  void set_way_out(GemmTile& t) const {
     t.endings = endings_;
-    const int64_t out_column = plan_.out_planar && (staged_by_q() || !plan_.format.stacked) ? column_ - n0_ : column_;
     t.last_lanes = static_cast<int32_t>(std::min<int64_t>(vw, n1_ - column_ - (vectors_ - 1) * vw));
-    if (plan_.format.stacked) {
-      finish_stacked(t, function, row, count, out_column);
-    } else {
-      t.out = outs_ + row;
-      t.out_column = out_column;
-      function(t);
-      t.out_column = 0;
-    }
-    t.last_lanes = vw;
+    if (!plan_.format.stacked) t.out_column = out_column();
+  }
+  int64_t out_column() const {
+    return plan_.out_planar && (staged_by_q() || !plan_.format.stacked) ? column_ - n0_ : column_;
+  }
+
+  void finish(GemmTile& t, GemmTileFunction function, int64_t row, int count) {
+    if (plan_.format.stacked) return finish_stacked(t, function, row, count);
+    t.out = outs_ + row;
+    function(t);
   }
 
   // Rows at the ends of a line, of which the tile has some columns only, go through a buffer.
-  void finish_stacked(GemmTile& t, GemmTileFunction function, int64_t row, int count, int64_t out_column) {
+  void finish_stacked(GemmTile& t, GemmTileFunction function, int64_t row, int count) {
+    const int64_t out_column = this->out_column();
     alignas(64) float buffer[max_rows * max_vectors * vw];
     float* at[max_rows];
     Part parts[max_rows];

@@ -219,12 +219,10 @@ class Block : private WinogradBlock {
         const float* const added = endings_.added_to(to);
         x = x + (lanes >= vw ? load(added) : load_first(added, static_cast<int>(lanes)));
       }
-      const VecF zero = broadcast(0.0F);
-      if (endings_.activation == TileEndings::Activation::relu) x = max(zero, x);
-      if (endings_.activation == TileEndings::Activation::leaky_relu)
-        x = select(less(x, zero), x * broadcast(endings_.alpha), x);
       if (endings_.activation == TileEndings::Activation::clip)
-        x = min(broadcast(endings_.beta), max(broadcast(endings_.alpha), x));
+        x = min(broadcast(endings_.high), max(broadcast(endings_.low), x));
+      if (endings_.activation == TileEndings::Activation::leaky_relu)
+        x = select(less(x, broadcast(0.0F)), x * broadcast(endings_.slope), x);
       if (lanes >= vw) {
         store(to, x);
       } else {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "backends/cpu/kernels/blocked_sum.h"
@@ -29,22 +30,25 @@ constexpr int tile_rows(int vectors) {
 
 // What is done to results in registers (register_endings), if it is all.
 struct TileEndings {
-  enum class Activation : uint8_t { none, relu, leaky_relu, clip };
+  enum class Activation : uint8_t { none, clip, leaky_relu };
   bool adds = false;
   Activation activation = Activation::none;
-  float alpha = 0;              // the slope, or the lower bound
-  float beta = 0;               // the upper one
+  float low = 0;  // of a clip, which a ReLU is from 0 on
+  float high = std::numeric_limits<float>::infinity();
+  float slope = 0;
   std::uintptr_t distance = 0;  // bytes from a place of the result to that of what is added there
 
   TileEndings() = default;
   TileEndings(const BriefEndings& endings, const float* result, const float* const* operands) {
     if (!endings.are_all) return;
     adds = endings.added >= 0;
-    alpha = endings.alpha;
-    beta = endings.beta;
-    if (endings.activation == EndingKind::relu) activation = Activation::relu;
-    if (endings.activation == EndingKind::leaky_relu) activation = Activation::leaky_relu;
-    if (endings.activation == EndingKind::clip) activation = Activation::clip;
+    slope = endings.alpha;
+    if (endings.activation == EndingKind::clip) {
+      low = endings.alpha;
+      high = endings.beta;
+    }
+    if (endings.activation != EndingKind::keep)
+      activation = endings.activation == EndingKind::leaky_relu ? Activation::leaky_relu : Activation::clip;
     if (adds)
       distance = reinterpret_cast<std::uintptr_t>(operands[endings.added]) - reinterpret_cast<std::uintptr_t>(result);
   }
@@ -134,18 +138,16 @@ void run_gemm_tile(const GemmTile& t) {
                            POLYPHASE_INLINE_LAMBDA { acc[i * NV + j] = acc[i * NV + j] + load(added + j * vw); });
       const float* const last = added + (NV - 1) * vw;
       VecF& sum = acc[i * NV + NV - 1];
-      sum = sum + (whole ? load(last) : load_first(last, t.last_lanes));
+      sum = sum + load_first(last, t.last_lanes);
     });
   }
-  if (t.endings.activation == TileEndings::Activation::relu) {
-    unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = max(broadcast(0.0F), acc[i]); });
-  } else if (t.endings.activation == TileEndings::Activation::leaky_relu) {
-    const VecF slope = broadcast(t.endings.alpha);
+  if (t.endings.activation == TileEndings::Activation::leaky_relu) {
+    const VecF slope = broadcast(t.endings.slope);
     unrolled<count>(
         [&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = select(less(acc[i], broadcast(0.0F)), acc[i] * slope, acc[i]); });
   } else if (t.endings.activation == TileEndings::Activation::clip) {
-    const VecF low = broadcast(t.endings.alpha);
-    const VecF high = broadcast(t.endings.beta);
+    const VecF low = broadcast(t.endings.low);
+    const VecF high = broadcast(t.endings.high);
     unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = min(high, max(low, acc[i])); });
   }
   unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA {
