@@ -157,7 +157,7 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data) {
   const ConvShape& s = c.shape;
   const int64_t in_points = s.in_points();
   const int64_t out_points = s.out_points();
-  std::vector<double> out(static_cast<size_t>(s.batch * s.groups * s.out_channels * out_points));
+  std::vector<double> out(result_elements(s));
   for (int64_t n = 0; n < s.batch * s.groups; ++n) {
     const int64_t g = n % s.groups;
     for (int64_t o = 0; o < s.out_channels; ++o) {

@@ -47,6 +47,10 @@ inline constexpr float clip_bound = 6;
 // Small integers, so that every sum is exact; or values as a network has them.
 ConvData make_data(const ConvCase& c, uint64_t seed, bool integers);
 
+inline size_t result_elements(const ConvShape& s) {
+  return static_cast<size_t>(s.batch * s.groups * s.out_channels * s.out_points());
+}
+
 // Channels-first result in double.
 std::vector<double> reference(const ConvCase& c, const ConvData& data);
 

@@ -39,18 +39,29 @@ void expect_pairs_exact(const ConvCase& c, uint64_t seed, const std::vector<Layo
   }
 }
 
-// POLYPHASE_FUZZ_CASES and POLYPHASE_FUZZ_SEED widen or repeat the search.
-TEST(ConvKernels, RandomGeometriesAreExact) {
-  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 500, 1500);
+// f(case, number, random) for cases of so much work, which `stream` and POLYPHASE_FUZZ_SEED decide: as many as a slice
+// or the whole has, or POLYPHASE_FUZZ_CASES says. Ends at the first that fails.
+template <class F>
+void each_random_case(uint64_t slice, uint64_t whole, uint64_t stream, int64_t most_work, F f) {
+  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", slice, whole);
   const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
-  for (uint64_t i = 0; i < cases; ++i) {
-    std::mt19937_64 random(seed * 1'000'003 + i);
-    const ConvCase c = random_case(random, 3'000'000);
-    const Layouts layouts = random_layouts(random);
+  for (uint64_t i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
+    std::mt19937_64 random(seed * stream + i);
     SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
-    expect_exact(c, kernels_for(c), seed + i, layouts);
-    if (HasFatalFailure()) return;
+    f(random_case(random, most_work), seed + i, random);
   }
+}
+
+// An image like the result, to be added to it.
+void draw_added(const ConvShape& s, std::mt19937_64& random, ConvData& data) {
+  data.added.resize(result_elements(s));
+  for (float& x : data.added) x = static_cast<float>(random() % 31) - 15;
+}
+
+TEST(ConvKernels, RandomGeometriesAreExact) {
+  each_random_case(500, 1500, 1'000'003, 3'000'000, [](const ConvCase& c, uint64_t number, std::mt19937_64& random) {
+    expect_exact(c, kernels_for(c), number, random_layouts(random));
+  });
 }
 
 #if defined(__SSE__)
@@ -64,25 +75,19 @@ bool subnormal_met() {
 // What is computed beside the results, in the lanes and rows that are left over, must not depend on what lay in the
 // scratch before: products of subnormal numbers take a hundred times as long.
 TEST(ConvKernels, WhatLiesInTheScratchIsNotMultiplied) {
-  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 500, 1500);
-  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
-  for (uint64_t i = 0; i < cases; ++i) {
-    std::mt19937_64 random(seed * 2'000'003 + i);
-    const ConvCase c = random_case(random, 3'000'000);
+  each_random_case(500, 1500, 2'000'003, 3'000'000, [](const ConvCase& c, uint64_t number, std::mt19937_64& random) {
     Layouts layouts = random_layouts(random);
     layouts.scratch = subnormal_word;
-    const ConvData data = make_data(c, seed + i, true);
+    const ConvData data = make_data(c, number, true);
     for (const std::string& cluster : runnable_clusters()) {
       for (const std::string& kernel : kernels_for(c)) {
         const auto bound = bind_kernel(kernel, c, data, layouts, cluster, 1);
         subnormal_met();
         run_tiles(*bound);
-        EXPECT_FALSE(subnormal_met()) << kernel << " on " << cluster << ", case " << i << ", " << layouts.text() << "\n"
-                                      << c.text();
+        EXPECT_FALSE(subnormal_met()) << kernel << " on " << cluster << ", " << layouts.text() << "\n" << c.text();
       }
     }
-    if (HasFailure()) return;
-  }
+  });
 }
 #endif
 
@@ -278,12 +283,8 @@ TEST(ConvKernels, JoinedLinesGoPastTheCaches) {
 
 // Small integers are exact in bf16 as well, and so are their products and sums; a result in bf16 is rounded once.
 TEST(ConvKernels, PairsOfRandomGeometriesAreExact) {
-  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 500, 1500);
-  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
-  for (uint64_t i = 0; i < cases; ++i) {
-    std::mt19937_64 random(seed * 3'000'017 + i);
-    const ConvCase c = random_case(random, 2'000'000);
-    const ConvData data = make_data(c, seed + i, true);
+  each_random_case(500, 1500, 3'000'017, 2'000'000, [](const ConvCase& c, uint64_t number, std::mt19937_64& random) {
+    const ConvData data = make_data(c, number, true);
     const std::vector<double> want = reference(c, data);
     const Layouts layouts = {
         .in_planar = random() % 2 == 0,
@@ -291,15 +292,13 @@ TEST(ConvKernels, PairsOfRandomGeometriesAreExact) {
         .types = {random() % 2 == 0 ? DType::bf16 : DType::f32, random() % 2 == 0 ? DType::bf16 : DType::f32},
         .extra = random() % 3 == 0 ? 5 : 0,
         .narrow_past = random() % 2 == 0 ? 1 : 0};
-    const std::vector<std::string> clusters = clusters_and_matrix_unit();
-    SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
-    for (const std::string& cluster : clusters) {
+    for (const std::string& cluster : clusters_and_matrix_unit()) {
       for (const std::string& kernel : pair_kernels_for(c, cluster)) {
         expect_stored(kernel, c, data, layouts, cluster, want);
-        if (HasFatalFailure()) return;
+        if (::testing::Test::HasFatalFailure()) return;
       }
     }
-  }
+  });
 }
 
 // Images of which no copy is made as a whole: strips of lines with what taps reach around them, some lines at a time
@@ -371,16 +370,11 @@ TEST(ConvKernels, ImagesReadInPlaceAreExact) {
 
 // What kernels do to their results on the way out, also to rows of channels that fill no vector, in all types.
 TEST(ConvKernels, EndingsAreExact) {
-  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 120, 700);
-  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
-  for (uint64_t i = 0; i < cases; ++i) {
-    std::mt19937_64 random(seed * 6'000'011 + i);
-    const ConvCase c = random_case(random, 1'000'000);
-    ConvData data = make_data(c, seed + i, true);
+  each_random_case(120, 700, 6'000'011, 1'000'000, [](const ConvCase& c, uint64_t number, std::mt19937_64& random) {
+    ConvData data = make_data(c, number, true);
     data.activation = std::array{EndingKind::relu, EndingKind::leaky_relu, EndingKind::keep}[random() % 3];
     if (random() % 2 == 0) {
-      data.added.resize(reference(c, data).size());
-      for (float& x : data.added) x = static_cast<float>(random() % 31) - 15;
+      draw_added(c.shape, random, data);
       data.added_in_bf16 = random() % 2 == 0;
     }
     const std::vector<double> want = reference(c, data);
@@ -389,9 +383,7 @@ TEST(ConvKernels, EndingsAreExact) {
                              .out_planar = random() % 3 == 0,
                              .types = {types[random() % 3], types[random() % 3]},
                              .extra = random() % 3 == 0 ? 5 : 0};
-    SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
-    const std::vector<std::string> clusters = clusters_and_matrix_unit();
-    for (const std::string& cluster : clusters) {
+    for (const std::string& cluster : clusters_and_matrix_unit()) {
       const bool has_f16 = layouts.types.in == DType::f16 || layouts.types.out == DType::f16;
       std::vector<std::string> kernels = has_f16 ? std::vector<std::string>{} : pair_kernels_for(c, cluster);
       if (cluster != emulated_matrix_unit) {
@@ -399,43 +391,39 @@ TEST(ConvKernels, EndingsAreExact) {
       }
       for (const std::string& kernel : kernels) {
         expect_stored(kernel, c, data, layouts, cluster, want);
-        if (HasFatalFailure()) return;
+        if (::testing::Test::HasFatalFailure()) return;
       }
     }
-  }
+  });
 }
 
 // A sum and an activation while the results are in registers: an image that lies as a channels-last result does.
 TEST(ConvKernels, SumsInRegistersAreExact) {
-  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 60, 400);
-  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
+  uint64_t cases = 0;
   uint64_t in_registers = 0;
-  for (uint64_t i = 0; i < cases; ++i) {
-    std::mt19937_64 random(seed * 7'000'003 + i);
-    const ConvCase c = random_case(random, 1'000'000);
-    ConvData data = make_data(c, seed + i, true);
+  each_random_case(60, 400, 7'000'003, 1'000'000, [&](const ConvCase& c, uint64_t number, std::mt19937_64& random) {
+    ConvData data = make_data(c, number, true);
     data.activation =
         std::array{EndingKind::relu, EndingKind::leaky_relu, EndingKind::clip, EndingKind::keep}[random() % 4];
-    data.added.resize(reference(c, data).size());
-    for (float& x : data.added) x = static_cast<float>(random() % 31) - 15;
+    draw_added(c.shape, random, data);
     const std::vector<double> want = reference(c, data);
     const Layouts layouts = {
         .in_planar = random() % 2 == 0, .out_planar = false, .types = {}, .extra = random() % 3 == 0 ? 5 : 0};
-    SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
     const ImageStrides in = image_strides(c.shape.groups * c.shape.in_channels, c.shape.in, false, layouts.extra);
     const ImageStrides out = image_strides(c.shape.groups * c.shape.out_channels, c.shape.out, false, layouts.extra);
     EndingProgram program = {};
     program.count = 1;
     program.steps[0] = {EndingKind::add, 0, 0, 0};
     program.operands[0] = out;
+    ++cases;
     if (plan_conv_gemm(c.shape, in, out, program, c.bias, 8).brief.are_all) ++in_registers;
     for (const std::string& cluster : runnable_clusters()) {
-      for (const std::string kernel : {"gemm", "winograd"}) {
+      for (const std::string& kernel : kernels_for(c)) {
         expect_stored(kernel, c, data, layouts, cluster, want);
-        if (HasFatalFailure()) return;
+        if (::testing::Test::HasFatalFailure()) return;
       }
     }
-  }
+  });
   EXPECT_GT(in_registers, cases / 4);
 }
 
@@ -503,20 +491,14 @@ TEST(ConvKernels, LargeNarrowImagesGiveTheBitsOfCasts) {
 }
 
 TEST(ConvKernels, NarrowImagesGiveTheBitsOfCasts) {
-  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 250, 1500);
-  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
-  constexpr DType types[] = {DType::f32, DType::f16, DType::bf16};
-  for (uint64_t i = 0; i < cases; ++i) {
-    std::mt19937_64 random(seed * 5'000'011 + i);
-    const ConvCase c = random_case(random, 2'000'000);
+  each_random_case(250, 1500, 5'000'011, 2'000'000, [](const ConvCase& c, uint64_t number, std::mt19937_64& random) {
+    constexpr DType types[] = {DType::f32, DType::f16, DType::bf16};
     const Layouts layouts = {.in_planar = random() % 3 != 0,
                              .out_planar = random() % 3 != 0,
                              .types = {types[random() % 3], types[1 + random() % 2]},
                              .extra = random() % 3 == 0 ? 5 : 0};
-    SCOPED_TRACE("case " + std::to_string(i) + " seed " + std::to_string(seed));
-    expect_bits_of_casts(c, make_data(c, seed + i, false), layouts, {random() % 2 == 0 ? 1 : 0});
-    if (HasFatalFailure()) return;
-  }
+    expect_bits_of_casts(c, make_data(c, number, false), layouts, {random() % 2 == 0 ? 1 : 0});
+  });
 }
 
 }  // namespace
