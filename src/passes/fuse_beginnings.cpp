@@ -6,9 +6,16 @@
 // So do pads of spatial axes of any mode, read in place, and casts from f16 and bf16, which kernels that copy the image
 // widen on the way; and a cast before such a pad. Condition: one user, the data operand of a convolution that has no
 // beginning yet, and a kernel that takes both in one. Runs after fuse_endings, where an activation costs less.
+//
+// And so does a depthwise convolution with what follows it, where a kernel computes both tile by tile for less:
+//
+//   %d = conv(%x, %w) groups=C then clip(_)      %y = conv(%x, %w) groups=C then clip(_) then conv!(_, %p)
+//   %y = conv(%d, %p)                       →
 #include <algorithm>
 #include <array>
+#include <map>
 
+#include "kernel/concrete.h"
 #include "passes/describe.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -73,8 +80,39 @@ Node* with_beginning(Graph& graph, Node* node, const Target& target) {
   return rewrite.commit(node->output(), result) ? result->producer : nullptr;
 }
 
+// Whether a kernel computes all parts of `whole` for less than what computes the two that they came from.
+bool costs_less(const Node& whole, const Node& before, const Node& node, const Target& target,
+                const DimBindings& likely) {
+  const auto together = cost_of_kernels(describe(whole), target, likely);
+  if (!together.has_value()) return false;
+  const auto first = cost_in_pieces(describe(before), target, likely);
+  const auto second = cost_in_pieces(describe(node), target, likely);
+  constexpr double least_gain = 0.99;  // less is none
+  return !first.has_value() || !second.has_value() || *together < least_gain * (*first + *second);
+}
+
+// A convolution that begins with the convolution in front of it; false where there is none that a kernel takes so.
+bool join_convolutions(Graph& graph, Node* node, const Target& target, const DimBindings& likely) {
+  const int operand = node->parts().front().operands.front();
+  if (node->anchor() != 0 || operand < 0) return false;
+  const Value* data = node->input(static_cast<std::size_t>(operand));
+  const Node* before = data == nullptr ? nullptr : data->producer;
+  if (before == nullptr || !is_convolution(*before) || before->anchor() != 0 || !graph.has_one_user(data)) return false;
+  Rewrite rewrite(graph, node);
+  Value* result = joined(rewrite, *before, *node, data);
+  if (!rewrite.ok() || !has_kernel(describe(*result->producer), target)) return false;
+  if (!costs_less(*result->producer, *before, *node, target, likely)) return false;
+  return rewrite.commit(node->output(), result);
+}
+
 bool fuse(Graph& graph, const Target& target) {
+  std::map<std::string, DimRange, std::less<>> symbols;
+  graph.collect_symbols(symbols);
+  const DimBindings likely = target.likely == nullptr ? likely_sizes(symbols) : likely_sizes(symbols, *target.likely);
   bool changed = false;
+  for (Node* node : graph.node_list()) {
+    if (is_convolution(*node) && join_convolutions(graph, node, target, likely)) changed = true;
+  }
   for (Node* node : graph.node_list()) {
     if (!is_convolution(*node)) continue;
     while ((node = with_beginning(graph, node, target)) != nullptr) changed = true;

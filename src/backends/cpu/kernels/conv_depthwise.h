@@ -20,12 +20,14 @@ struct ConvDepthwisePlan {
   ImageStrides out;
   EndingProgram endings;  // without a leading bias
   bool has_bias;
-  bool in_copied;    // phase 0 lays the input out channels-last, channels repeated by the multiplier
-  bool past_caches;  // channels-first output so large that the caches cannot hold it for its reader
-  bool out_planar;   // channels-first or narrow: lines leave by way of the scratch
-  bool run_endings;  // the endings of a channels-last line are one run
-  int64_t channels;  // of the output
-  int64_t pitch;     // channels padded to whole vectors
+  bool in_copied;      // phase 0 lays the input out channels-last, channels repeated by the multiplier
+  bool past_caches;    // channels-first output so large that the caches cannot hold it for its reader
+  bool out_planar;     // channels-first or narrow: lines leave by way of the scratch
+  bool run_endings;    // the endings of a channels-last line are one run
+  bool fetches_ahead;  // the next input line, as the inner caches do not hold the image
+  BriefEndings brief;  // done in registers, if they are all
+  int64_t channels;    // of the output
+  int64_t pitch;       // channels padded to whole vectors
   int64_t lines_per_tile;
   int64_t line_blocks;
   int64_t x_block;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t tile_line_floats = 16 * 1024;  // output of a tile's line: stays in the first levels of the cache
 constexpr int64_t tile_floats = 32 * 1024;
+constexpr int64_t fetched_floats = 1 << 20;  // of an input from which fetching ahead pays
 constexpr int64_t depthwise_tiles_aimed = 16;
 
 }  // namespace
@@ -25,8 +26,12 @@ ConvDepthwisePlan plan_conv_depthwise(const ConvShape& shape, const ImageStrides
   plan.channels = shape.groups * shape.out_channels;
   plan.pitch = ceil_div(plan.channels, width) * width;
   plan.in_copied = (in.channel != 1 && shape.groups != 1) || shape.out_channels != 1 || is_narrow(shape.types.in);
+  plan.fetches_ahead = ConvAxis(shape, 1).in_step() == 1 && ConvAxis(shape, 2).in_step() == 1 &&
+                       shape.batch * shape.in_points() * plan.channels >= fetched_floats;
   plan.past_caches = is_past_caches(shape);
   plan.out_planar = (out.channel != 1 && plan.channels != 1) || is_narrow(shape.types.out);
+  constexpr bool adds_images = false;  // which hardly any network does behind one channel's filters
+  plan.brief = register_endings(endings, out, shape, adds_images);
   plan.run_endings = out.axis[2] == plan.channels && endings_run(endings, plan.channels);
   const int64_t step = ConvAxis(shape, 2).phases();
   const int64_t pixels = std::max<int64_t>(step * 16, tile_line_floats / std::max<int64_t>(1, plan.channels));

@@ -6,14 +6,22 @@
 #include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/planar_input.h"
 #include "backends/cpu/kernels/stored_image.h"
+#include "backends/cpu/kernels/tile_endings.h"
 #include "backends/cpu/simd/transpose.h"
 #include "backends/cpu/simd/unrolled.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
-constexpr int vw = vec_width;
-constexpr int pixels = 6;  // outputs of one phase beside each other: 12 accumulators with two vectors of channels
+constexpr int pixels = 6;        // outputs of one phase beside each other: 12 accumulators with two vectors of channels
+constexpr int64_t few_taps = 3;  // along the last axis
+
+// The number of bytes anew, of which the compiler knows nothing: it would keep each multiple in memory where address
+// modes multiply for nothing.
+POLYPHASE_INLINE int64_t in_address(int64_t floats) {
+  asm("" : "+r"(floats));
+  return floats;
+}
 
 // An input line that the present output line reads, and the weights of its kernel row.
 struct TapLine {
@@ -21,9 +29,9 @@ struct TapLine {
   const float* weights;
 };
 
-class Tile {
+class DepthwiseWork {
  public:
-  Tile(const ConvDepthwisePlan& plan, const ConvPointers& pointers, std::byte* scratch)
+  DepthwiseWork(const ConvDepthwisePlan& plan, const ConvPointers& pointers, std::byte* scratch)
       : plan_(plan), s_(plan.shape), p_(pointers), d_(s_, 0), h_(s_, 1), w_(s_, 2) {
     lines_ = reinterpret_cast<TapLine*>(scratch);
     scratch += ceil_div(plan.max_taps * 16, 64) * 64;
@@ -62,9 +70,7 @@ class Tile {
     }
     for (int64_t r = 0; r < w_.phases(); ++r) {
       taps_ = w_.taps(r);
-      int64_t c = 0;
-      for (; c + 2 * vw <= plan_.channels; c += 2 * vw) run_phase<2>(r, c, vw);
-      for (; c < plan_.channels; c += vw) run_phase<1>(r, c, lanes_of(plan_.channels - c));
+      run_phase(r);
     }
     end_line();
   }
@@ -81,6 +87,11 @@ class Tile {
     const int64_t first_d = d_.in_step() * d_.first_q(phase_d, place_.axis[0]) + taps_d.first_shift;
     const int64_t first_h = h_.in_step() * h_.first_q(phase_h, place_.axis[1]) + taps_h.first_shift;
     line_count_ = 0;
+    const int64_t next_h = first_h + (taps_h.count - 1) * taps_h.shift_step + 1;
+    const bool fetches = plan_.fetches_ahead && first_d >= 0 && first_d < s_.in[0] && next_h >= 0 && next_h < s_.in[1];
+    ahead_ = fetches
+                 ? in_ + place_.batch * in_strides_.batch + first_d * in_strides_.axis[0] + next_h * in_strides_.axis[1]
+                 : nullptr;
     for (int64_t i = 0; i < taps_d.count; ++i) {
       const int64_t id = first_d + i * taps_d.shift_step;
       if (id < 0 || id >= s_.in[0]) continue;
@@ -96,37 +107,58 @@ class Tile {
     }
   }
 
-  template <int V>
-  void run_phase(int64_t r, int64_t c, int lanes) {
+  // By blocks of pixels, each with all channels, so that what lies behind each other in memory is read and written so;
+  // of many taps, whose blocks share more of what they read, by channels, each with all pixels.
+  void run_phase(int64_t r) {
     const int64_t q0 = w_.first_q(r, x0_);
     const int64_t q1 = w_.first_q(r, x1_);
     // Between `from` and `to` every tap reads inside the input.
     const auto [from, to] = w_.inside(taps_, q0, q1);
     int64_t q = q0;
-    for (; q < from; ++q) run_edge<V>(r, q, c, lanes);
-    for (; q + pixels <= to; q += pixels) run_pixels<pixels, V>(r, q, c, 0, taps_.count, lanes);
-    for (; q < to; ++q) run_pixel<V>(r, q, c, 0, taps_.count, lanes);
-    for (; q < q1; ++q) run_edge<V>(r, q, c, lanes);
+    for (; q < from; ++q) run_edge(r, q);
+    const int64_t together = taps_.count <= few_taps ? pixels : (to - q) / pixels * pixels;
+    while (q + pixels <= to) {
+      const int64_t end = std::min(q + together, to);
+      int64_t c = 0;
+      for (; c + 2 * vw <= plan_.channels; c += 2 * vw) run_blocks<2>(r, q, end, c, vw);
+      for (; c < plan_.channels; c += vw) run_blocks<1>(r, q, end, c, lanes_of(plan_.channels - c));
+      q = end;
+    }
+    for (; q < to; ++q) run_pixel(r, q, 0, taps_.count);
+    for (; q < q1; ++q) run_edge(r, q);
+  }
+
+  template <int V>
+  void run_blocks(int64_t r, int64_t q, int64_t end, int64_t c, int lanes) {
+    for (; q < end; q += pixels) run_pixels<pixels, V>(r, q, c, 0, taps_.count, lanes);
   }
 
   // A pixel some of whose taps fall outside.
-  template <int V>
-  void run_edge(int64_t r, int64_t q, int64_t c, int lanes) {
+  void run_edge(int64_t r, int64_t q) {
     int64_t first = 0;
     int64_t last = taps_.count;
     const int64_t base = w_.in_step() * q + taps_.first_shift;
     while (first < last && base + first * taps_.shift_step < 0) ++first;
     while (last > first && base + (last - 1) * taps_.shift_step >= s_.in[2]) --last;
-    run_pixel<V>(r, q, c, first, last, lanes);
+    run_pixel(r, q, first, last);
   }
 
-  template <int V>
-  __attribute__((noinline)) void run_pixel(int64_t r, int64_t q, int64_t c, int64_t first, int64_t last, int lanes) {
-    run_pixels<1, V>(r, q, c, first, last, lanes);
+  __attribute__((noinline)) void run_pixel(int64_t r, int64_t q, int64_t first, int64_t last) {
+    int64_t c = 0;
+    for (; c + 2 * vw <= plan_.channels; c += 2 * vw) run_pixels<1, 2>(r, q, c, first, last, vw);
+    for (; c < plan_.channels; c += vw) run_pixels<1, 1>(r, q, c, first, last, lanes_of(plan_.channels - c));
   }
 
   template <int P, int V>
-  POLYPHASE_INLINE void run_pixels(int64_t r, int64_t q, int64_t c, int64_t first, int64_t last, int lanes) {
+  __attribute__((noinline)) void run_pixels(int64_t r, int64_t q, int64_t c, int64_t first, int64_t last, int lanes) {
+    float* const out = out_ + w_.output_of(r, q) * out_pitch_ + c;
+    const int64_t out_step = (w_.transposed ? w_.stride : 1) * out_pitch_;
+    // Stores that wait for memory would stop the loads of what comes next.
+    if (P > 1) unrolled<P>([&](int i) POLYPHASE_INLINE_LAMBDA { prefetch_for_store(out + i * out_step); });
+    if (P > 1 && ahead_ != nullptr) {
+      const float* const next = ahead_ + q * in_strides_.axis[2] + c;
+      unrolled<P>([&](int i) POLYPHASE_INLINE_LAMBDA { __builtin_prefetch(next + i * in_strides_.axis[2], 0, 2); });
+    }
     VecF acc[P * V];  // [pixel][vector]
     unrolled<P * V>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = load(bias_ + c + i % V * vw); });
     const int64_t pitch = w_.in_step() * in_strides_.axis[2];
@@ -136,10 +168,12 @@ class Tile {
       const float* in = lines_[l].in + start + first * shift;
       const float* weight = lines_[l].weights + (taps_.first_index + first * taps_.index_step) * plan_.pitch + c;
       for (int64_t t = first; t < last; ++t) {
+        const int64_t step = in_address(pitch);
+        const float* const half = in + P / 2 * step;
         unrolled<V>([&](int j) POLYPHASE_INLINE_LAMBDA {
           const VecF w = load(weight + j * vw);
           unrolled<P>([&](int i) POLYPHASE_INLINE_LAMBDA {
-            const float* x = in + i * pitch + j * vw;
+            const float* x = (i < P / 2 ? in + i * step : half + (i - P / 2) * step) + j * vw;
             acc[i * V + j] = fma(V == 2 || lanes == vw ? load(x) : load_first(x, lanes), w, acc[i * V + j]);
           });
         });
@@ -147,8 +181,9 @@ class Tile {
         weight += taps_.index_step * plan_.pitch;
       }
     }
+    activate(endings_, acc);
     unrolled<P>([&](int i) POLYPHASE_INLINE_LAMBDA {
-      float* to = out_ + w_.output_of(r, q + i) * out_pitch_ + c;
+      float* to = out + i * out_step;
       unrolled<V>([&](int j) POLYPHASE_INLINE_LAMBDA {
         if (V == 2 || lanes == vw) {
           store(to + j * vw, acc[i * V + j]);
@@ -162,7 +197,7 @@ class Tile {
   void end_line() {
     const int64_t channels = plan_.channels;
     if (!plan_.out_planar) {
-      if (plan_.endings.count == 0) return;
+      if (plan_.brief.are_all) return;
       if (plan_.run_endings) {
         apply_endings(plan_.endings, p_.operands, out_ + x0_ * out_pitch_, (x1_ - x0_) * channels, place_, true);
         return;
@@ -177,8 +212,8 @@ class Tile {
     if (is_narrow(s_.types.out)) return end_narrow_line(StoredResult(p_.out, s_.types.out) + at);
     float* const to = p_.out + at;
     transpose_to_rows(staging_, channels, to, plan_.out.channel, x1_ - x0_, channels,
-                      plan_.past_caches && plan_.endings.count == 0);
-    if (plan_.endings.count == 0) return;
+                      plan_.past_caches && plan_.brief.are_all);
+    if (plan_.brief.are_all) return;
     for (place_.channel = 0; place_.channel < channels; ++place_.channel) {
       apply_endings(plan_.endings, p_.operands, to + place_.channel * plan_.out.channel, x1_ - x0_, place_, false);
     }
@@ -192,8 +227,8 @@ class Tile {
       apply_endings(plan_.endings, p_.operands, values, count, place, false);
     };
     turn_to_narrow_rows(staging_, plan_.channels,
-                        {to, plan_.out.channel, plan_.out.axis[2], plan_.past_caches, plan_.endings.count > 0},
-                        x1_ - x0_, plan_.channels, end);
+                        {to, plan_.out.channel, plan_.out.axis[2], plan_.past_caches, !plan_.brief.are_all}, x1_ - x0_,
+                        plan_.channels, end);
   }
 
   const ConvDepthwisePlan& plan_;
@@ -213,7 +248,9 @@ class Tile {
   ResultPlace place_ = {};
   AxisTaps taps_ = {};
   float* out_ = nullptr;
+  const float* ahead_ = nullptr;  // the input line behind those that are read, to be fetched meanwhile; or null
   int64_t out_pitch_ = 0;
+  const TileEndings endings_ = {plan_.brief, p_.out, p_.operands};
 };
 
 // Phase 0: channels-last, each channel repeated by the multiplier. `pixel` holds a channel of each group.
@@ -247,7 +284,7 @@ void run_conv_depthwise(const ConvDepthwisePlan& plan, const ConvPointers& point
     copy_input(plan, pointers, tile, reinterpret_cast<float*>(scratch));
     return;
   }
-  Tile(plan, pointers, scratch).run(tile);
+  DepthwiseWork(plan, pointers, scratch).run(tile);
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -14,9 +14,9 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
-class Tile {
+class DisjointWork {
  public:
-  Tile(const ConvDisjointPlan& plan, const ConvPointers& pointers, std::byte* scratch)
+  DisjointWork(const ConvDisjointPlan& plan, const ConvPointers& pointers, std::byte* scratch)
       : plan_(plan),
         f_(plan.format),
         s_(plan.shape),
@@ -459,7 +459,7 @@ void run_conv_disjoint(const ConvDisjointPlan& plan, const ConvPointers& pointer
       return unfold_image(plan, reinterpret_cast<const std::byte*>(p.in), reinterpret_cast<std::byte*>(p.shared), tile);
     p.in = p.shared;
   }
-  Tile run(plan, p, scratch);
+  DisjointWork run(plan, p, scratch);
   if (tile < plan.product_tiles()) return run.run(tile);
   run.run_gaps(tile - plan.product_tiles());
 }

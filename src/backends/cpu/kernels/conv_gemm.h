@@ -82,6 +82,15 @@ struct ConvGemmPlan {
 // Which cluster the plan is for: only its vector width matters.
 ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                             const EndingProgram& endings, bool has_bias, int width);
+// The same with tiles of given lines and positions of the last axis, with all columns and in ascending order, for a
+// forward convolution of kernel and stride 1 whose rows another kernel fills: pixels that do not push each other out of
+// the caches.
+struct TileCut {
+  int64_t lines;
+  int64_t x_block;
+};
+ConvGemmPlan plan_conv_gemm_cut(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+                                const EndingProgram& endings, bool has_bias, int width, const TileCut& cut);
 int64_t conv_gemm_tiles(const ConvGemmPlan& plan, int phase);
 inline int conv_gemm_phases(const ConvGemmPlan& plan) { return plan.in_copied ? 2 : 1; }
 

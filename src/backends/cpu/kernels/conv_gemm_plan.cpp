@@ -245,8 +245,20 @@ ConvGemmFormat::ConvGemmFormat(const ConvShape& shape, int vector_width)
   group_size = shape.kernel[0] * shape.kernel[1] * taps_w * shape.in_channels * ceil_div(columns, width) * width;
 }
 
-ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
-                            const EndingProgram& endings, bool has_bias, int width) {
+namespace {
+
+void set_tiles(ConvGemmPlan& plan, const TileCut& cut) {
+  const int64_t unit = column_unit(plan);
+  plan.x_block = cut.x_block;
+  plan.x_blocks = ceil_div(plan.shape.out[2], cut.x_block);
+  plan.lines_per_tile = cut.lines;
+  plan.line_blocks = ceil_div(most_lines(plan.shape), cut.lines);
+  plan.n_block = std::max<int64_t>(1, ceil_div(plan.format.columns, unit)) * unit;
+  plan.n_blocks = 1;
+}
+
+ConvGemmPlan plan_gemm(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+                       const EndingProgram& endings, bool has_bias, int width, const TileCut* cut) {
   ConvGemmPlan plan = {};
   plan.shape = shape;
   plan.format = ConvGemmFormat(shape, width);
@@ -273,7 +285,11 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   const int64_t halo = plan.local_shift[1] - plan.local_shift[0];
   plan.local = plan.in_planar && turns_locally(shape) && halo <= rows_aimed_planar / 4;
   choose_segments(plan, taps_w);
-  choose_tiles(plan);
+  if (cut == nullptr) {
+    choose_tiles(plan);
+  } else {
+    set_tiles(plan, *cut);
+  }
   if (plan.local && plan.n_blocks > 2) {  // every block of columns would turn the same input again
     plan.local = false;
     choose_segments(plan, taps_w);
@@ -293,6 +309,18 @@ ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, cons
   plan.copy_pitch = collides(shape, channels) ? channels + cache_line_floats : channels;
   plan.shared_bytes = plan.in_copied ? shape.batch * shape.in_points() * plan.copy_pitch * 4 : 0;
   return plan;
+}
+
+}  // namespace
+
+ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+                            const EndingProgram& endings, bool has_bias, int width) {
+  return plan_gemm(shape, in, out, endings, has_bias, width, nullptr);
+}
+
+ConvGemmPlan plan_conv_gemm_cut(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
+                                const EndingProgram& endings, bool has_bias, int width, const TileCut& cut) {
+  return plan_gemm(shape, in, out, endings, has_bias, width, &cut);
 }
 
 int64_t conv_gemm_tiles(const ConvGemmPlan& plan, int phase) {

@@ -12,12 +12,10 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
-constexpr int vw = vec_width;
-constexpr int64_t panel_columns = 2 * vw;
 constexpr int64_t chunk_depth = 320;  // K of one pass over the rows: its part of a panel stays in the first-level cache
 constexpr int64_t chunk_above = 512;  // K up to which one pass is enough
 
-class Tile : private GemmBlock {
+class GemmWork : private GemmBlock {
  public:
   using GemmBlock::GemmBlock;
   void run(int64_t tile) {
@@ -408,7 +406,7 @@ void run_conv_gemm(const ConvGemmPlan& plan, const ConvPointers& pointers, int p
     copy_channels_last(plan.shape, plan.in, pointers.in, pointers.shared, plan.copy_pitch, plan.copy_points, tile);
     return;
   }
-  Tile(plan, pointers, scratch).run(tile);
+  GemmWork(plan, pointers, scratch).run(tile);
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -12,9 +12,9 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
-class Tile {
+class OverlapWork {
  public:
-  Tile(const ConvOverlapPlan& plan, const ConvPointers& pointers, std::byte* scratch)
+  OverlapWork(const ConvOverlapPlan& plan, const ConvPointers& pointers, std::byte* scratch)
       : plan_(plan), s_(plan.shape), f_(plan.format), p_(pointers), h_(s_, 1), w_(s_, 2) {
     ScratchPieces pieces(scratch);
     reached_ = pieces.next<float>(f_.chunks * f_.chunk * plan.column_pitch + lines_slack(vec_width) * 2);
@@ -268,7 +268,7 @@ class Tile {
 
 void run_conv_overlap(const ConvOverlapPlan& plan, const ConvPointers& pointers, int, int64_t tile,
                       std::byte* scratch) {
-  Tile(plan, pointers, scratch).run(tile);
+  OverlapWork(plan, pointers, scratch).run(tile);
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -27,9 +27,9 @@ void copy_tile(const ConvPairsPlan& plan, const ConvPointers& pointers, int64_t 
   }
 }
 
-class Tile : private PairsSums {
+class PairsWork : private PairsSums {
  public:
-  Tile(const ConvPairsPlan& plan, const ConvPointers& pointers, std::byte* scratch) : PairsSums(plan, pointers) {
+  PairsWork(const ConvPairsPlan& plan, const ConvPointers& pointers, std::byte* scratch) : PairsSums(plan, pointers) {
     ScratchPieces pieces(scratch);
     gathered_ = pieces.next<float>(pairs_gathered_floats);
     segments_ = pieces.next<int64_t>(plan.most_segments);
@@ -269,7 +269,7 @@ class Tile : private PairsSums {
 void run_conv_pairs(const ConvPairsPlan& plan, const ConvPointers& pointers, int phase, int64_t tile,
                     std::byte* scratch) {
   if (phase == 0) return copy_tile(plan, pointers, tile, scratch);
-  Tile(plan, pointers, scratch).run(tile);
+  PairsWork(plan, pointers, scratch).run(tile);
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -21,9 +21,9 @@ struct Blocks {
   int64_t vectors;  // of each
 };
 
-class Tile {
+class PixelsWork {
  public:
-  Tile(const ConvPixelsPlan& plan, const ConvPointers& pointers, std::byte* scratch)
+  PixelsWork(const ConvPixelsPlan& plan, const ConvPointers& pointers, std::byte* scratch)
       : plan_(plan), s_(plan.shape), f_(plan.format), p_(pointers), d_(s_, 0), h_(s_, 1), w_(s_, 2) {
     ScratchPieces pieces(scratch);
     lines_ = pieces.next<float>(s_.in_words() * plan.channel_pitch + lines_slack(vec_width));
@@ -427,7 +427,7 @@ class Tile {
 const PixelsTileFunction* float_pixels_tiles(int columns) { return pixels_tiles<Products::floats>(columns); }
 
 void run_conv_pixels(const ConvPixelsPlan& plan, const ConvPointers& pointers, int, int64_t tile, std::byte* scratch) {
-  Tile(plan, pointers, scratch).run(tile);
+  PixelsWork(plan, pointers, scratch).run(tile);
 }
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

@@ -13,8 +13,6 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
-constexpr int vw = vec_width;
-constexpr int64_t panel_columns = 2 * vw;
 constexpr int64_t tiles_ahead = 6;  // whose places are fetched
 
 class Block : private WinogradBlock {
@@ -214,19 +212,16 @@ class Block : private WinogradBlock {
       const int64_t lanes = lanes_ - lane;
       if (out == nullptr || lanes <= 0) return;
       float* const to = out + offset_ + lane;
-      VecF x = sum + load(bias_ + lane);
+      VecF x[1] = {sum + load(bias_ + lane)};
       if (endings_.adds) {
         const float* const added = endings_.added_to(to);
-        x = x + (lanes >= vw ? load(added) : load_first(added, static_cast<int>(lanes)));
+        x[0] = x[0] + (lanes >= vw ? load(added) : load_first(added, static_cast<int>(lanes)));
       }
-      if (endings_.activation == TileEndings::Activation::clip)
-        x = min(broadcast(endings_.high), max(broadcast(endings_.low), x));
-      if (endings_.activation == TileEndings::Activation::leaky_relu)
-        x = select(less(x, broadcast(0.0F)), x * broadcast(endings_.slope), x);
+      activate(endings_, x);
       if (lanes >= vw) {
-        store(to, x);
+        store(to, x[0]);
       } else {
-        store_first(to, x, static_cast<int>(lanes));
+        store_first(to, x[0], static_cast<int>(lanes));
       }
     }
 

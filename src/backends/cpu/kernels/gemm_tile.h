@@ -9,11 +9,10 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "backends/cpu/kernels/blocked_sum.h"
-#include "backends/cpu/kernels/endings.h"
+#include "backends/cpu/kernels/tile_endings.h"
 #include "backends/cpu/simd/fetch.h"
 #include "backends/cpu/simd/unrolled.h"
 #include "backends/cpu/simd/vec.h"
@@ -28,35 +27,7 @@ constexpr int tile_rows(int vectors) {
   return vectors == 3 ? 4 : 6;
 }
 
-// What is done to results in registers (register_endings), if it is all.
-struct TileEndings {
-  enum class Activation : uint8_t { none, clip, leaky_relu };
-  bool adds = false;
-  Activation activation = Activation::none;
-  float low = 0;  // of a clip, which a ReLU is from 0 on
-  float high = std::numeric_limits<float>::infinity();
-  float slope = 0;
-  std::uintptr_t distance = 0;  // bytes from a place of the result to that of what is added there
-
-  TileEndings() = default;
-  TileEndings(const BriefEndings& endings, const float* result, const float* const* operands) {
-    if (!endings.are_all) return;
-    adds = endings.added >= 0;
-    slope = endings.alpha;
-    if (endings.activation == EndingKind::clip) {
-      low = endings.alpha;
-      high = endings.beta;
-    }
-    if (endings.activation != EndingKind::keep)
-      activation = endings.activation == EndingKind::leaky_relu ? Activation::leaky_relu : Activation::clip;
-    if (adds)
-      distance = reinterpret_cast<std::uintptr_t>(operands[endings.added]) - reinterpret_cast<std::uintptr_t>(result);
-  }
-
-  POLYPHASE_INLINE const float* added_to(const float* place) const {
-    return reinterpret_cast<const float*>(reinterpret_cast<std::uintptr_t>(place) + distance);
-  }
-};
+inline constexpr int64_t panel_columns = 2 * vw;  // of packed weights that lie beside each other
 
 struct GemmTile {
   const float* const* rows;  // [segment][row], `row_pitch` pointers from one segment to the next
@@ -78,7 +49,6 @@ struct GemmTile {
 
 template <int MR, int NV>
 void run_gemm_tile(const GemmTile& t) {
-  constexpr int vw = vec_width;
   constexpr int count = MR * NV;
   VecF acc[count];  // [row][vector]
   unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = broadcast(0.0F); });
@@ -141,15 +111,7 @@ void run_gemm_tile(const GemmTile& t) {
       sum = sum + load_first(last, t.last_lanes);
     });
   }
-  if (t.endings.activation == TileEndings::Activation::leaky_relu) {
-    const VecF slope = broadcast(t.endings.slope);
-    unrolled<count>(
-        [&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = select(less(acc[i], broadcast(0.0F)), acc[i] * slope, acc[i]); });
-  } else if (t.endings.activation == TileEndings::Activation::clip) {
-    const VecF low = broadcast(t.endings.low);
-    const VecF high = broadcast(t.endings.high);
-    unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = min(high, max(low, acc[i])); });
-  }
+  activate(t.endings, acc);
   unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA {
     float* const to = t.out[i] + t.out_column;
     unrolled<NV - 1>([&](int j) POLYPHASE_INLINE_LAMBDA { store(to + j * vw, acc[i * NV + j]); });
@@ -169,7 +131,6 @@ inline constexpr int row_panels = 4;
 // sums[panel][2 * width]: the products of the tile's row and `row_panels` panels, `panel_pitch` elements apart, added
 // up in the order in which run_gemm_tile does. What stands in the tile of results is not read.
 inline void sum_row(const GemmTile& t, int64_t panel_pitch, float* sums) {
-  constexpr int vw = vec_width;
   constexpr int count = 2 * row_panels;
   constexpr int64_t ahead = 16;  // channels: a panel's weights are one stream of many
   VecF acc[count];               // [panel][vector]

@@ -14,7 +14,6 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 // are asked for in ascending order.
 template <class Places>
 POLYPHASE_INLINE void turn_lines(const PanelLines& p, const float* from, int64_t columns, Places&& place_of) {
-  constexpr int vw = vec_width;
   for (int64_t column = 0; column < columns; column += vw) {
     const int width = columns - column < vw ? static_cast<int>(columns - column) : vw;
     float* to[vw];
@@ -42,7 +41,6 @@ POLYPHASE_INLINE void turn_lines(const PanelLines& p, const float* from, int64_t
 
 // Lanes that are neighbours in the weights too.
 inline void copy_line(const PanelLines& p, const float* from, float* to) {
-  constexpr int vw = vec_width;
   for (int64_t lane = 0; lane < p.lanes; lane += vw) {
     const int height = static_cast<int>(std::clamp<int64_t>(p.filled - lane, 0, vw));
     const VecF v = load_some(from + lane, height);

@@ -316,4 +316,12 @@ double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, boo
          conversion_seconds(s, of_floats);
 }
 
+double conv_separable_seconds(const ConvShape& depthwise, const ConvShape& pointwise, int width) {
+  constexpr double byte = 0.03;  // written and read again, from behind the second-level cache
+  constexpr double inner_bytes = 4e5;
+  const double between = 4 * elements_read(pointwise);
+  return conv_depthwise_seconds(depthwise, width, false, false) + conv_gemm_seconds(pointwise, width, false, false) -
+         byte * std::max(0.0, between - inner_bytes) * ns;
+}
+
 }  // namespace polyphase::cpu

@@ -14,7 +14,8 @@
 // Those of conv_winograd are fitted to 1100 times of 600 geometries, forward ones, vocoders' strides, few output
 // channels and many weights among them, and multiplied by 1.15: choosing by all of them costs 1.4 % over three hundred
 // and fifty that they were not fitted to (2.6 before); what parts of large images spare is set to what a dozen of them
-// took less on each CPU. AVX2's conv_disjoint has a twelfth less than its fit, as the kernel became faster. Pairs of
+// took less on each CPU. AVX2's conv_disjoint has a twelfth less than its fit, as the kernel became faster;
+// those of conv_depthwise are set to what 22 geometries take on each CPU since it did, times 1.15. Pairs of
 // bf16 have factors of their own, fitted to 430 geometries between images in bf16 and f32 on Zen 4, with the measured
 // time of a product and weights at half of what they count now: wrong choices among them cost 3 to 4 %.
 #pragma once
@@ -31,6 +32,9 @@ double conv_overlap_seconds(const ConvShape& shape, int width, bool in_planar, b
 double conv_disjoint_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_winograd_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_depthwise_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
+// Of both together, without what the image between them would cost to write and to read.
+double conv_separable_seconds(const ConvShape& depthwise, const ConvShape& pointwise, int width);
+
 // How much longer kernels that multiply vectors of pairs take on a CPU with a matrix unit than on the one that they
 // were fitted to: the vectors go at half the rate (measured on Emerald Rapids).
 inline constexpr double pairs_beside_matrix_unit = 1.9;

@@ -130,6 +130,19 @@ ConvShape conv_shape_of(const StepDesc& desc) {
   return s;
 }
 
+ConvShape estimated_shape(const StepDesc& desc) {
+  ConvShape s = conv_shape_of(desc);
+  int64_t in_left = int64_t{1} << 40;
+  int64_t out_left = in_left;
+  for (int a = 0; a < 3; ++a) {
+    s.in[a] = std::min(s.in[a], in_left);
+    s.out[a] = std::min(s.out[a], out_left);
+    in_left = std::max<int64_t>(1, in_left / std::max<int64_t>(1, s.in[a]));
+    out_left = std::max<int64_t>(1, out_left / std::max<int64_t>(1, s.out[a]));
+  }
+  return s;
+}
+
 WeightStrides weight_strides_of(const TensorDesc& desc) {
   const ImageStrides s = image_strides_of(desc);
   return {s.batch, s.channel, {s.axis[0], s.axis[1], s.axis[2]}};

@@ -9,6 +9,8 @@
 
 namespace polyphase::cpu {
 
+inline constexpr int64_t most_planned_phases = 1 << 16;  // of which plans and packing look at each
+
 // Which images in f16 and bf16 a kernel reads and writes itself, by a cast in front of the anchor or as last ending.
 enum class NarrowImages : uint8_t {
   bf16,            // of any layout
@@ -20,6 +22,10 @@ std::string refuse_conv(const StepDesc& desc, NarrowImages narrow);
 
 // Kernel, strides, dilations, groups, channels and types; sizes and crop where they are constant, else 1 and 0.
 ConvShape conv_shape_of(const StepDesc& desc);
+
+// The shape that costs are estimated for. An engine file may expect sizes that no memory holds: then the first 2^40
+// pixels tell as much, and their number does not overflow.
+ConvShape estimated_shape(const StepDesc& desc);
 
 WeightStrides weight_strides_of(const TensorDesc& desc);
 

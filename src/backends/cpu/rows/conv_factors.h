@@ -305,21 +305,21 @@ struct DepthwiseFactors {
   double byte_beyond;
   double call;
 };
-inline constexpr DepthwiseFactors depthwise_avx2 = {.product = 0.485,
-                                                    .result = 1.31,
-                                                    .result_transposed = 1.44,
+inline constexpr DepthwiseFactors depthwise_avx2 = {.product = 0.3,
+                                                    .result = 2,
+                                                    .result_transposed = 1.65,
                                                     .in_turned = 0.207,
                                                     .out_turned = 0.219,
                                                     .byte = 0,
-                                                    .byte_beyond = 0.241,
+                                                    .byte_beyond = 0.08,
                                                     .call = 32};
-inline constexpr DepthwiseFactors depthwise_avx512 = {.product = 0.446,
-                                                      .result = 3.84,
-                                                      .result_transposed = 4.18,
+inline constexpr DepthwiseFactors depthwise_avx512 = {.product = 0.33,
+                                                      .result = 3.9,
+                                                      .result_transposed = 3.8,
                                                       .in_turned = 0.42,
                                                       .out_turned = 0.177,
                                                       .byte = 0,
-                                                      .byte_beyond = 0.04,
+                                                      .byte_beyond = 0.07,
                                                       .call = 138};
 
 }  // namespace polyphase::cpu

@@ -20,8 +20,6 @@
 namespace polyphase::cpu {
 namespace {
 
-constexpr int64_t most_phases = 1 << 16;  // of which plans and packing look at each
-
 template <class P, NarrowImages Narrow, auto MakePlan, auto PackedFloats, auto Pack, auto Phases, auto Tiles,
           auto Entry, auto Seconds>
 struct ConvKernel {
@@ -227,21 +225,6 @@ struct ConvPlanHead {
   EndingOperands operands;
 };
 
-// The shape that costs are estimated for. An engine file may expect sizes that no memory holds: then the first 2^40
-// pixels tell as much, and their number does not overflow.
-ConvShape estimated_shape(const StepDesc& desc) {
-  ConvShape s = conv_shape_of(desc);
-  int64_t in_left = int64_t{1} << 40;
-  int64_t out_left = in_left;
-  for (int a = 0; a < 3; ++a) {
-    s.in[a] = std::min(s.in[a], in_left);
-    s.out[a] = std::min(s.out[a], out_left);
-    in_left = std::max<int64_t>(1, in_left / std::max<int64_t>(1, s.in[a]));
-    out_left = std::max<int64_t>(1, out_left / std::max<int64_t>(1, s.out[a]));
-  }
-  return s;
-}
-
 template <class K>
 struct ConvRow {
   static constexpr bool is_pairs = std::is_base_of_v<Pairs, K>;
@@ -273,8 +256,8 @@ struct ConvRow {
     if (reason.empty() && desc.data().type.shape.rank() > most_axes + 2) reason = "three axes";
     if (!reason.empty()) return reason;
     const ConvShape shape = conv_shape_of(desc);
-    if (!is_point && shape.phases(most_phases) > most_phases) {
-      return "the strides' product is more than " + std::to_string(most_phases) + ": too many phases";
+    if (!is_point && shape.phases(most_planned_phases) > most_planned_phases) {
+      return "the strides' product is more than " + std::to_string(most_planned_phases) + ": too many phases";
     }
     return K::refuses(shape);
   }

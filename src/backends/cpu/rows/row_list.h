@@ -15,6 +15,7 @@ using RowList = std::deque<Row>;
 void add_attention_rows(const ClusterKernels& kernels, RowList& rows);
 void add_block_rows(const ClusterKernels& kernels, RowList& rows);
 void add_conv_rows(const ClusterKernels& kernels, RowList& rows);
+void add_separable_rows(const ClusterKernels& kernels, RowList& rows);
 void add_move_rows(const ClusterKernels& kernels, RowList& rows);
 void add_elementwise_rows(const ClusterKernels& kernels, RowList& rows);
 void add_number_element_rows(const ClusterKernels& kernels, RowList& rows);

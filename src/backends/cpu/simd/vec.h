@@ -32,6 +32,7 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 using VecF = Vec<float>;
 using VecI = Vec<int32_t>;
 inline constexpr int vec_width = VecF::width;
+inline constexpr int vw = vec_width;  // where it stands in every line
 
 // Lanes of the next vector where so many elements, at least one, are left.
 constexpr int lanes_of(int64_t left) { return static_cast<int>(left < vec_width ? left : vec_width); }
