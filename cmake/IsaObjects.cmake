@@ -103,6 +103,7 @@ function(polyphase_isa_objects)
   if(POLYPHASE_SANITIZE AND NOT watched)
     target_compile_options(${name} PRIVATE -O0 -fno-sanitize=all)
     target_compile_definitions(${name} PRIVATE POLYPHASE_INLINES_NOTHING)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)  # most of that time is headers
   endif()
 
   set(joined ${CMAKE_CURRENT_BINARY_DIR}/${name}.joined.o)

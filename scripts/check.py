@@ -16,7 +16,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = str(ROOT / ".venv" / "bin" / "python")
-TIDY_BUDGET_S = 90
+TIDY_BUDGET_S = 60
 # What --full asks of the C++ tests that draw random cases; the sanitizers see the usual number.
 RANDOM_CASES = {"POLYPHASE_FUZZ_CASES": "20000", "POLYPHASE_RANDOM_GRAPHS": "2000", "POLYPHASE_FUZZ_USES": "10000"}
 CTEST_LINE = re.compile(r"(\d+)% tests passed, (\d+) tests failed out of (\d+)")

@@ -15,7 +15,7 @@ using nlohmann::json;
 // The format's own limit.
 constexpr std::uint64_t longest_header = 100'000'000;
 
-Error damaged(const std::string& what) {
+Error damaged_safetensors(const std::string& what) {
   return {ErrorCode::corrupt, what + ".", "Copy the file again, or write it again with safetensors.save_file."};
 }
 
@@ -68,17 +68,18 @@ std::optional<std::vector<std::int64_t>> naturals(const json& entry, const char*
 Result<SafeTensor> read_entry(const std::string& name, const json& entry, std::span<const std::byte> data) {
   const std::string shown = "tensor " + quoted_name(name);
   if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string())
-    return damaged(shown + " of the file has no dtype");
+    return damaged_safetensors(shown + " of the file has no dtype");
   SafeTensor out{name, entry["dtype"].get<std::string>(), std::nullopt, {}, {}};
   out.dtype = dtype_of(out.dtype_name);
   auto sizes = naturals(entry, "shape");
-  if (!sizes.has_value()) return damaged(shown + " of the file has no shape, or one that is no list of sizes");
+  if (!sizes.has_value())
+    return damaged_safetensors(shown + " of the file has no shape, or one that is no list of sizes");
   out.sizes = std::move(*sizes);
   const auto offsets = naturals(entry, "data_offsets");
   if (!offsets.has_value() || offsets->size() != 2 || (*offsets)[0] > (*offsets)[1] ||
       static_cast<std::uint64_t>((*offsets)[1]) > data.size()) {
-    return damaged(shown + " has elements outside of the file, which has " + std::to_string(data.size()) +
-                   " bytes of them");
+    return damaged_safetensors(shown + " has elements outside of the file, which has " + std::to_string(data.size()) +
+                               " bytes of them");
   }
   out.elements =
       data.subspan(static_cast<std::size_t>((*offsets)[0]), static_cast<std::size_t>((*offsets)[1] - (*offsets)[0]));
@@ -86,11 +87,11 @@ Result<SafeTensor> read_entry(const std::string& name, const json& entry, std::s
   std::uint64_t bytes = size_bytes(*out.dtype);
   for (const std::int64_t size : out.sizes) {
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(size), &bytes))
-      return damaged(shown + " has a shape beyond 64-bit arithmetic");
+      return damaged_safetensors(shown + " has a shape beyond 64-bit arithmetic");
   }
   if (bytes == out.elements.size()) return out;
-  return damaged(shown + " has " + std::to_string(out.elements.size()) + " bytes; its dtype " + out.dtype_name +
-                 " and its shape need " + std::to_string(bytes));
+  return damaged_safetensors(shown + " has " + std::to_string(out.elements.size()) + " bytes; its dtype " +
+                             out.dtype_name + " and its shape need " + std::to_string(bytes));
 }
 
 // Elements follow one another and fill the file, so no byte is anybody's twice.
@@ -102,14 +103,14 @@ Result<void> check_places(std::vector<SafeTensor>& tensors, std::span<const std:
   const std::byte* next = data.data();
   for (const SafeTensor& tensor : tensors) {
     if (tensor.elements.data() != next) {
-      return damaged("the elements of tensor " + quoted_name(tensor.name) + " begin " +
-                     (tensor.elements.data() < next ? "inside of another tensor's" : "behind a gap"));
+      return damaged_safetensors("the elements of tensor " + quoted_name(tensor.name) + " begin " +
+                                 (tensor.elements.data() < next ? "inside of another tensor's" : "behind a gap"));
     }
     next += tensor.elements.size();
   }
   if (next == data.data() + data.size()) return {};
-  return damaged("the file has " + std::to_string(data.data() + data.size() - next) +
-                 " bytes behind the last of its tensors");
+  return damaged_safetensors("the file has " + std::to_string(data.data() + data.size() - next) +
+                             " bytes behind the last of its tensors");
 }
 
 }  // namespace
@@ -119,8 +120,9 @@ Result<std::vector<SafeTensor>> read_safetensors(std::span<const std::byte> file
   for (std::size_t i = 0; i < 8 && i < file.size(); ++i)
     length |= static_cast<std::uint64_t>(std::to_integer<unsigned>(file[i])) << (8 * i);
   if (file.size() < 8 || length > file.size() - 8 || length > longest_header) {
-    return damaged("the file of " + std::to_string(file.size()) +
-                   " bytes is no safetensors file: its first 8 bytes promise a header of " + std::to_string(length));
+    return damaged_safetensors("the file of " + std::to_string(file.size()) +
+                               " bytes is no safetensors file: its first 8 bytes promise a header of " +
+                               std::to_string(length));
   }
   const auto* text = reinterpret_cast<const char*>(file.data()) + 8;
   Repetitions repetitions;
@@ -128,9 +130,10 @@ Result<std::vector<SafeTensor>> read_safetensors(std::span<const std::byte> file
       text, text + length,
       [&](int depth, json::parse_event_t event, json& parsed) { return repetitions(depth, event, parsed); }, false);
   if (header.is_discarded() || !header.is_object())
-    return damaged("the header of the safetensors file is no JSON object");
+    return damaged_safetensors("the header of the safetensors file is no JSON object");
   if (!repetitions.found.empty())
-    return damaged("the header of the safetensors file has the name " + quoted_name(repetitions.found) + " twice");
+    return damaged_safetensors("the header of the safetensors file has the name " + quoted_name(repetitions.found) +
+                               " twice");
   const auto data = file.subspan(8 + static_cast<std::size_t>(length));
   std::vector<SafeTensor> out;
   for (const auto& [name, entry] : header.items()) {

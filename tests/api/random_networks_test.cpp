@@ -12,6 +12,7 @@
 #include "lower/program_text.h"
 #include "passes/pipeline.h"
 #include "passes/random_graph.h"
+#include "suite_size.h"
 
 namespace polyphase::api {
 namespace {
@@ -62,9 +63,8 @@ int compare_runs(const RandomGraph& random, std::uint64_t seed, const Aim& aim,
 
 TEST(RandomNetworks, ComputeWhatTheInterpreterComputes) {
   const char* only = std::getenv("POLYPHASE_RANDOM_SEED");
-  const char* wanted = std::getenv("POLYPHASE_RANDOM_GRAPHS");
   const std::uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 1;
-  const std::uint64_t count = only != nullptr ? 1 : wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 100;
+  const std::uint64_t count = only != nullptr ? 1 : test::suite_size("POLYPHASE_RANDOM_GRAPHS", 30, 100);
   const auto workshop = built_in_workshop();
   std::vector<Aim> aims{{workshop->target(Cluster::scalar, true), true, 2}};
   for (const Cluster cluster : all_clusters) {

@@ -111,7 +111,7 @@ bool try_seed(std::uint64_t seed, const Target& target, std::map<std::string_vie
 TEST(Passes, KeepWhatRandomGraphsCompute) {
   const char* only = std::getenv("POLYPHASE_RANDOM_SEED");
   const std::uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 1;
-  const std::uint64_t count = only != nullptr ? 1 : test::suite_size("POLYPHASE_RANDOM_GRAPHS", 120, 800);
+  const std::uint64_t count = only != nullptr ? 1 : test::suite_size("POLYPHASE_RANDOM_GRAPHS", 60, 800);
   const Catalogue& catalogue = plain_catalogue(registry());
   Target target;
   target.catalogue = &catalogue;

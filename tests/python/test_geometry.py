@@ -15,7 +15,7 @@ import pytest
 from conftest import ROOT, find_build
 
 FULL_COUNT = 100_000
-SLICE_SECONDS = 25
+SLICE_SECONDS = 15
 
 
 def start(program, first_seed: int, count: int, seconds: int | None) -> subprocess.Popen:

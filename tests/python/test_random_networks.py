@@ -33,7 +33,7 @@ from networks import Family
 from random_networks import RandomNetwork
 
 FULL_COUNT = 300
-SLICE_SECONDS = 20
+SLICE_SECONDS = 12
 FORMS = [(exporter, dynamic) for exporter in EXPORTERS for dynamic in (False, True)]
 
 

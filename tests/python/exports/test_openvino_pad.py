@@ -35,7 +35,7 @@ def test_a_pad_in_front(full, slice_seed, tmp_path, capsys):
     need("openvino", full)
     rng = random.Random(slice_seed)
     said, wrong = collections.Counter(), []
-    for _ in range(1_000 if full else 120):
+    for _ in range(1_000 if full else 60):
         model, inputs = drawn(rng)
         right = onnxruntime(model.SerializeToString(), inputs)
         if not right.size:

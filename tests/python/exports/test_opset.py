@@ -119,7 +119,7 @@ def checks(model: onnx.ModelProto) -> bool:
 def test_onnxs_node_tests_there_and_back(full, slice_seed, tmp_path, capsys):
     rng = random.Random(slice_seed)
     cases = node_cases()
-    chosen = cases if full else rng.sample(cases, 120)
+    chosen = cases if full else rng.sample(cases, 70)
     counts, wrong = collections.Counter(), []
     for name, model, inputs in chosen:
         try:

@@ -11,7 +11,7 @@ from trials import exported, verdict
 from polyphase import UnsupportedError
 
 FULL = (2_000, 400)  # any geometry; such as the target refuses or gets wrong
-SLICE = (50, 25)
+SLICE = (30, 15)
 # Rules that cannot tell the sizes at which their target is right after all.
 RIGHT_AT_SOME_SIZES = {("openvino", "output-padding-from-stride-on")}
 # Pads that are computed are an operator of ONNX Runtime's own.
