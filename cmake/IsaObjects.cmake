@@ -70,11 +70,14 @@ function(polyphase_runs_here cluster out)
   endif()
 endfunction()
 
+option(POLYPHASE_WATCH_ALL "AddressSanitizer watches the kernels of all clusters that run here, not only the widest" OFF)
+
 # Whether a sanitizer has something to see in the cluster's kernels. What never runs needs no watching: two minutes of a processor for
-# each build. Threads meet in the same way in all clusters, so ThreadSanitizer watches the widest alone, which sessions run.
+# each build. Of those that run it is the widest, which sessions run: threads meet in the same way in all clusters, and kernels are the
+# same templates (preset asan-all watches them all).
 function(polyphase_is_watched cluster out)
   polyphase_runs_here(${cluster} watched)
-  if(POLYPHASE_SANITIZE MATCHES thread AND DEFINED POLYPHASE_ISA_WIDER_${cluster})
+  if((POLYPHASE_SANITIZE MATCHES thread OR NOT POLYPHASE_WATCH_ALL) AND DEFINED POLYPHASE_ISA_WIDER_${cluster})
     polyphase_runs_here(${POLYPHASE_ISA_WIDER_${cluster}} wider)
     if(wider)
       set(watched FALSE)
@@ -100,10 +103,14 @@ function(polyphase_isa_objects)
   target_compile_definitions(${name} PRIVATE POLYPHASE_CLUSTER=${arg_CLUSTER})
   target_compile_options(${name} PRIVATE ${POLYPHASE_ISA_COMMON} ${POLYPHASE_ISA_${arg_CLUSTER}})
   polyphase_is_watched(${arg_CLUSTER} watched)
+  polyphase_runs_here(${arg_CLUSTER} runs)
   if(POLYPHASE_SANITIZE AND NOT watched)
-    target_compile_options(${name} PRIVATE -O0 -fno-sanitize=all)
-    target_compile_definitions(${name} PRIVATE POLYPHASE_INLINES_NOTHING)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)  # most of that time is headers
+    target_compile_options(${name} PRIVATE -fno-sanitize=all)
+    if(NOT runs OR POLYPHASE_SANITIZE MATCHES thread)
+      target_compile_options(${name} PRIVATE -O0)
+      target_compile_definitions(${name} PRIVATE POLYPHASE_INLINES_NOTHING)
+      set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)  # most of that time is headers
+    endif()
   endif()
 
   set(joined ${CMAKE_CURRENT_BINARY_DIR}/${name}.joined.o)

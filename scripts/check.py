@@ -59,10 +59,11 @@ def steps(full: bool) -> list[Step]:
     # ThreadSanitizer of clang 14 cannot place its shadow memory where newer kernels spread mappings widely: setarch -R.
     still = ("setarch", os.uname().machine, "-R")
     tidy = ["--budget-s", str(TIDY_BUDGET_S)] if not full else []
+    asan = "asan-all" if full else "asan"
     plan = [
         Step("format", [PYTHON, "scripts/lint.py", "--format"]),
-        build("asan"),
-        ctest("asan"),
+        build(asan),
+        ctest(asan),
         build("tidy", "polyphase_generated"),
         Step("tidy", [PYTHON, "scripts/lint.py", "--tidy", "build/tidy", *tidy], needs=("build tidy",)),
     ]

@@ -25,22 +25,22 @@ Result<std::vector<Tensor>> compile_and_run(const NodeCase& node_case, const api
   return out;
 }
 
-// Under a sanitizer either target sees one half of the cases.
-void check_target(const std::string& target, Half half) {
+// Under a sanitizer either target sees a quarter of the cases.
+void check_target(const std::string& target, Quarter quarter) {
   api::CompileOptions options;
   options.target = target;
   auto counts = check_node_cases(
       "run", [&](const NodeCase& node_case) { return compile_and_run(node_case, options); },
-      sliced() ? half : Half::both);
+      sliced() ? quarter : Quarter::all);
   if (sliced()) return;
   EXPECT_GE(counts["passed"], 2100);
   EXPECT_EQ(counts["convtranspose"], 22);
 }
 
-TEST(NodeCases, AllPassOnTheKernels) { check_target("native", Half::first); }
+TEST(NodeCases, AllPassOnTheKernels) { check_target("native", Quarter::first); }
 
 // Kernels of the least cluster, weights packed when loaded.
-TEST(NodeCases, AllPassOnPortableKernels) { check_target("portable", Half::second); }
+TEST(NodeCases, AllPassOnPortableKernels) { check_target("portable", Quarter::second); }
 
 }  // namespace
 }  // namespace polyphase::test

@@ -128,7 +128,7 @@ class SeparableNetwork {
 };
 
 TEST(SeparableNetworks, ComputeWhatTheInterpreterComputes) {
-  const std::uint64_t count = test::suite_size("POLYPHASE_RANDOM_GRAPHS", 60, 400);
+  const std::uint64_t count = test::suite_size("POLYPHASE_RANDOM_GRAPHS", 30, 400);
   const auto workshop = built_in_workshop();
   SeparableIsFastest times;
   int in_one = 0;

@@ -19,7 +19,6 @@ constexpr int64_t gather_floats = 64 * 1024;
 constexpr int64_t local_floats = 96 * 1024;
 constexpr int64_t staging_floats = 48 * 1024;
 constexpr int64_t summed_floats = 64 * 1024;  // partial sums of a tile
-constexpr int64_t collision_floats = 512;     // half of what one way of a first-level cache holds
 constexpr int64_t collide_above = 256;     // input channels below which a row's part is used up before it is pushed out
 constexpr int64_t copy_work = 256;         // multiply-adds of an input element that pay for its copy
 constexpr int64_t gather_below = 12;       // input channels under which a tap is too short for an inner loop of its own

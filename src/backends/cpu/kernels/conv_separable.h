@@ -23,7 +23,6 @@ struct ConvSeparablePlan {
   int64_t pixel_step;
   int64_t image_at;  // bytes of the scratch in front of it, which both kernels use in turn
   int64_t scratch_bytes;
-  int64_t shared_bytes;  // none
 };
 
 // One of the two convolutions.

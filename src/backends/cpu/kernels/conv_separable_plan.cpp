@@ -8,9 +8,8 @@
 namespace polyphase::cpu {
 namespace {
 
-// Pixels so many floats apart would push each other out of the first-level cache.
+// Pixels that lie so far apart that they push each other out of the first-level cache are moved further.
 int64_t pixel_step_of(int64_t channels) {
-  constexpr int64_t collision_floats = 512;
   return channels % collision_floats == 0 ? channels + cache_line_floats : channels;
 }
 

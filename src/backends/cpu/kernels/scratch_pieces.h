@@ -11,6 +11,7 @@ namespace polyphase::cpu {
 
 inline constexpr int64_t cache_line = 64;  // bytes
 inline constexpr int64_t cache_line_floats = cache_line / static_cast<int64_t>(sizeof(float));
+inline constexpr int64_t collision_floats = 512;  // half of what one way of a first-level cache holds
 
 template <class T>
 constexpr int64_t scratch_piece_bytes(int64_t count) {
