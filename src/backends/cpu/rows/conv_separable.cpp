@@ -22,14 +22,11 @@ bool convolves(const Part& part) { return part.op->name == "conv" || part.op->na
 struct Halves {
   StepDesc depthwise;
   StepDesc pointwise;
-  std::size_t between;
 
-  explicit Halves(const StepDesc& desc) : between(desc.inputs.size()) {
+  explicit Halves(const StepDesc& desc) {
     OperandDesc image = desc.outputs[0];
     Shape shape = desc.outputs[0].type.shape;
-    shape[1] = desc.inputs[static_cast<std::size_t>(desc.parts.front().operands[1])].type.shape[0];
-    if (desc.parts.front().op->name == "conv_transpose")
-      shape[1] *= desc.parts.front().attributes.get<int64_t>("groups");
+    shape[1] = desc.anchor_input(1).type.shape[1] * Dim(desc.attributes().get<int64_t>("groups"));
     image.type = {DType::f32, shape};
     const auto anchor = desc.parts.begin() + static_cast<std::ptrdiff_t>(desc.anchor);
     for (StepDesc* half : {&depthwise, &pointwise}) {
@@ -40,7 +37,7 @@ struct Halves {
     depthwise.parts.assign(desc.parts.begin(), anchor);
     depthwise.outputs = {image};
     pointwise.parts.assign(anchor, desc.parts.end());
-    pointwise.parts.front().operands.front() = static_cast<int>(between);
+    pointwise.parts.front().operands.front() = static_cast<int>(desc.inputs.size());
     pointwise.outputs = desc.outputs;
   }
 };
@@ -79,7 +76,7 @@ struct SeparableRow {
     }
     if (desc.anchor_operand(0) >= 0) return "the convolution reads another image";
     const std::vector<int>& first = desc.parts.front().operands;
-    if (first[0] < 0 || first[1] < 0) return "an operand is computed by the step itself";
+    if (first[0] < 0 || first[1] < 0 || desc.anchor_operand(1) < 0) return "an operand is computed by the step itself";
     if (desc.ends_with_cast() || desc.outputs[0].type.dtype != DType::f32) return "gives f32 only";
     if (!desc.outputs[0].layout.is_channels_last() || !desc.data().layout.is_channels_last())
       return "between channels-last images only";
