@@ -2,6 +2,7 @@
 #include "passes/describe.h"
 
 #include <algorithm>
+#include <map>
 
 #include "graph/part_run.h"
 #include "kernel/catalogue.h"
@@ -50,6 +51,12 @@ StepDesc describe(const Node& node) {
   }
   for (const auto& output : node.outputs()) outputs.push_back(usual(*output, false));
   return describe(node, inputs, outputs);
+}
+
+DimBindings likely_sizes_of(const Graph& graph, const Target& target) {
+  std::map<std::string, DimRange, std::less<>> symbols;
+  graph.collect_symbols(symbols);
+  return target.likely == nullptr ? likely_sizes(symbols) : likely_sizes(symbols, *target.likely);
 }
 
 std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target, const DimBindings& likely) {

@@ -16,6 +16,9 @@ StepDesc describe(const Node& node, const std::vector<Layout>& inputs, const std
 // elsewhere.
 StepDesc describe(const Node& node);
 
+// Sizes to estimate with: what the target knows, else usual ones.
+DimBindings likely_sizes_of(const Graph& graph, const Target& target);
+
 // The cost of the cheapest row, reference loops aside, that takes the step; nothing if there is none. `likely` are the
 // sizes to estimate with.
 std::optional<double> cost_of_kernels(const StepDesc& step, const Target& target, const DimBindings& likely);

@@ -13,9 +13,7 @@
 //   %y = conv(%d, %p)                       →
 #include <algorithm>
 #include <array>
-#include <map>
 
-#include "kernel/concrete.h"
 #include "passes/describe.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -100,15 +98,12 @@ bool join_convolutions(Graph& graph, Node* node, const Target& target, const Dim
   if (before == nullptr || !is_convolution(*before) || before->anchor() != 0 || !graph.has_one_user(data)) return false;
   Rewrite rewrite(graph, node);
   Value* result = joined(rewrite, *before, *node, data);
-  if (!rewrite.ok() || !has_kernel(describe(*result->producer), target)) return false;
-  if (!costs_less(*result->producer, *before, *node, target, likely)) return false;
+  if (!rewrite.ok() || !costs_less(*result->producer, *before, *node, target, likely)) return false;
   return rewrite.commit(node->output(), result);
 }
 
 bool fuse(Graph& graph, const Target& target) {
-  std::map<std::string, DimRange, std::less<>> symbols;
-  graph.collect_symbols(symbols);
-  const DimBindings likely = target.likely == nullptr ? likely_sizes(symbols) : likely_sizes(symbols, *target.likely);
+  const DimBindings likely = likely_sizes_of(graph, target);
   bool changed = false;
   for (Node* node : graph.node_list()) {
     if (is_convolution(*node) && join_convolutions(graph, node, target, likely)) changed = true;

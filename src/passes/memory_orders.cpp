@@ -29,10 +29,7 @@ Layout layout_of(MemoryOrder order, int rank) {
 }
 
 MemoryOrders::MemoryOrders(const Graph& graph, const Target& target)
-    : graph_(graph), target_(target), on_weights_(nodes_on_weights(graph)) {
-  std::map<std::string, DimRange, std::less<>> symbols;
-  graph.collect_symbols(symbols);
-  likely_ = target.likely == nullptr ? likely_sizes(symbols) : likely_sizes(symbols, *target.likely);
+    : graph_(graph), target_(target), on_weights_(nodes_on_weights(graph)), likely_(likely_sizes_of(graph, target)) {
   for (const auto& node : graph.nodes()) order_[node.get()] = wanted(*node);
 }
 

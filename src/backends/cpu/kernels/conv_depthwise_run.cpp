@@ -16,8 +16,8 @@ namespace {
 constexpr int pixels = 6;        // outputs of one phase beside each other: 12 accumulators with two vectors of channels
 constexpr int64_t few_taps = 3;  // along the last axis
 
-// The number of bytes anew, of which the compiler knows nothing: it would keep each multiple in memory where address
-// modes multiply for nothing.
+// The same number, of which the compiler knows nothing: it would keep each multiple in memory where address modes
+// multiply for nothing.
 POLYPHASE_INLINE int64_t in_address(int64_t floats) {
   asm("" : "+r"(floats));
   return floats;
@@ -117,20 +117,21 @@ class DepthwiseWork {
     int64_t q = q0;
     for (; q < from; ++q) run_edge(r, q);
     const int64_t together = taps_.count <= few_taps ? pixels : (to - q) / pixels * pixels;
-    while (q + pixels <= to) {
-      const int64_t end = std::min(q + together, to);
-      int64_t c = 0;
-      for (; c + 2 * vw <= plan_.channels; c += 2 * vw) run_blocks<2>(r, q, end, c, vw);
-      for (; c < plan_.channels; c += vw) run_blocks<1>(r, q, end, c, lanes_of(plan_.channels - c));
-      q = end;
-    }
-    for (; q < to; ++q) run_pixel(r, q, 0, taps_.count);
+    for (; q + pixels <= to; q += together) run_blocks<pixels>(r, q, q + together, 0, taps_.count);
+    for (; q < to; ++q) run_blocks<1>(r, q, q + 1, 0, taps_.count);
     for (; q < q1; ++q) run_edge(r, q);
   }
 
-  template <int V>
-  void run_blocks(int64_t r, int64_t q, int64_t end, int64_t c, int lanes) {
-    for (; q < end; q += pixels) run_pixels<pixels, V>(r, q, c, 0, taps_.count, lanes);
+  // Taps [first, last) of the pixels [q0, q1), P at a time.
+  template <int P>
+  void run_blocks(int64_t r, int64_t q0, int64_t q1, int64_t first, int64_t last) {
+    int64_t c = 0;
+    for (; c + 2 * vw <= plan_.channels; c += 2 * vw) {
+      for (int64_t q = q0; q < q1; q += P) run_pixels<P, 2>(r, q, c, first, last, vw);
+    }
+    for (; c < plan_.channels; c += vw) {
+      for (int64_t q = q0; q < q1; q += P) run_pixels<P, 1>(r, q, c, first, last, lanes_of(plan_.channels - c));
+    }
   }
 
   // A pixel some of whose taps fall outside.
@@ -140,13 +141,7 @@ class DepthwiseWork {
     const int64_t base = w_.in_step() * q + taps_.first_shift;
     while (first < last && base + first * taps_.shift_step < 0) ++first;
     while (last > first && base + (last - 1) * taps_.shift_step >= s_.in[2]) --last;
-    run_pixel(r, q, first, last);
-  }
-
-  __attribute__((noinline)) void run_pixel(int64_t r, int64_t q, int64_t first, int64_t last) {
-    int64_t c = 0;
-    for (; c + 2 * vw <= plan_.channels; c += 2 * vw) run_pixels<1, 2>(r, q, c, first, last, vw);
-    for (; c < plan_.channels; c += vw) run_pixels<1, 1>(r, q, c, first, last, lanes_of(plan_.channels - c));
+    run_blocks<1>(r, q, q + 1, first, last);
   }
 
   template <int P, int V>

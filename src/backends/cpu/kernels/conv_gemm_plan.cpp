@@ -190,6 +190,16 @@ void choose_tiles(ConvGemmPlan& plan) {
   }
 }
 
+void set_tiles(ConvGemmPlan& plan, const TileCut& cut) {
+  const int64_t unit = column_unit(plan);
+  plan.x_block = cut.x_block;
+  plan.x_blocks = ceil_div(plan.shape.out[2], cut.x_block);
+  plan.lines_per_tile = cut.lines;
+  plan.line_blocks = ceil_div(most_lines(plan.shape), cut.lines);
+  plan.n_block = std::max<int64_t>(1, ceil_div(plan.format.columns, unit)) * unit;
+  plan.n_blocks = 1;
+}
+
 // What one row pointer leads to: a tap's channels, a line of taps, or all of them.
 void choose_segments(ConvGemmPlan& plan, int64_t taps_w) {
   const ConvShape& s = plan.shape;
@@ -245,16 +255,6 @@ ConvGemmFormat::ConvGemmFormat(const ConvShape& shape, int vector_width)
 }
 
 namespace {
-
-void set_tiles(ConvGemmPlan& plan, const TileCut& cut) {
-  const int64_t unit = column_unit(plan);
-  plan.x_block = cut.x_block;
-  plan.x_blocks = ceil_div(plan.shape.out[2], cut.x_block);
-  plan.lines_per_tile = cut.lines;
-  plan.line_blocks = ceil_div(most_lines(plan.shape), cut.lines);
-  plan.n_block = std::max<int64_t>(1, ceil_div(plan.format.columns, unit)) * unit;
-  plan.n_blocks = 1;
-}
 
 ConvGemmPlan plan_gemm(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                        const EndingProgram& endings, bool has_bias, int width, const TileCut* cut) {

@@ -53,16 +53,20 @@ std::string refuse_beginnings(const StepDesc& desc, NarrowImages narrow) {
     if (axis < 2 ? !kept : !surely_less_equal(0, before[axis]) || !surely_less_equal(0, after[axis]))
       return "the pad crops, or pads other axes than the spatial ones";
   }
-  for (const char* side : {"pre", "post"}) {
-    for (const Dim& own : desc.attributes().get<std::vector<Dim>>(side)) {
-      if (!(own == 0)) return "pads by zeros and by elements of the image";
-    }
-  }
+  if (pads_by_zeros(desc)) return "pads by zeros and by elements of the image";
   if (is_planar(desc.data())) return "reads a padded image channels-last only";
   return {};
 }
 
 }  // namespace
+
+bool pads_by_zeros(const StepDesc& desc) {
+  for (const char* side : {"pre", "post"}) {
+    const auto& sizes = desc.attributes().get<std::vector<Dim>>(side);
+    if (std::any_of(sizes.begin(), sizes.end(), [](const Dim& size) { return !(size == 0); })) return true;
+  }
+  return false;
+}
 
 ConvOperands conv_operands_of(const StepDesc& desc) {
   return {desc.beginnings().empty() ? desc.anchor_operand(0) : desc.parts.front().operands.front(),

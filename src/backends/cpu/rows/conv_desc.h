@@ -37,6 +37,8 @@ struct ConvOperands {
 };
 ConvOperands conv_operands_of(const StepDesc& desc);
 
+// Whether the anchor pads or crops, or may.
+bool pads_by_zeros(const StepDesc& desc);
 // Whether every spatial size is 1, whatever the symbols.
 bool is_one_pixel(const OperandDesc& operand);
 // Whether an operand of constant sizes will be read or written channels-first.

@@ -47,14 +47,6 @@ bool has_one_tap(const ConvShape& s) {
          std::all_of(std::begin(s.stride), std::end(s.stride), [](int64_t n) { return n == 1; });
 }
 
-bool pads_by_zeros(const StepDesc& desc) {
-  for (const char* side : {"pre", "post"}) {
-    const auto& sizes = desc.attributes().get<std::vector<Dim>>(side);
-    if (std::any_of(sizes.begin(), sizes.end(), [](const Dim& size) { return !(size == 0); })) return true;
-  }
-  return false;
-}
-
 // The kernels' plan, the entries of the cluster, and which of the step's operands are which.
 struct SeparableHead {
   ConvSeparablePlan plan;
@@ -71,24 +63,20 @@ struct SeparableHead {
 struct SeparableRow {
   static std::string accepts(const StepDesc& desc, const Target&) {
     if (desc.anchor == 0 || !convolves(desc.parts.front())) return "begins with no convolution";
-    for (std::size_t i = 1; i < desc.anchor; ++i) {
-      if (convolves(desc.parts[i])) return "begins with one convolution at most";
-    }
     if (desc.anchor_operand(0) >= 0) return "the convolution reads another image";
     const std::vector<int>& first = desc.parts.front().operands;
     if (first[0] < 0 || first[1] < 0 || desc.anchor_operand(1) < 0) return "an operand is computed by the step itself";
-    if (desc.ends_with_cast() || desc.outputs[0].type.dtype != DType::f32) return "gives f32 only";
+    if (desc.outputs[0].type.dtype != DType::f32) return "gives f32 only";
     if (!desc.outputs[0].layout.is_channels_last() || !desc.data().layout.is_channels_last())
       return "between channels-last images only";
     const Halves halves(desc);
     for (const StepDesc* half : {&halves.depthwise, &halves.pointwise}) {
       if (std::string reason = refuse_conv(*half, NarrowImages::bf16); !reason.empty()) return reason;
     }
-    if (desc.data().type.dtype != DType::f32) return "takes f32 only";
     const ConvShape d = conv_shape_of(halves.depthwise);
     if (d.in_channels != 1 || d.out_channels != 1 || d.groups < 2) return "the first convolution is not depthwise";
     const ConvShape p = conv_shape_of(halves.pointwise);
-    if (p.transposed || p.groups != 1 || !has_one_tap(p) || pads_by_zeros(halves.pointwise))
+    if (p.groups != 1 || !has_one_tap(p) || pads_by_zeros(halves.pointwise))
       return "the second convolution is more than a product of a pixel's channels";
     return d.phases(most_planned_phases) > most_planned_phases ? "too many phases" : "";
   }
