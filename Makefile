@@ -11,7 +11,7 @@ demo: ## install what is missing, build, enlarge a photo with a small trained ne
 	@.venv/bin/python scripts/demo.py
 
 test: ## install what is missing, build with sanitizers, run every test (large suites as slices)
-	@scripts/setup cpp tools python
+	@scripts/setup cpp tools python.apt
 	@.venv/bin/python scripts/check.py
 
 test-all: ## the same with every suite at full size

@@ -12,7 +12,9 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
+import typing
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = str(ROOT / ".venv" / "bin" / "python")
@@ -31,6 +33,7 @@ class Step:
     runner: str = ""  # "ctest" or "pytest": whose counts to read from the output
     needs: tuple[str, ...] = ()
     env: dict[str, str] = dataclasses.field(default_factory=dict)
+    beside: bool = False  # runs while the next ones do, until one that needs it
 
 
 @dataclasses.dataclass
@@ -47,7 +50,7 @@ def build(preset: str, *targets: str) -> Step:
 def ctest(preset: str, *options: str, wrap: tuple[str, ...] = (), env: dict[str, str] | None = None) -> Step:
     jobs = str(os.cpu_count() or 2)
     return Step(f"tests {preset}", [*wrap, ctest_program(), "--preset", preset, "-j", jobs, "--no-tests=error", *options],
-                "ctest", (f"build {preset}",), env or {})
+                "ctest", ("setup python", f"build {preset}"), env or {})  # some write their models by Python
 
 
 def ctest_program() -> str:
@@ -61,6 +64,7 @@ def steps(full: bool) -> list[Step]:
     tidy = ["--budget-s", str(TIDY_BUDGET_S)] if not full else []
     asan = "asan-all" if full else "asan"
     plan = [
+        Step("setup python", ["scripts/setup", "python"], beside=True),  # waits for the network
         Step("format", [PYTHON, "scripts/lint.py", "--format"]),
         build(asan),
         ctest(asan),
@@ -76,7 +80,8 @@ def steps(full: bool) -> list[Step]:
     if any((ROOT / "tests" / "python").glob("**/test_*.py")):
         more = ["--full"] if full else []
         spread = ["-n", str(os.cpu_count() or 2), "--dist", "loadfile"]  # a file's tests share what it exported
-        plan.append(Step("python", [PYTHON, "-m", "pytest", "-q", *spread, *more, "tests/python"], "pytest", ("build release",),
+        plan.append(Step("python", [PYTHON, "-m", "pytest", "-q", *spread, *more, "tests/python"], "pytest",
+                         ("setup python", "build release"),
                          {"POLYPHASE_BUILD": str(ROOT / "build" / "release")}))
     return plan
 
@@ -93,11 +98,15 @@ def read_counts(runner: str, output: str, counts: Counts) -> None:
             setattr(counts, field, getattr(counts, field) + int(number))
 
 
+def begin(step: Step, full: bool, output: int | typing.IO) -> subprocess.Popen:
+    env = os.environ | {"POLYPHASE_FULL": "1" if full else "0", "BUILD_KEEP_GOING": "1"} | step.env
+    return subprocess.Popen(step.command, cwd=ROOT, env=env, text=True, errors="replace", stdout=output, stderr=subprocess.STDOUT,
+                            stdin=subprocess.DEVNULL)
+
+
 def run(step: Step, full: bool, counts: Counts) -> bool:
     print(f"\n== {step.name}", flush=True)
-    env = os.environ | {"POLYPHASE_FULL": "1" if full else "0", "BUILD_KEEP_GOING": "1"} | step.env
-    process = subprocess.Popen(step.command, cwd=ROOT, env=env, text=True, errors="replace", stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    process = begin(step, full, subprocess.PIPE)
     output = []
     for line in process.stdout:
         output.append(line)
@@ -115,20 +124,45 @@ def run(step: Step, full: bool, counts: Counts) -> bool:
     return process.returncode == 0
 
 
+@dataclasses.dataclass
+class Beside:
+    """A step that runs beside the others, and the file that takes what it says."""
+    process: subprocess.Popen
+    said: typing.IO
+
+    def finish(self, name: str, counts: Counts) -> bool:
+        self.process.wait()
+        self.said.seek(0)
+        print(f"\n== {name}\n{self.said.read()}", end="", flush=True)
+        counts.failed += self.process.returncode != 0
+        return self.process.returncode == 0
+
+
+def row(name: str, outcome: str, seconds: float) -> str:
+    return f"  {name:<16}{outcome:<10}{seconds:7.0f} s"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true")
     full = parser.parse_args().full
 
-    counts, results, table = Counts(), {}, []
+    counts, results, table, running = Counts(), {}, [], {}
     for step in steps(full):
-        missing = [name for name in step.needs if not results.get(name, False)]
         started = time.monotonic()
+        if step.beside:
+            said = tempfile.TemporaryFile("w+")
+            running[step.name] = Beside(begin(step, full, said), said)
+            continue
+        for name in [name for name in step.needs if name in running]:
+            results[name] = running.pop(name).finish(name, counts)
+            table.append(row(name, "ok" if results[name] else "FAILED", time.monotonic() - started))
+        started = time.monotonic()
+        missing = [name for name in step.needs if not results.get(name, False)]
         if missing:
             print(f"\n== {step.name}: left out, because {missing[0]} failed")
         results[step.name] = not missing and run(step, full, counts)
-        outcome = "ok" if results[step.name] else "left out" if missing else "FAILED"
-        table.append(f"  {step.name:<16}{outcome:<10}{time.monotonic() - started:7.0f} s")
+        table.append(row(step.name, "ok" if results[step.name] else "left out" if missing else "FAILED", time.monotonic() - started))
     good = all(results.values())
     print("\n" + "\n".join(table) + "\n")
     print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped")
