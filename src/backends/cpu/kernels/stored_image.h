@@ -96,6 +96,11 @@ __attribute__((noinline)) inline void turn_block(const float* from, int64_t pitc
   transpose(from, pitch, to, to_pitch, rows, columns);
 }
 
+__attribute__((noinline)) inline void turn_planes(const float* from, int64_t pitch, float* to, int64_t to_pitch,
+                                                 int64_t lines, int64_t columns) {
+  transpose_far_rows(from, pitch, to, to_pitch, lines, columns);
+}
+
 // to[c * to_pitch + p] = from[p * pitch + c]
 inline void turn_to_lines(StoredImage from, int64_t pitch, float* to, int64_t to_pitch, int64_t pixels,
                           int64_t channels) {
@@ -176,7 +181,7 @@ __attribute__((noinline)) inline void widen_to_pixels(bool half, const uint16_t*
 // to[p * to_pitch + c] = from[c * pitch + p]
 inline void turn_to_pixels(StoredImage from, int64_t pitch, float* to, int64_t to_pitch, int64_t channels,
                            int64_t pixels) {
-  if (from.wide()) return turn_block(from.floats(), pitch, to, to_pitch, channels, pixels);
+  if (from.wide()) return turn_planes(from.floats(), pitch, to, to_pitch, channels, pixels);
   const auto* const halves = reinterpret_cast<const uint16_t*>(from.data);
   widen_to_pixels(from.type == DType::f16, halves, pitch, to, to_pitch, channels, pixels);
 }

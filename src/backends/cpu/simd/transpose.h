@@ -71,6 +71,26 @@ inline void transpose(const float* from, int64_t from_pitch, float* to, int64_t 
   }
 }
 
+// transpose of rows that lie far apart and have not been touched. Blocks of 8 rows fetch those of the next ones
+// meanwhile, into the second-level cache, since rows whose distance is a power of two share the few places that they
+// have in the first. Blocks of 16 are as many lines as a core has on their way, and gain nothing.
+inline void transpose_far_rows(const float* from, int64_t from_pitch, float* to, int64_t to_pitch, int64_t rows,
+                               int64_t columns) {
+  constexpr int64_t line = 64 / sizeof(float);
+  for (int64_t r = 0; r < rows; r += vec_width) {
+    const int height = extent_of_block(rows - r);
+    const float* const next = from + (r + height) * from_pitch;
+    const int next_height = vec_width < line ? extent_of_block(rows - r - height) : 0;
+    for (int64_t c = 0; c < columns; c += vec_width) {
+      if (c % line == 0) {
+        for (int k = 0; k < next_height; ++k) __builtin_prefetch(next + k * from_pitch + c, 0, 2);
+      }
+      transpose_block(from + r * from_pitch + c, from_pitch, to + c * to_pitch + r, to_pitch, height,
+                      extent_of_block(columns - c));
+    }
+  }
+}
+
 // The same of elements of 2 bytes, whatever they mean: two rows side by side are one row of 4 bytes, and whole vectors
 // of those are stored. At least vec_width columns: the last ones may be written twice.
 inline void transpose_halves(const uint16_t* from, int64_t from_pitch, uint16_t* to, int64_t to_pitch, int64_t rows,
