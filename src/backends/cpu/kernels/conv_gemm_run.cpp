@@ -122,6 +122,7 @@ class GemmWork : private GemmBlock {
             .taps = taps_ + chunk.segment0,
             .panel = panel_at(panel, 0, chunk),
             .next_panel = nullptr,
+            .next_share = 0,
             .init = nullptr,
             .out = nullptr,
             .row_pitch = row_count_,
@@ -174,6 +175,17 @@ class GemmWork : private GemmBlock {
     const GemmTileFunction short_tile = gemm_tile(static_cast<int>(short_rows), vectors_);
     const GemmTileFunction longer_tile =
         longer > 0 ? gemm_tile(static_cast<int>(short_rows + 1), vectors_) : short_tile;
+    t.next_panel = following;
+    t.next_share = share;
+    if (fetch_rows) t.row_tiles = static_cast<int32_t>(tiles - 1);
+    if (chunk.first && chunk.last && !plan_.format.stacked) {
+      t.tiles = static_cast<int32_t>(longer);
+      if (longer > 0) finish(t, longer_tile, 0, static_cast<int>(short_rows + 1));
+      t.tile = t.tiles;
+      t.tiles = static_cast<int32_t>(tiles - longer);
+      t.rows += longer * (short_rows + 1);
+      return finish(t, short_tile, longer * (short_rows + 1), static_cast<int>(short_rows));
+    }
     int64_t row = 0;
     for (int64_t i = 0; i < tiles; ++i) {
       const int count = static_cast<int>(short_rows + (i < longer ? 1 : 0));
@@ -183,7 +195,7 @@ class GemmWork : private GemmBlock {
         continue;
       }
       t.rows = rows_ + chunk.segment0 * row_count_ + row;
-      t.next_panel = fetch_rows && i + 1 < tiles ? t.rows[count] : following + (i < vectors_ ? i : 0) * share;
+      t.tile = static_cast<int32_t>(i);
       if (!chunk.first) t.init = sums_at_[sums + row];
       if (chunk.last) {
         finish(t, function, row, count);

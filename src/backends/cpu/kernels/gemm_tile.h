@@ -34,6 +34,7 @@ struct GemmTile {
   const int32_t* taps;       // [segment]: which tap of the panel
   const float* panel;        // [tap][channels][NV * width], at the first channel of this block
   const float* next_panel;   // what is multiplied later, of which each channel fetches a vector
+  int64_t next_share;        // floats of it that each of the first NV tiles fetches
   const float* init;         // added to the products: [row][NV * width], rows `init_pitch` apart (0: one for all)
   float* const* out;         // [row]: where the row goes
   int64_t row_pitch;
@@ -43,12 +44,16 @@ struct GemmTile {
   int64_t first_channel;
   int64_t channels;
   int32_t segments;
-  int32_t last_lanes;  // of each row's last vector that are stored; the others are whole
+  int32_t last_lanes;     // of each row's last vector that are stored; the others are whole
+  int32_t tiles = 1;      // of as many rows, one behind the other, with one `init` for all
+  int32_t tile = 0;       // how many of the panel were before
+  int32_t row_tiles = 0;  // tiles of the panel behind which other rows follow, which are fetched instead of the panel
   TileEndings endings;
 };
 
 template <int MR, int NV>
-void run_gemm_tile(const GemmTile& t) {
+POLYPHASE_INLINE void multiply_tile(const GemmTile& t, const float* const* tile_rows, float* const* out,
+                                    const float* next) {
   constexpr int count = MR * NV;
   VecF acc[count];  // [row][vector]
   unrolled<count>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = broadcast(0.0F); });
@@ -60,15 +65,14 @@ void run_gemm_tile(const GemmTile& t) {
   bool summed = false;
   // Where the results go is fetched meanwhile: stores that wait for memory would stop the loads of what comes next.
   for (int i = 0; i < MR; ++i) {
-    for (int j = 0; j < NV; ++j) prefetch_for_store(t.out[i] + t.out_column + j * vw);
+    for (int j = 0; j < NV; ++j) prefetch_for_store(out[i] + t.out_column + j * vw);
   }
   if (t.endings.adds) {
-    for (int i = 0; i < MR; ++i) prefetch_to_load(t.endings.added_to(t.out[i] + t.out_column), NV * vw);
+    for (int i = 0; i < MR; ++i) prefetch_to_load(t.endings.added_to(out[i] + t.out_column), NV * vw);
   }
-  const float* next = t.next_panel;
   int64_t left = t.segments * t.channels > sum_piece ? sum_piece : INT64_MAX;
   for (int32_t s = 0; s < t.segments; ++s) {
-    const float* const* rows = t.rows + s * t.row_pitch;
+    const float* const* rows = tile_rows + s * t.row_pitch;
     const float* row[MR];
     unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA { row[i] = rows[i] + t.first_channel; });
     const float* b = t.panel + t.taps[s] * t.tap_pitch;
@@ -103,7 +107,7 @@ void run_gemm_tile(const GemmTile& t) {
   const bool whole = t.last_lanes == vw;
   if (t.endings.adds) {
     unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA {
-      const float* const added = t.endings.added_to(t.out[i] + t.out_column);
+      const float* const added = t.endings.added_to(out[i] + t.out_column);
       unrolled<NV - 1>([&](int j)
                            POLYPHASE_INLINE_LAMBDA { acc[i * NV + j] = acc[i * NV + j] + load(added + j * vw); });
       const float* const last = added + (NV - 1) * vw;
@@ -113,7 +117,7 @@ void run_gemm_tile(const GemmTile& t) {
   }
   activate(t.endings, acc);
   unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA {
-    float* const to = t.out[i] + t.out_column;
+    float* const to = out[i] + t.out_column;
     unrolled<NV - 1>([&](int j) POLYPHASE_INLINE_LAMBDA { store(to + j * vw, acc[i * NV + j]); });
     if (whole) {
       store(to + (NV - 1) * vw, acc[i * NV + NV - 1]);
@@ -121,6 +125,15 @@ void run_gemm_tile(const GemmTile& t) {
       store_first(to + (NV - 1) * vw, acc[i * NV + NV - 1], t.last_lanes);
     }
   });
+}
+
+template <int MR, int NV>
+void run_gemm_tile(const GemmTile& t) {
+  const float* const* rows = t.rows;
+  float* const* out = t.out;
+  for (int32_t i = t.tile; i < t.tile + t.tiles; ++i, rows += MR, out += MR) {
+    multiply_tile<MR, NV>(t, rows, out, i < t.row_tiles ? rows[MR] : t.next_panel + (i < NV ? i : 0) * t.next_share);
+  }
 }
 
 using GemmTileFunction = void (*)(const GemmTile&);
