@@ -97,7 +97,7 @@ __attribute__((noinline)) inline void turn_block(const float* from, int64_t pitc
 }
 
 __attribute__((noinline)) inline void turn_planes(const float* from, int64_t pitch, float* to, int64_t to_pitch,
-                                                 int64_t lines, int64_t columns) {
+                                                  int64_t lines, int64_t columns) {
   transpose_far_rows(from, pitch, to, to_pitch, lines, columns);
 }
 
