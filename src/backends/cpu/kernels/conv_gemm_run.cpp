@@ -178,32 +178,26 @@ class GemmWork : private GemmBlock {
     t.next_panel = following;
     t.next_share = share;
     if (fetch_rows) t.row_tiles = static_cast<int32_t>(tiles - 1);
-    if (chunk.first && chunk.last && !plan_.format.stacked) {
-      t.tiles = static_cast<int32_t>(longer);
-      if (longer > 0) finish(t, longer_tile, 0, static_cast<int>(short_rows + 1));
-      t.tile = t.tiles;
-      t.tiles = static_cast<int32_t>(tiles - longer);
-      t.rows += longer * (short_rows + 1);
-      return finish(t, short_tile, longer * (short_rows + 1), static_cast<int>(short_rows));
-    }
+    // Tiles of as many rows run in one call, where nothing is asked of each and one bias is added to all.
+    const bool together = chunk.first && chunk.last && !plan_.format.stacked;
     int64_t row = 0;
-    for (int64_t i = 0; i < tiles; ++i) {
-      const int count = static_cast<int>(short_rows + (i < longer ? 1 : 0));
-      const GemmTileFunction function = i < longer ? longer_tile : short_tile;
-      if (may_skip && reads_zeros(chunk, row, count)) {
-        row += count;
-        continue;
-      }
-      t.rows = rows_ + chunk.segment0 * row_count_ + row;
+    for (int64_t i = 0; i < tiles; i += t.tiles) {
+      const bool is_longer = i < longer;
+      const int count = static_cast<int>(short_rows + (is_longer ? 1 : 0));
+      const GemmTileFunction function = is_longer ? longer_tile : short_tile;
       t.tile = static_cast<int32_t>(i);
-      if (!chunk.first) t.init = sums_at_[sums + row];
-      if (chunk.last) {
-        finish(t, function, row, count);
-      } else {
-        t.out = sums_at_ + sums + row;
-        function(t);
+      if (together) t.tiles = static_cast<int32_t>((is_longer ? longer : tiles) - i);
+      if (!may_skip || !reads_zeros(chunk, row, count)) {
+        t.rows = rows_ + chunk.segment0 * row_count_ + row;
+        if (!chunk.first) t.init = sums_at_[sums + row];
+        if (chunk.last) {
+          finish(t, function, row, count);
+        } else {
+          t.out = sums_at_ + sums + row;
+          function(t);
+        }
       }
-      row += count;
+      row += t.tiles * count;
     }
   }
 
