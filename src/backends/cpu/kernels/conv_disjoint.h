@@ -80,12 +80,17 @@ struct ConvUnfolding {
   }
 };
 
-// Outputs [from, to) of a vector of pixels, which lie `at` beyond where they would if they began the vector's.
+// Outputs [from, to) of vector number `vector` of a vector of pixels' outputs; the vector's first would lie at `at`.
 struct ProductRun {
   int64_t at;
+  int32_t vector;
   int32_t from;
   int32_t to;
 };
+
+// Runs that a vector of pixels may have, whose outputs are so many vectors: each pixel may be a line, and a line may
+// reach into the next vector.
+inline int64_t most_product_runs(int64_t width, int64_t vectors) { return width + vectors; }
 
 // Where the outputs of a vector of pixels go: those of the block's line l to first + lines[l], as one run unless they
 // belong to several lines of the image.
@@ -93,7 +98,7 @@ struct ProductTarget {
   std::byte* first;
   DType type;
   const int64_t* lines;
-  const ProductRun* runs;  // null: one run, of all outputs
+  const ProductRun* runs;  // null: one run, of all outputs; by vector
   int64_t run_count;
   bool streams;  // as one run of whole cache lines, past the caches
 };
@@ -167,6 +172,7 @@ struct ConvDisjointPlan {
   int64_t groups_per_tile;
   int64_t group_tiles;
   int64_t depth;         // words between which sums stay in registers
+  int64_t vector_runs;   // that a vector of pixels may have
   int64_t most_held;     // lines of a tile that are held
   int64_t shared_bytes;  // the unfolded image
   int64_t scratch_bytes;

@@ -191,6 +191,7 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& given, const ImageStrides& 
   plan.tile_pixels = std::max<int64_t>(1, fitting / plan.pixels) * plan.pixels;
   plan.panel_step = (std::max<int64_t>(1, f.words) | 1) * plan.pixels;
   plan.pixel_tiles = ceil_div(points, plan.tile_pixels);
+  plan.vector_runs = most_product_runs(width, f.leaving);
   const int64_t pieces = shape.batch * plan.pixel_tiles;
   const int64_t outputs = plan.tile_pixels * columns * f.blocks;
   plan.groups_per_tile = std::clamp<int64_t>(
@@ -217,8 +218,8 @@ ConvDisjointPlan plan_conv_disjoint(const ConvShape& given, const ImageStrides& 
   plan.most_held = plan.tile_pixels / width + ceil_div(plan.tile_pixels, std::max<int64_t>(1, shape.in[2])) + 2;
   plan.scratch_bytes =
       scratch_piece_bytes<HeldLine>(plan.most_held) + scratch_piece_bytes<ProductTarget>(plan.tile_pixels / width) +
-      scratch_piece_bytes<ProductRun>(plan.tile_pixels) + 2 * scratch_piece_bytes<int64_t>(columns) +
-      scratch_piece_bytes<KernelLine>(f.lines_per_block) +
+      scratch_piece_bytes<ProductRun>(plan.tile_pixels / width * plan.vector_runs) +
+      2 * scratch_piece_bytes<int64_t>(columns) + scratch_piece_bytes<KernelLine>(f.lines_per_block) +
       scratch_piece_bytes<float>(plan.tile_pixels / plan.pixels * plan.panel_step) +
       scratch_piece_bytes<float>(sums * plan.tile_pixels) + scratch_piece_bytes<float>(columns * plan.tile_pixels) +
       scratch_piece_bytes<float>(plan.tile_pixels * plan.phases) + 2 * scratch_piece_bytes<float>(plan.tile_pixels) +

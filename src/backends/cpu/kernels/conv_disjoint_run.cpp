@@ -26,7 +26,7 @@ class DisjointWork {
     ScratchPieces pieces(scratch);
     lines_ = pieces.next<HeldLine>(plan.most_held);
     targets_ = pieces.next<ProductTarget>(plan.tile_pixels / vec_width);
-    runs_ = pieces.next<ProductRun>(plan.tile_pixels);
+    runs_ = pieces.next<ProductRun>(plan.tile_pixels / vec_width * plan.vector_runs);
     line_out_ = pieces.next<int64_t>(f_.columns());
     line_sums_ = pieces.next<int64_t>(f_.columns());
     kernel_lines_ = pieces.next<KernelLine>(f_.lines_per_block);
@@ -143,6 +143,8 @@ class DisjointWork {
     const StoredResult image = StoredResult(p_.out, s_.types.out) + place_.batch * plan_.out.batch;
     const int64_t begin = first_ + pixel;
     const int64_t end = std::min(last_, begin + vec_width);
+    const bool in_words = image.type == DType::bf16 && plan_.phases % 2 == 0;  // two outputs are a lane
+    const int64_t lanes = in_words ? 2 * vec_width : vec_width;
     target = {image.data, image.type, line_out_, runs, 0, false};
     for (int64_t point = begin; point < end;) {
       const int64_t line = point / s_.in[2];
@@ -155,16 +157,19 @@ class DisjointWork {
       const int64_t x = (begin - line * s_.in[2]) * plan_.phases - plan_.crop[2];
       const int64_t from = std::max((point - begin) * plan_.phases, -x);
       const int64_t to = std::min((next - begin) * plan_.phases, s_.out[2] - x);
-      if (from < to) {
-        runs[target.run_count++] = {at[0] * plan_.out.axis[0] + at[1] * plan_.out.axis[1] + x,
-                                    static_cast<int32_t>(from), static_cast<int32_t>(to)};
+      const int64_t line_at = at[0] * plan_.out.axis[0] + at[1] * plan_.out.axis[1] + x;
+      if (to - from == vec_width * plan_.phases) {
+        target = {(image + line_at).data, image.type, line_out_, nullptr, 0, plan_.streams};
+        break;
+      }
+      for (int64_t i = from / lanes; from < to && i * lanes < to; ++i) {
+        runs[target.run_count++] = {line_at + i * lanes, static_cast<int32_t>(i),
+                                    static_cast<int32_t>(std::max<int64_t>(0, from - i * lanes)),
+                                    static_cast<int32_t>(std::min(lanes, to - i * lanes))};
       }
       point = next;
     }
-    if (target.run_count == 1 && runs->to - runs->from == vec_width * plan_.phases)
-      target = {(image + runs->at).data, image.type, line_out_, nullptr, 0, plan_.streams};
-    const bool in_words = image.wide() || (image.type == DType::bf16 && plan_.phases % 2 == 0);
-    if (target.runs != nullptr && !(stores_ranges_fast && in_words)) return false;
+    if (target.runs != nullptr && !(stores_ranges_fast && (image.wide() || in_words))) return false;
     return !plan_.streams || (target.streams && reinterpret_cast<uintptr_t>(target.first) % cache_line == 0);
   }
 
@@ -172,7 +177,7 @@ class DisjointWork {
     const int64_t filled = ceil_div(last_ - first_, plan_.pixels) * plan_.pixels;
     for (int64_t pixel = 0; pixel < filled; pixel += vec_width) {
       ProductTarget& target = targets_[pixel / vec_width];
-      if (!find_straight_target(pixel, runs_ + pixel, target))
+      if (!find_straight_target(pixel, runs_ + pixel / vec_width * plan_.vector_runs, target))
         target = {reinterpret_cast<std::byte*>(sums_ + pixel * f_.leaving), DType::f32, line_sums_, nullptr, 0, false};
     }
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "backends/cpu/kernels/conv_disjoint.h"
@@ -33,22 +34,13 @@ struct ProductTile {
   bool ends;   // no words come behind these: `init` is added
 };
 
-// store(at, i, lo, hi): outputs [lo, hi) of vector i of S, which have `lanes`, lie in one line of the image, at `at`.
-template <int S, class Store>
-POLYPHASE_INLINE void each_run(const ProductTarget& target, int lanes, Store store) {
-  for (int64_t r = 0; r < target.run_count; ++r) {
-    const ProductRun& run = target.runs[r];
-    for (int i = run.from / lanes; i < S && i * lanes < run.to; ++i)
-      store(run.at + i * lanes, i, std::max(0, run.from - i * lanes), std::min(lanes, run.to - i * lanes));
-  }
-}
-
 // The outputs of a vector's pixels that lie in several lines of the image, or in part outside of it.
 template <int S>
 __attribute__((noinline)) void store_runs(const VecF (&rows)[S], const ProductTarget& target, float* to) {
   VecF outputs[S];
   interleave_lanes(rows, outputs);
-  each_run<S>(target, vec_width, [&](int64_t at, int i, int lo, int hi) { store_range(to + at, outputs[i], lo, hi); });
+  for (const ProductRun* run = target.runs; run != target.runs + target.run_count; ++run)
+    store_range(to + run->at, outputs[run->vector], run->from, run->to);
 }
 
 // The same in bf16: two outputs are a lane's word.
@@ -56,10 +48,13 @@ template <int S>
 __attribute__((noinline)) void store_narrow_runs(const VecF (&words)[S], const ProductTarget& target, uint16_t* to) {
   VecF outputs[S];
   interleave_lanes(words, outputs);
-  each_run<S>(target, 2 * vec_width, [&](int64_t at, int i, int lo, int hi) {
-    if ((lo | hi) % 2 == 0) return store_range(reinterpret_cast<float*>(to + at), outputs[i], lo / 2, hi / 2);
-    store_half_range(to + at, as_int(outputs[i]), lo, hi);
-  });
+  for (const ProductRun* run = target.runs; run != target.runs + target.run_count; ++run) {
+    if ((run->from | run->to) % 2 == 0) {
+      store_range(reinterpret_cast<float*>(to + run->at), outputs[run->vector], run->from / 2, run->to / 2);
+    } else {
+      store_half_range(to + run->at, as_int(outputs[run->vector]), run->from, run->to);
+    }
+  }
 }
 
 // As whole vectors of half the width, or, where phases of bf16 come in pairs, as store_target does.
@@ -100,13 +95,60 @@ POLYPHASE_INLINE void store_target(const VecF (&rows)[S], const ProductTarget& t
   store_interleaved(rows, to);
 }
 
-// Whether all vectors go to floats beside each other, through the caches.
+// Whether all vectors go to floats, of one line each where ranges are slow.
 template <int V>
-POLYPHASE_INLINE bool leaves_as_it_is(const ProductTarget* targets) {
+POLYPHASE_INLINE bool leaves_straight(const ProductTarget* targets) {
   bool does = true;
   for (int v = 0; v < V; ++v)
-    does = does && targets[v].type == DType::f32 && targets[v].runs == nullptr && !targets[v].streams;
+    does = does && targets[v].type == DType::f32 && (stores_ranges_fast || targets[v].runs == nullptr);
   return does;
+}
+
+// The outputs of a vector of pixels, of all lines of a tile, straight from the registers.
+template <int S, int N>
+POLYPHASE_INLINE void store_outputs(const VecF (&outputs)[N], const ProductTarget& target, int64_t first_line) {
+  const int64_t* const lines = target.lines + first_line;
+  auto* const first = reinterpret_cast<float*>(target.first);
+  if (stores_ranges_fast && target.runs != nullptr) {
+    const ProductRun* run = target.runs;
+    const ProductRun* const end = run + target.run_count;
+    unrolled<S>([&](int s) POLYPHASE_INLINE_LAMBDA {
+      for (; run != end && run->vector == s; ++run) {
+        float* const at = first + run->at;
+        const int from = run->from;
+        const int to = run->to;
+        unrolled<N / S>([&](int l)
+                            POLYPHASE_INLINE_LAMBDA { store_range(at + lines[l], outputs[l * S + s], from, to); });
+      }
+    });
+    return;
+  }
+  const auto leave = [&](auto streams) POLYPHASE_INLINE_LAMBDA {
+    unrolled<N>([&](int i) POLYPHASE_INLINE_LAMBDA {
+      float* const at = first + lines[i / S] + i % S * vec_width;
+      streams ? stream(at, outputs[i]) : store(at, outputs[i]);
+    });
+  };
+  target.streams ? leave(std::true_type()) : leave(std::false_type());
+}
+
+// Sums [line][K][vector] of the words of a tile to where they go: of tiles with filling, and what is not stored as it
+// is computed.
+template <Products products, int S, int K>
+__attribute__((noinline)) void leave_from_memory(const ProductTile& t, const float* sums, int lines, int vectors) {
+  for (int l = 0; l < lines && l < t.lines; ++l) {
+    for (int v = 0; v < vectors; ++v) {
+      VecF rows[S];
+      for (int s = 0; s < K; ++s)
+        rows[s] = load(sums + ((l * K + s) * vectors + v) * vec_width) + broadcast(t.init[l * K + s]);
+      for (int s = K; s < S; ++s) rows[s] = broadcast(t.init[l * K]);
+      if constexpr (products == Products::pairs) {
+        for (int s = 0; s < S; ++s) rows[s] = flush_sum(rows[s]);
+      }
+      const ProductTarget& target = t.targets[v];
+      store_target(rows, target, target.lines[t.first_line + l]);
+    }
+  }
 }
 
 template <Products products, int M, int V, int S, int K>
@@ -143,12 +185,22 @@ void run_product_tile(const ProductTile& t) {
   }
   float* const partial = t.partial;
   if (t.begun) unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = load(partial + i * vec_width) + acc[i]; });
-  if constexpr (S == 1 && K == 1 && products == Products::floats) {  // straight from the registers
-    if (t.ends && t.lines >= M && leaves_as_it_is<V>(t.targets)) {
-      unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA {
-        const ProductTarget& target = t.targets[i % V];
-        store(reinterpret_cast<float*>(target.first) + target.lines[t.first_line + i / V],
-              acc[i] + broadcast(t.init[i / V]));
+  constexpr bool is_largest = M == pixel_columns(vec_width) / K * K;  // others are not worth as much code
+  if constexpr (products == Products::floats && is_largest) {
+    if (t.ends && t.lines * K >= M && leaves_straight<V>(t.targets)) {
+      unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
+        VecF outputs[M / K * S];  // [line][S]
+        unrolled<M / K>([&](int l) POLYPHASE_INLINE_LAMBDA {
+          VecF rows[S];
+          unrolled<S>([&](int s) POLYPHASE_INLINE_LAMBDA {
+            const VecF init = broadcast(t.init[l * K + (s < K ? s : 0)]);
+            rows[s] = s < K ? acc[(l * K + s) * V + v] + init : init;
+          });
+          VecF joined[S];
+          interleave_lanes(rows, joined);
+          unrolled<S>([&](int s) POLYPHASE_INLINE_LAMBDA { outputs[l * S + s] = joined[s]; });
+        });
+        store_outputs<S>(outputs, t.targets[v], t.first_line);
       });
       return;
     }
@@ -156,20 +208,7 @@ void run_product_tile(const ProductTile& t) {
   alignas(64) float last[M * V * vec_width];
   float* const to = t.ends ? last : partial;
   unrolled<M * V>([&](int i) POLYPHASE_INLINE_LAMBDA { store(to + i * vec_width, acc[i]); });
-  if (!t.ends) return;
-  for (int l = 0; l < M / K && l < t.lines; ++l) {
-    for (int v = 0; v < V; ++v) {
-      VecF rows[S];
-      for (int s = 0; s < K; ++s)
-        rows[s] = load(last + ((l * K + s) * V + v) * vec_width) + broadcast(t.init[l * K + s]);
-      for (int s = K; s < S; ++s) rows[s] = broadcast(t.init[l * K]);
-      if constexpr (products == Products::pairs) {
-        for (int s = 0; s < S; ++s) rows[s] = flush_sum(rows[s]);
-      }
-      const ProductTarget& target = t.targets[v];
-      store_target(rows, target, target.lines[t.first_line + l]);
-    }
-  }
+  if (t.ends) leave_from_memory<products, S, K>(t, last, M / K, V);
 }
 
 using ProductTileFunction = void (*)(const ProductTile&);
