@@ -15,9 +15,10 @@
 // channels and many weights among them, and multiplied by 1.15: choosing by all of them costs 1.4 % over three hundred
 // and fifty that they were not fitted to (2.6 before); what parts of large images spare is set to what a dozen of them
 // took less on each CPU. conv_disjoint has less than its fit on both, by what 28 geometries take less since its results
-// leave the registers straight; those of conv_depthwise are set to what 22 geometries take on each CPU since it did, times 1.15. Pairs of
-// bf16 have factors of their own, fitted to 430 geometries between images in bf16 and f32 on Zen 4, with the measured
-// time of a product and weights at half of what they count now: wrong choices among them cost 3 to 4 %.
+// leave the registers straight; those of conv_depthwise are set to what 22 geometries take on each CPU since it did,
+// times 1.15. Pairs of bf16 have factors of their own, fitted to 430 geometries between images in bf16 and f32 on Zen
+// 4, with the measured time of a product and weights at half of what they count now: wrong choices among them cost 3 to
+// 4 %.
 #pragma once
 
 #include "backends/cpu/kernels/conv_shape.h"
