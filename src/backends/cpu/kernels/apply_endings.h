@@ -17,7 +17,7 @@ POLYPHASE_INLINE VecF hard_sigmoid(VecF x, VecF alpha, VecF beta) {
 
 // x * ((1 + e^x)^2 - 1) / ((1 + e^x)^2 + 1), which is x * tanh(log(1 + e^x)); for x > 20 it is x.
 POLYPHASE_INLINE VecF mish(VecF x) {
-  const VecF e = exp_or_zero(min(broadcast(20.0F), x));
+  const VecF e = exp_bounded_or_zero(min(broadcast(20.0F), x));
   const VecF n = e * (e + broadcast(2.0F));
   return select(less(broadcast(20.0F), x), x, x * n / (n + broadcast(2.0F)));
 }
@@ -29,13 +29,20 @@ POLYPHASE_INLINE VecF join_tail(VecF x, float least, VecF tail, VecF upper) {
   return select(less(x, broadcast(0.0F)), lower, upper);
 }
 
-// x * sigmoid(x), where e^-|x| is squared from e^(-|x|/2) only after x multiplied it: it may be subnormal, the result
-// not.
-POLYPHASE_INLINE VecF silu(VecF x) {
+// x * sigmoid(x) where e^-x may be infinite: e^-|x| is squared from e^(-|x|/2) only after x multiplied it, since it may
+// be subnormal, the result not.
+inline __attribute__((noinline)) VecF silu_far_below(VecF x) {
   constexpr float least = -91.85677F;
-  const VecF h = exp(max(broadcast(least), broadcast(0.0F) - abs(x)) * broadcast(0.5F));
+  const VecF h = exp_bounded(max(broadcast(least), broadcast(0.0F) - abs(x)) * broadcast(0.5F));
   const VecF r = x / fma(h, h, broadcast(1.0F));
   return join_tail(x, least, r * h * h, r);
+}
+
+// x * sigmoid(x).
+POLYPHASE_INLINE VecF silu(VecF x) {
+  if (any(less(x, broadcast(-88.0F)))) return silu_far_below(x);
+  const VecF e = exp_bounded(max(broadcast(least_normal_exponent), broadcast(0.0F) - x));
+  return x / (broadcast(1.0F) + e);
 }
 
 // x * Phi(x) = x/2 * erfc(-x / sqrt 2), relatively accurate in the tail as well: erfc(a) = exp(-a^2) * P(t) / (1 + 2a)
@@ -46,7 +53,7 @@ POLYPHASE_INLINE VecF gelu_erf(VecF x) {
   constexpr float least = -13.146246F;
   const VecF bounded = min(broadcast(-least), abs(x));
   const VecF a = bounded * broadcast(0.707106781F);
-  const VecF falling = exp(bounded * bounded * broadcast(-0.5F));  // 3e-38 at the least, no subnormal number
+  const VecF falling = exp_bounded(bounded * bounded * broadcast(-0.5F));  // 3e-38 at the least, no subnormal number
   constexpr float factors[] = {1.2769783735F,   -0.0927640200F, -0.1660317630F, 0.1640560031F,   -0.0542004742F,
                                -0.00806193985F, 0.00861753617F, 0.00131103769F, -0.00121330307F, -0.000390680798F};
   const VecF above = a + two;
@@ -76,7 +83,7 @@ POLYPHASE_INLINE VecF gelu_tanh(VecF x) {
   const VecF cubic_low = product_error(c2, square) + fma(c2, product_error(bounded, bounded), c2_low * square);
   const VecF w = bounded * q;
   const VecF w_low = fma(bounded, sum_low + cubic_low + c1_low, product_error(bounded, q));
-  const VecF h = exp(w * broadcast(-0.5F)) * fma(w_low, broadcast(-0.5F), one);
+  const VecF h = exp_bounded(w * broadcast(-0.5F)) * fma(w_low, broadcast(-0.5F), one);
   const VecF r = x / fma(h, h, one);
   return join_tail(x, least, r * h * h, r);
 }
@@ -85,16 +92,13 @@ POLYPHASE_INLINE VecF gelu_tanh(VecF x) {
 POLYPHASE_INLINE VecF exp_minus_one(VecF x) {
   constexpr float factors[] = {1.0F, 0.5F, 1.66666667e-1F, 4.16666667e-2F, 8.33333333e-3F, 1.38888889e-3F};
   const VecF series = x * polynomial(x, factors);
-  return select(less(x, broadcast(-0.3F)), exp_or_zero(x) - broadcast(1.0F), series);
+  return select(less(x, broadcast(-0.3F)), exp_bounded_or_zero(x) - broadcast(1.0F), series);
 }
 
-// log(1 + e^-|x|) + max(x, 0), with log(1 + u) = log(w) * u / (w - 1) for w = 1 + u, which undoes the rounding of w.
+// log(1 + e^-|x|) + max(x, 0).
 POLYPHASE_INLINE VecF softplus(VecF x) {
-  const VecF one = broadcast(1.0F);
-  const VecF u = exp_or_zero(broadcast(0.0F) - abs(x));
-  const VecF w = one + u;
-  const VecF log_w = select(equal(w, one), u, log(w) * u / select(equal(w, one), one, w - one));
-  return is_nan_select(x, max(broadcast(0.0F), x) + log_w);
+  const VecF u = exp_bounded_or_zero(broadcast(0.0F) - abs(x));
+  return is_nan_select(x, max(broadcast(0.0F), x) + log_one_plus(u));
 }
 
 // f on each lane; for what the C library does better than a short polynomial.

@@ -61,11 +61,39 @@ POLYPHASE_INLINE VecF exp_within(VecF x, float least) {
 
 POLYPHASE_INLINE VecF exp(VecF x) { return exp_within(x, -105.0F); }
 
+// exp(x) for -87.3365 <= x <= 88, where a power of two is one shift: adding 1.5 * 2^23 rounds to n and leaves n + 127
+// in the lowest bits. Half the chain of exp, which what waits for it (activations) takes half of its time with.
+POLYPHASE_INLINE VecF exp_bounded(VecF x) {
+  const VecF rounding = broadcast(12582912.0F + 127.0F);
+  const VecF biased = fma(x, broadcast(1.44269504F), rounding);
+  const VecF n = biased - rounding;
+  VecF r = fma(n, broadcast(-0.693359375F), x);
+  r = fma(n, broadcast(2.12194440e-4F), r);
+  const VecF t = r * r;
+  const VecF low = fma(r, broadcast(0.16666574F), broadcast(0.5F));
+  const VecF high = fma(t, broadcast(0.00139015F), fma(r, broadcast(0.00836373F), broadcast(0.04166686F)));
+  return (fma(t, fma(t, high, low), r) + broadcast(1.0F)) * as_float(shift_left<23>(as_int(biased)));
+}
+
 // exp(x), 0 where that would be subnormal: whatever makes or reads such numbers takes a hundred times as long, and
 // beside 1 they are nothing.
+constexpr float least_normal_exponent = -87.33654F;
 POLYPHASE_INLINE VecF exp_or_zero(VecF x) {
-  constexpr float least = -87.33654F;
-  return select(less(x, broadcast(least)), broadcast(0.0F), exp_within(x, least));
+  const VecF least = broadcast(least_normal_exponent);
+  return select(less(x, least), broadcast(0.0F), exp_within(x, least_normal_exponent));
+}
+
+// The same for x <= 88.
+POLYPHASE_INLINE VecF exp_bounded_or_zero(VecF x) {
+  const VecF least = broadcast(least_normal_exponent);
+  return select(less(x, least), broadcast(0.0F), exp_bounded(max(least, x)));
+}
+
+// (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) - 1 <= f < sqrt(2) - 1.
+POLYPHASE_INLINE VecF log_tail(VecF f) {
+  constexpr float tail[] = {0.33333331F,  -0.24999994F, 0.20000715F,  -0.16668054F, 0.14249297F,
+                            -0.12420228F, 0.11677382F,  -0.11514077F, 0.07035812F};
+  return polynomial(f, tail);
 }
 
 // log(x) = e*ln(2) + log(m), sqrt(1/2) <= m < sqrt(2). Subnormals are scaled up first; log(0) = -inf, log(x < 0) = NaN.
@@ -77,10 +105,7 @@ POLYPHASE_INLINE VecF log(VecF x) {
   const VecF e = to_float(biased - broadcast(128)) - select(tiny, broadcast(24.0F), broadcast(0.0F));
   const VecF m = as_float((bits & broadcast(0x007fffff)) + broadcast(0x3f3504f3));
   const VecF f = m - broadcast(1.0F);
-  constexpr float tail[] = {0.33333331F,  -0.24999994F, 0.20000715F,  -0.16668054F, 0.14249297F,
-                            -0.12420228F, 0.11677382F,  -0.11514077F, 0.07035812F};
-  VecF low = f * f * f * polynomial(f, tail);
-  low = fma(e, broadcast(-2.12194440e-4F), low);
+  VecF low = fma(e, broadcast(-2.12194440e-4F), f * f * f * log_tail(f));
   low = fma(f * f, broadcast(-0.5F), low);
   VecF result = fma(e, broadcast(0.693359375F), low + f);
   const VecF infinity = broadcast(std::numeric_limits<float>::infinity());
@@ -88,6 +113,15 @@ POLYPHASE_INLINE VecF log(VecF x) {
   result = select(equal(x, broadcast(0.0F)), broadcast(0.0F) - infinity, result);
   result = select(less(x, broadcast(0.0F)), broadcast(std::numeric_limits<float>::quiet_NaN()), result);
   return is_nan_select(x, result);
+}
+
+// log(1 + u) for 0 <= u <= 1, which is log(2) + log(1 + (u - 1) / 2) from sqrt(2) on. No square of u by itself, which
+// may be subnormal.
+POLYPHASE_INLINE VecF log_one_plus(VecF u) {
+  const Mask small = less(u, broadcast(0.414213562F));
+  const VecF f = select(small, u, fma(u, broadcast(0.5F), broadcast(-0.5F)));
+  const VecF part = fma(f, fma(f, log_tail(f), broadcast(-0.5F)), broadcast(1.0F));
+  return fma(f, part, select(small, broadcast(0.0F), broadcast(0.693147181F)));
 }
 
 POLYPHASE_INLINE VecF copy_sign(VecF magnitude, VecF sign) {
@@ -99,15 +133,17 @@ POLYPHASE_INLINE VecF tanh(VecF x) {
   const VecF t = x * x;
   constexpr float small[] = {-0.33333328F, 0.13332719F, -0.05384331F, 0.02096151F, -0.00604539F};
   const VecF near_zero = fma(x * t, polynomial(t, small), x);
-  const VecF e = exp(min(broadcast(10.0F), a) * broadcast(2.0F));
+  const VecF e = exp_bounded(min(broadcast(10.0F), a) * broadcast(2.0F));
   const VecF far = broadcast(1.0F) - broadcast(2.0F) / (e + broadcast(1.0F));
   return select(less(a, broadcast(0.625F)), near_zero, copy_sign(far, x));
 }
 
+// 0 where 1 / (1 + exp(-x)) would be subnormal, or nearly.
 POLYPHASE_INLINE VecF sigmoid(VecF x) {
-  const VecF e = exp_or_zero(broadcast(0.0F) - abs(x));  // never overflows
-  const VecF r = broadcast(1.0F) / (broadcast(1.0F) + e);
-  return select(less(x, broadcast(0.0F)), e * r, r);
+  const VecF most = broadcast(-least_normal_exponent);
+  const VecF lower = broadcast(least_normal_exponent);
+  const VecF e = exp_bounded(min(most, max(lower, broadcast(0.0F) - x)));
+  return select(less(x, lower), broadcast(0.0F), broadcast(1.0F) / (broadcast(1.0F) + e));
 }
 
 // |x| < 1: x * P(x^2). Beyond: 1 - exp(-Q(|x|)), which is 1 in FP32 from |x| = 3.92 on.
@@ -119,7 +155,7 @@ POLYPHASE_INLINE VecF erf(VecF x) {
   constexpr float large[] = {-2.93987606e-04F, 1.13013045F,      6.31996942e-01F, 1.09923803e-01F, -2.63348218e-02F,
                              4.73004923e-03F,  -5.90669230e-04F, 4.53495003e-05F, -1.60224952e-06F};
   const VecF near_zero = a * polynomial(t, small);
-  const VecF far = broadcast(1.0F) - exp(broadcast(0.0F) - polynomial(a, large));
+  const VecF far = broadcast(1.0F) - exp_bounded(broadcast(0.0F) - polynomial(a, large));
   return copy_sign(select(less(a, broadcast(1.0F)), near_zero, far), x);
 }
 
@@ -127,7 +163,7 @@ POLYPHASE_INLINE VecF erf(VecF x) {
 // arguments, which networks do not produce, go lane by lane through the C library.
 template <bool cosine>
 POLYPHASE_INLINE VecF sine(VecF x) {
-  if (max_lane(abs(x)) >= 8192.0F) {
+  if (any(less_equal(broadcast(8192.0F), abs(x)))) {
     float lanes[vec_width];
     store(lanes, x);
     for (float& lane : lanes) lane = cosine ? std::cos(lane) : std::sin(lane);

@@ -6,7 +6,7 @@
 //   load, load_first(p, n), store, store_first(p, v, n), store_range(p, v, lo, hi), stream, broadcast, iota
 //   store_half_range(p, v, lo, hi)  the same for elements of 16 bits, two in a lane
 //   + - * /, fma(a, b, c) = a*b + c, product_error(a, b) = a*b - round(a*b), max, min, abs, sqrt, round_nearest, floor
-//   less, less_equal, equal, select(mask, if_true, if_false)
+//   less, less_equal, equal, any(mask), select(mask, if_true, if_false)
 //   to_int (nearest), to_float, as_int, as_float, shift_left<n>, shift_right_logical<n>, &, |
 //   load_f16, load_bf16, store_f16, store_bf16 (rounding to nearest even), their _first forms, stream_f16, stream_bf16
 //   pick, zip, unzip (lanes in another order), sum, max_lane, hold (keeps a value in a register)

@@ -120,6 +120,7 @@ POLYPHASE_INLINE Vec<float> floor(Vec<float> a) {
 POLYPHASE_INLINE Mask less(Vec<float> a, Vec<float> b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
 POLYPHASE_INLINE Mask less_equal(Vec<float> a, Vec<float> b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LE_OQ)}; }
 POLYPHASE_INLINE Mask equal(Vec<float> a, Vec<float> b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)}; }
+POLYPHASE_INLINE bool any(Mask m) { return _mm256_movemask_ps(m.m) != 0; }
 POLYPHASE_INLINE Vec<float> select(Mask m, Vec<float> yes, Vec<float> no) {
   return {_mm256_blendv_ps(no.v, yes.v, m.m)};
 }

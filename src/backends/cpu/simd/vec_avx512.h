@@ -92,6 +92,7 @@ POLYPHASE_INLINE Vec<float> floor(Vec<float> a) {
 POLYPHASE_INLINE Mask less(Vec<float> a, Vec<float> b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
 POLYPHASE_INLINE Mask less_equal(Vec<float> a, Vec<float> b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ)}; }
 POLYPHASE_INLINE Mask equal(Vec<float> a, Vec<float> b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ)}; }
+POLYPHASE_INLINE bool any(Mask m) { return m.m != 0; }
 POLYPHASE_INLINE Vec<float> select(Mask m, Vec<float> yes, Vec<float> no) {
   return {_mm512_mask_blend_ps(m.m, no.v, yes.v)};
 }

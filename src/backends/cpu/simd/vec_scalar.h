@@ -116,6 +116,7 @@ POLYPHASE_INLINE Vec<float> floor(Vec<float> a) {
 POLYPHASE_INLINE Mask less(Vec<float> a, Vec<float> b) { return {a.v < b.v}; }
 POLYPHASE_INLINE Mask less_equal(Vec<float> a, Vec<float> b) { return {a.v <= b.v}; }
 POLYPHASE_INLINE Mask equal(Vec<float> a, Vec<float> b) { return {a.v == b.v}; }
+POLYPHASE_INLINE bool any(Mask m) { return (m.m[0] | m.m[1] | m.m[2] | m.m[3]) != 0; }
 POLYPHASE_INLINE Vec<float> select(Mask m, Vec<float> yes, Vec<float> no) { return {m.m ? yes.v : no.v}; }
 POLYPHASE_INLINE Vec<int32_t> select(Mask m, Vec<int32_t> yes, Vec<int32_t> no) { return {m.m ? yes.v : no.v}; }
 
