@@ -8,49 +8,53 @@
 #include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/kernels/recurrence.h"
 #include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/unrolled.h"
 #include "kernel/row.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
 inline constexpr int recurrence_rows = vec_width == 16 ? 4 : 2;  // of the batch, in registers
 
-// sums[i][g] = Σ_k row[i][k] · panel[k][g]: one row alone is added up in two chains, to wait less for each sum. Its own
-// function, so that the registers are for the products.
+// sums[i][g] = Σ_k row[i][k] · panel[k][g]: one row alone is added up in two chains, to wait less for each sum, and its
+// weights, which are one stream from the outer caches, are fetched. Its own function, so that the registers are for the
+// products.
 template <int rows, int gates>
 __attribute__((noinline)) void recurrent_products(const float* const* row, const float* panel, int64_t count,
                                                   VecF (&sums)[rows][gates]) {
   constexpr int chains = rows == 1 ? 2 : 1;
-  for (auto& of_row : sums) std::fill(of_row, of_row + gates, broadcast(0.0F));
+  constexpr int64_t ahead = 512;  // floats
+  constexpr int all = rows * gates;
+  VecF total[all];  // [row][gate]
+  unrolled<all>([&](int i) POLYPHASE_INLINE_LAMBDA { total[i] = broadcast(0.0F); });
   for (int64_t first = 0; first < count; first += sum_piece) {
     const int64_t end = std::min(first + sum_piece, count);
-    VecF piece[chains][rows][gates];
-    for (auto& chain : piece) {
-      for (auto& of_row : chain) std::fill(of_row, of_row + gates, broadcast(0.0F));
-    }
+    VecF piece[chains * all];  // [chain][row][gate]
+    unrolled<chains * all>([&](int i) POLYPHASE_INLINE_LAMBDA { piece[i] = broadcast(0.0F); });
+    const auto add = [&](int64_t k, int chain) POLYPHASE_INLINE_LAMBDA {
+      VecF column[gates];
+      unrolled<gates>([&](int g) POLYPHASE_INLINE_LAMBDA {
+        const float* const at = panel + (k * gates + g) * vec_width;
+        if (rows == 1 && (g % 2 == 0 || vec_width == 16)) __builtin_prefetch(at + ahead, 0, 3);
+        column[g] = load(at);
+      });
+      unrolled<rows>([&](int i) POLYPHASE_INLINE_LAMBDA {
+        const VecF h = broadcast(row[i][k]);
+        unrolled<gates>([&](int g) POLYPHASE_INLINE_LAMBDA {
+          VecF& sum = piece[(chain * rows + i) * gates + g];
+          sum = fma(h, column[g], sum);
+        });
+      });
+    };
     int64_t k = first;
-    for (; k + chains <= end; k += chains) {
-      for (int chain = 0; chain < chains; ++chain) {
-        VecF column[gates];
-        for (int g = 0; g < gates; ++g) column[g] = load(panel + ((k + chain) * gates + g) * vec_width);
-        for (int i = 0; i < rows; ++i) {
-          const VecF h = broadcast(row[i][k + chain]);
-          for (int g = 0; g < gates; ++g) piece[chain][i][g] = fma(h, column[g], piece[chain][i][g]);
-        }
-      }
-    }
-    for (; k < end; ++k) {
-      for (int g = 0; g < gates; ++g) {
-        const VecF column = load(panel + (k * gates + g) * vec_width);
-        for (int i = 0; i < rows; ++i) piece[0][i][g] = fma(broadcast(row[i][k]), column, piece[0][i][g]);
-      }
-    }
-    for (int i = 0; i < rows; ++i) {
-      for (int g = 0; g < gates; ++g) {
-        if (chains == 2) piece[0][i][g] = piece[0][i][g] + piece[chains - 1][i][g];
-        sums[i][g] = sums[i][g] + piece[0][i][g];
-      }
-    }
+    for (; k + chains <= end; k += chains)
+      unrolled<chains>([&](int chain) POLYPHASE_INLINE_LAMBDA { add(k + chain, chain); });
+    for (; k < end; ++k) add(k, 0);
+    unrolled<all>([&](int i) POLYPHASE_INLINE_LAMBDA {
+      if constexpr (chains == 2) piece[i] = piece[i] + piece[all + i];
+      total[i] = total[i] + piece[i];
+    });
   }
+  unrolled<all>([&](int i) POLYPHASE_INLINE_LAMBDA { sums[i / gates][i % gates] = total[i]; });
 }
 
 class RecurrenceRun {

@@ -70,7 +70,7 @@ double cost_recurrence(const StepDesc& desc, const Target& target) {
   const double vectors = static_cast<double>(ceil_div(sizes.hidden, vector_width(target.cluster)));
   const double products = batch * static_cast<double>(sizes.directions * sizes.gates * sizes.hidden) * vectors;
   const double cells = batch * static_cast<double>(sizes.directions * sizes.gates) * vectors * 25;
-  return moving_seconds(desc) + steps * ((products + cells) / 1.5e9 + 0.3e-6) * (width == 4 ? 1.5 : 1.0);
+  return moving_seconds(desc) + steps * (products / 2.5e9 + cells / 1.2e9 + 0.3e-6) * (width == 4 ? 1.5 : 1.0);
 }
 
 std::vector<int> packed_recurrence_inputs(const StepDesc&) { return {1}; }
@@ -148,7 +148,7 @@ Plan plan_recurrence(const PlanRequest& request, const Target& target) {
   plan.blocks = ceil_div(plan.hidden, plan.width);
   plan.parts = sizes.before_reset ? 2 : 1;
   // A tile is worth its hand-out: some thousand vector operations.
-  constexpr int64_t tile_work = 4096;
+  constexpr int64_t tile_work = 16384;
   plan.tile_rows = std::min<int64_t>(plan.batch, 32);
   const int64_t block_work = std::max<int64_t>(1, plan.hidden * plan.gates * std::max<int64_t>(plan.tile_rows, 1));
   plan.tile_blocks = std::clamp<int64_t>(tile_work / block_work, 1, std::max<int64_t>(plan.blocks, 1));
