@@ -101,7 +101,8 @@ struct Conv {
   // zeros after the last element per spatial axis; negative crops
   Required<std::vector<Size>> post;
   // the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never
-  // narrower than f32
+  // narrower than f32. i32: the floats are whole numbers whose sums f32 holds exactly, and no others may be computed
+  // from them
   DType products = DType::f32;
   // whether a kernel may also round to `products` what it has computed from the operands, as minimal filtering does;
   // else only the operands themselves
@@ -120,7 +121,8 @@ struct ConvTranspose {
   // elements cut off at the end per spatial axis; negative adds
   Required<std::vector<Size>> post;
   // the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never
-  // narrower than f32
+  // narrower than f32. i32: the floats are whole numbers whose sums f32 holds exactly, and no others may be computed
+  // from them
   DType products = DType::f32;
   // whether a kernel may also round to `products` what it has computed from the operands, as minimal filtering does;
   // else only the operands themselves
@@ -333,7 +335,8 @@ struct LstmResults {
 
 struct Matmul {
   // the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never
-  // narrower than f32
+  // narrower than f32. i32: the floats are whole numbers whose sums f32 holds exactly, and no others may be computed
+  // from them
   DType products = DType::f32;
 };
 

@@ -34,7 +34,7 @@ constexpr std::array words = {"add",        "sub",
                               "softplus",   "cast",
                               "abs",        "neg",
                               "selu",       "thresholded_relu",
-                              "add_mixed"};
+                              "round",      "add_mixed"};
 constexpr std::array heavy = {"conv", "conv_transpose", "matmul"};
 constexpr std::array light = {"avg_pool",   "batch_norm", "group_norm", "instance_norm",
                               "layer_norm", "max_pool",   "resize"};

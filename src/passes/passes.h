@@ -24,6 +24,7 @@ bool merge_parallel_convolutions(Graph& graph, const Target& target);
 bool move_factors_out_of_weights(Graph& graph, const Target& target);
 bool move_pointwise_before_resize(Graph& graph, const Target& target);
 bool move_transposes(Graph& graph, const Target& target);
+bool multiply_integers_in_floats(Graph& graph, const Target& target);
 bool nest_concats(Graph& graph, const Target& target);
 bool push_activations_through_concat(Graph& graph, const Target& target);
 bool recognise_activations(Graph& graph, const Target& target);

@@ -116,6 +116,42 @@ void GraphPatterns::modulate() {
            {x, weights}, bound_.at(x) * 8 * products));
 }
 
+void GraphPatterns::quantise() {
+  Value* x = recent();
+  if (!exact_ || !is_image(x)) return;
+  const bool transposed = pick(2) == 0;
+  const std::int64_t channels = x->type.shape[1].value();
+  const std::int64_t results = between(1, 3);
+  const std::int64_t factor = pick(3) == 0 ? 40000 : 1;  // sums that f32 does not hold, but for few of them
+  const auto spatial = static_cast<std::size_t>(x->type.shape.rank() - 2);
+  const auto integers = [&](const Integers& sizes, std::int64_t low, std::int64_t high, std::int64_t times) {
+    std::int64_t count = 1;
+    for (const std::int64_t size : sizes) count *= size;
+    std::vector<double> elements;
+    for (std::int64_t i = 0; i < count; ++i) elements.push_back(static_cast<double>(between(low, high) * times));
+    const Attributes value({{"value", Tensor::from_values(DType::i32, sizes, elements)}});
+    return graph_->must_add("constant", value, {}, "v");
+  };
+  const auto cast = [&](Value* value, DType to) {
+    return graph_->must_add("cast", Attributes({{"to", to}}), {value}, "v");
+  };
+  Value* stored = cast(cast(x, pick(2) == 0 ? DType::i8 : DType::u8), DType::i32);
+  if (pick(2) == 0) stored = graph_->must_add("sub", {}, {stored, integers({}, -3, 3, 1)}, "v");
+  Integers sizes = transposed ? Integers{channels, results} : Integers{results, channels};
+  sizes.resize(spatial + 2, between(1, 3));
+  std::vector<Value*> inputs{stored, integers(sizes, -2, 2, factor)};
+  if (pick(2) == 0) inputs.push_back(integers({results}, -3, 3, factor));
+  const Integers ones(spatial, 1);
+  Value* sums =
+      add(transposed ? "conv_transpose" : "conv",
+          Attributes({{"stride", ones}, {"dilation", ones}, {"pre", Dims(spatial, 1)}, {"post", Dims(spatial, 1)}}),
+          inputs, 1);
+  if (sums == nullptr) return;
+  if (factor != 1) sums = graph_->must_add("div", {}, {sums, integers({}, 1, 1, factor)}, "v");
+  const double products = static_cast<double>(channels) * std::pow(3.0, static_cast<double>(spatial));
+  keep(add("cast", Attributes({{"to", dtype_}}), {sums}, 260 * 2 * products));
+}
+
 void GraphPatterns::attend() {
   Value* x = recent();
   if (exact_ || !is_image(x)) return;

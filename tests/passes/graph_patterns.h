@@ -20,6 +20,8 @@ class GraphPatterns : protected GraphGrowth {
   void gather();
   // A convolution whose weights are scaled by what the image says of each channel, and by their own squares.
   void modulate();
+  // A convolution of 8 bits whose sums are 32 bits wide.
+  void quantise();
   // Rows of x look at each other; scaled before or behind the product, masked or not.
   void attend();
 };

@@ -38,7 +38,7 @@ class Grower : private GraphPatterns {
         &Grower::transpose, &Grower::change_layout, &Grower::pool,          &Grower::shuffle,    &Grower::reduce,
         &Grower::choose,    &Grower::resize,        &Grower::insert_zeros,  &Grower::cast_twice, &Grower::gated,
         &Grower::branch,    &Grower::attend,        &Grower::overlap,       &Grower::modulate,   &Grower::part,
-        &Grower::gather};
+        &Grower::gather,    &Grower::quantise};
     (this->*steps[pick(std::size(steps))])();
   }
   void convolve() {

@@ -221,10 +221,32 @@ inline void leaky_relu_row(const NumberElementsPlan& plan, const ElementwiseRow&
   }
 }
 
+// The same of f32 beside each other, by vectors: what is quantised ends so.
+template <class T>
+POLYPHASE_INLINE void truncate_floats(const float* from, int64_t n, T* to) {
+  constexpr auto low = static_cast<float>(std::numeric_limits<T>::min());
+  constexpr auto high = static_cast<float>(std::numeric_limits<T>::max());
+  for (int64_t i = 0; i < n; ++i) {
+    float x = from[i] < low ? low : from[i];
+    x = x > high ? high : x;
+    to[i] = static_cast<T>(static_cast<int32_t>(x == x ? x : 0.0F));
+  }
+}
+
+inline bool truncate_row(DType dtype, const float* from, int64_t n, std::byte* to) {
+  if (dtype == DType::u8) return truncate_floats(from, n, reinterpret_cast<uint8_t*>(to)), true;
+  if (dtype == DType::i8) return truncate_floats(from, n, reinterpret_cast<int8_t*>(to)), true;
+  return false;
+}
+
 template <class Number>
 inline void cast_row(const NumberElementsPlan& plan, const ElementwiseRow& row, int64_t n) {
   const ElementwisePlan& p = plan.walk;
   const int64_t to_stride = row.to_stride;
+  const int from = plan.operands[0];
+  if (p.from_dtypes[from] == DType::f32 && row.strides[from] == 1 && to_stride == 1 &&
+      truncate_row(p.to_dtype, reinterpret_cast<const float*>(operand_at(p, row, from, 0)), n, row.to))
+    return;
   Number x[elementwise_block];
   for (int64_t first = 0; first < n; first += elementwise_block) {
     const int64_t count = std::min(elementwise_block, n - first);

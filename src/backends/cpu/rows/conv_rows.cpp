@@ -238,6 +238,9 @@ struct ConvRow {
     if (reason.empty() && is_narrow && desc.attributes().get<DType>("products") != DType::bf16) {
       reason = "must multiply in f32";
     }
+    if (reason.empty() && std::is_base_of_v<Winograd, K> && desc.attributes().get<DType>("products") == DType::i32) {
+      reason = "must compute no other numbers of whole ones";
+    }
     if constexpr (in_pairs) {
       if (reason.empty() && kernels_of(target.cluster).pair_unit->*K::unit == nullptr) {
         reason = "the CPU multiplies no bf16 in vectors";

@@ -1,0 +1,300 @@
+// multiply_integers_in_floats: convolutions and matrix products of whole numbers whose sums f32 holds exactly are
+// computed in f32.
+//
+//   %a = cast(%q) to=i32     %b = sub(%a, %zero)       %a = cast(%q) to=f32     %b = sub(%a, %zero)
+//   %y = conv(%b, %w) -> i32                     →     %c = conv(%b, %w) products=i32 -> f32
+//   %z = cast(%y) to=f32                               %z = %c
+//
+// So are quantised models written (QLinearConv, ConvInteger, MatMulInteger), whose operands have 8 bits. Every sum of
+// some of the products is at most Σ|w| · max|x|; where that is no more than 2^24, f32 holds all of them, in any order,
+// and the result is the integer one. Sums of more are cut into parts along what they run over. Weights are read; of
+// weights that may be exchanged, and of computed operands, their types tell the bounds. `products` keeps kernels from
+// computing other numbers of the operands, which f32 might not hold. Runs behind all that folds factors into weights.
+//
+// A quantised result that is read as f32 again is not stored narrow between: cast(cast(%q) to=u8) to=f32 is %q where
+// %q is known to hold whole numbers of that range: what was rounded and clipped, and is never NaN, since it comes from
+// such a product times a finite scale.
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "passes/passes.h"
+#include "passes/weights.h"
+
+namespace polyphase {
+namespace {
+
+constexpr double most_exact_integer = 1 << 24;  // up to which f32 holds every whole number
+constexpr std::int64_t most_sum_parts = 16;
+constexpr int most_steps = 16;  // from an operand back to what tells its range
+
+bool is_exact_in_f32(DType dtype) {
+  switch (dtype) {
+    case DType::i4:
+    case DType::u4:
+    case DType::i8:
+    case DType::u8:
+    case DType::i16:
+    case DType::u16:
+      return true;
+    default:
+      return false;
+  }
+}
+
+struct IntegerRange {
+  double low;
+  double high;
+  double most() const { return std::max(std::fabs(low), std::fabs(high)); }
+};
+
+std::optional<IntegerRange> range_of_integers(DType dtype) {
+  const double bits = dtype == DType::i4 || dtype == DType::u4 ? 4 : 8 * static_cast<double>(size_bytes(dtype));
+  if (dtype == DType::u4 || dtype == DType::u8 || dtype == DType::u16) return IntegerRange{0, std::exp2(bits) - 1};
+  if (is_exact_in_f32(dtype)) return IntegerRange{-std::exp2(bits - 1), std::exp2(bits - 1) - 1};
+  return std::nullopt;
+}
+
+bool moves_integers(const Node& node) {
+  return node.is("reshape") || node.is("transpose") || node.is("slice") || node.is("expand");
+}
+
+// What the elements of a value of integers lie between.
+std::optional<IntegerRange> range_of(const Value* value, int steps = most_steps) {
+  if (const auto range = range_of_integers(value->type.dtype); range.has_value()) return range;
+  if (steps == 0 || is_float(value->type.dtype)) return std::nullopt;
+  if (const Tensor* tensor = constant_of(value)) {
+    if (tensor->view().empty()) return IntegerRange{0, 0};
+    const std::vector<double> elements = elements_of(*tensor);
+    const auto [low, high] = std::minmax_element(elements.begin(), elements.end());
+    return IntegerRange{*low, *high};
+  }
+  const Node* node = value->producer;
+  if (node == nullptr || node->parts().size() != 1) return std::nullopt;
+  const auto of_input = [&](std::size_t i) { return range_of(node->input(i), steps - 1); };
+  if (node->is("cast") || moves_integers(*node)) return of_input(0);
+  if (!node->is("sub") && !node->is("add")) return std::nullopt;
+  const auto a = of_input(0);
+  const auto b = of_input(1);
+  if (!a.has_value() || !b.has_value()) return std::nullopt;
+  if (node->is("add")) return IntegerRange{a->low + b->low, a->high + b->high};
+  return IntegerRange{a->low - b->high, a->high - b->low};
+}
+
+// Σ|w| over what the sums run over, the most of any output, of the elements [first, end) along that axis.
+double largest_sum(const TensorView& weights, std::size_t axis_of_sums, std::size_t axis_of_outputs, std::int64_t first,
+                   std::int64_t end) {
+  double most = 0;
+  TensorView of_output = weights;
+  of_output.sizes[axis_of_outputs] = 1;
+  of_output.sizes[axis_of_sums] = end - first;
+  const auto element = static_cast<std::int64_t>(size_bytes(weights.dtype));
+  for (std::int64_t o = 0; o < weights.sizes[axis_of_outputs]; ++o) {
+    of_output.data =
+        weights.data + (o * weights.strides[axis_of_outputs] + first * weights.strides[axis_of_sums]) * element;
+    double sum = 0;
+    for (const double w : elements_of(of_output)) sum += std::fabs(w);
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+class Multiplier {
+ public:
+  explicit Multiplier(Graph& graph) : graph_(graph) {}
+
+  bool run() {
+    std::vector<Node*> products;  // each turns no other one of them into nothing
+    for (Node* node : graph_.node_list()) {
+      const bool is_product = node->is("conv") || node->is("conv_transpose") || node->is("matmul");
+      if (is_product && node->parts().size() == 1 && node->output()->type.dtype == DType::i32) products.push_back(node);
+    }
+    bool changed = false;
+    for (Node* node : products) changed = turn(node) || changed;
+    return changed;
+  }
+
+ private:
+  // What the sums of a node run over: axis `data` of operand 0 and axis `weights` of operand 1.
+  struct Sums {
+    std::size_t data;
+    std::size_t weights;
+    std::size_t outputs;  // of operand 1
+    std::int64_t size;    // of those axes; 0: not known
+    bool can_be_cut;
+  };
+
+  std::optional<Sums> sums_of(const Node& node) const {
+    const Shape& x = node.input(0)->type.shape;
+    const Shape& w = node.input(1)->type.shape;
+    if (node.is("matmul")) {
+      if (x.rank() < 2 || w.rank() < 2) return std::nullopt;
+      const auto last = static_cast<std::size_t>(w.rank()) - 1;
+      const std::int64_t size = w[w.rank() - 2].constant().value_or(0);
+      return Sums{static_cast<std::size_t>(x.rank()) - 1, last - 1, last, size, w.rank() == 2};
+    }
+    const bool is_transposed = node.is("conv_transpose");
+    const std::int64_t size = w[is_transposed ? 0 : 1].constant().value_or(0);
+    const bool is_whole = node.attributes().get<std::int64_t>("groups") == 1;
+    // The sums of a group of a transposed convolution run over a part of the axis; all of it is a bound.
+    return Sums{1, is_transposed ? std::size_t{0} : std::size_t{1}, is_transposed ? std::size_t{1} : std::size_t{0},
+                size, is_whole};
+  }
+
+  // The most that any sum of products [first, end) can come to.
+  std::optional<double> bound_of(const Node& node, const Sums& sums, double most, std::int64_t first,
+                                 std::int64_t end) const {
+    if (const Tensor* weights = constant_of(node.input(1)))
+      return largest_sum(weights->view(), sums.weights, sums.outputs, first, end) * most;
+    const auto range = range_of(node.input(1));
+    const Shape& w = node.input(1)->type.shape;
+    if (!range.has_value() || sums.size == 0 || !w.is_static()) return std::nullopt;
+    double count = static_cast<double>(end - first);
+    for (int axis = 2; !node.is("matmul") && axis < w.rank(); ++axis) count *= static_cast<double>(w[axis].value());
+    return count * range->most() * most;
+  }
+
+  // How many parts hold their sums; 0: none do.
+  std::int64_t parts_of(const Node& node, const Sums& sums, double most) const {
+    const auto whole = bound_of(node, sums, most, 0, sums.size);
+    if (!whole.has_value()) return 0;
+    if (*whole <= most_exact_integer) return 1;
+    if (!sums.can_be_cut) return 0;
+    for (auto parts = static_cast<std::int64_t>(*whole / most_exact_integer) + 1;
+         parts <= std::min(most_sum_parts, sums.size); ++parts) {
+      bool holds = true;
+      for (std::int64_t i = 0; holds && i < parts; ++i)
+        holds = *bound_of(node, sums, most, i * sums.size / parts, (i + 1) * sums.size / parts) <= most_exact_integer;
+      if (holds) return parts;
+    }
+    return 0;
+  }
+
+  bool turn(Node* node) {
+    Value* const x = node->input(0);
+    Value* const w = node->input(1);
+    Value* const bias = node->input(2);
+    if (is_float(x->type.dtype) || is_float(w->type.dtype)) return false;
+    const auto range = range_of(x);
+    const auto sums = sums_of(*node);
+    if (!range.has_value() || !sums.has_value()) return false;
+    const std::int64_t parts = parts_of(*node, *sums, range->most());
+    if (parts == 0) return false;
+    Attributes attributes;
+    if (!node->is("matmul")) {
+      ConvolutionWindow window(*node);
+      window.products = DType::i32;
+      attributes = window.attributes();
+    }
+    const bool adds_in_floats = bias != nullptr && parts == 1 && holds_bias(*node, *sums, range->most());
+    Rewrite rewrite(graph_, node);
+    Value* const floats_x = floats_of(rewrite, x);
+    Value* const floats_w = floats_of(rewrite, w);
+    Value* total = nullptr;
+    Value* product = nullptr;
+    for (std::int64_t i = 0; i < parts; ++i) {
+      const std::int64_t first = i * sums->size / parts;
+      const std::int64_t size = (i + 1) * sums->size / parts - first;
+      std::vector<Value*> inputs = {part_of(rewrite, floats_x, sums->data, first, size),
+                                    part_of(rewrite, floats_w, sums->weights, first, size)};
+      if (adds_in_floats) inputs.push_back(rewrite.cast(bias, DType::f32));
+      product = rewrite.add(node->op().name, attributes, std::move(inputs));
+      Value* const whole = rewrite.ok() ? rewrite.cast(product, DType::i32) : nullptr;
+      total = total == nullptr ? whole : rewrite.add("add", {}, {total, whole});
+    }
+    if (bias != nullptr && !adds_in_floats && rewrite.ok()) {
+      std::vector<Dim> per_channel(static_cast<std::size_t>(node->output()->type.shape.rank() - 1), Dim(1));
+      per_channel[0] = bias->type.shape[0];
+      total = rewrite.add("add", {}, {total, rewrite.reshape(bias, Shape(per_channel))});
+    }
+    if (!rewrite.commit(node->output(), total)) return false;
+    if (total->producer->is("cast")) {
+      exact_.insert(product);
+      read_floats(total, product);
+    }
+    return true;
+  }
+
+  bool holds_bias(const Node& node, const Sums& sums, double most) const {
+    const auto range = range_of(node.input(2));
+    return range.has_value() && *bound_of(node, sums, most, 0, sums.size) + range->most() <= most_exact_integer;
+  }
+
+  // The integers of a value in f32, which holds them: the steps back to what tells so are taken there too.
+  Value* floats_of(Rewrite& rewrite, Value* value) const {
+    if (!rewrite.ok() || constant_of(value) != nullptr) return rewrite.cast(value, DType::f32);
+    if (Value* const whole = whole_floats_behind(value)) return whole;
+    Node* const node = value->producer;
+    if (is_exact_in_f32(value->type.dtype) || node == nullptr || node->parts().size() != 1)
+      return rewrite.cast(value, DType::f32);
+    if (node->is("cast")) return floats_of(rewrite, node->input(0));
+    if (!node->is("sub") && !node->is("add")) return rewrite.cast(value, DType::f32);
+    return rewrite.add(node->op().name, {}, {floats_of(rewrite, node->input(0)), floats_of(rewrite, node->input(1))});
+  }
+
+  // Of a value that was rounded, clipped to the range of its type and stored: what it was before; null if that may be
+  // anything else.
+  Value* whole_floats_behind(const Value* value) const {
+    const auto range = range_of_integers(value->type.dtype);
+    const Node* const stores = produced_by(value, "cast");
+    if (!range.has_value() || stores == nullptr || stores->input(0)->type.dtype != DType::f32) return nullptr;
+    const Node* const clip = produced_by(stores->input(0), "clip");
+    if (clip == nullptr || clip->attributes().get<double>("low") < range->low ||
+        clip->attributes().get<double>("high") > range->high)
+      return nullptr;
+    const Value* rounded = clip->input(0);
+    if (const Node* const add = produced_by(rounded, "add"); add != nullptr && is_whole(add->input(1)))
+      rounded = add->input(0);
+    const Node* const round = produced_by(rounded, "round");
+    return round != nullptr && is_never_nan(round->input(0)) ? stores->input(0) : nullptr;
+  }
+
+  static bool is_whole(const Value* value) {
+    const Tensor* const tensor = constant_of(value);
+    if (tensor == nullptr) return false;
+    const std::vector<double> elements = elements_of(*tensor);
+    return std::all_of(elements.begin(), elements.end(),
+                       [](double x) { return std::fabs(x) <= most_exact_integer && x == std::floor(x); });
+  }
+
+  // Exact sums times finite factors.
+  bool is_never_nan(const Value* value) const {
+    const Node* const mul = produced_by(value, "mul");
+    if (mul == nullptr) return exact_.count(value) != 0;
+    const Tensor* const factors = constant_of(mul->input(1));
+    if (factors == nullptr || exact_.count(mul->input(0)) == 0) return false;
+    const std::vector<double> elements = elements_of(*factors);
+    return std::all_of(elements.begin(), elements.end(), [](double x) { return std::isfinite(x); });
+  }
+
+  // Casts of `whole` to f32 are `floats`, of which it is a cast.
+  void read_floats(const Value* whole, Value* floats) {
+    const std::vector<Node*> users = whole->users;
+    for (Node* user : users) {
+      if (!user->is("cast") || user->parts().size() != 1 || user->output()->type.dtype != DType::f32) continue;
+      graph_.replace_uses(user->output(), floats);
+      erase_unused(graph_, user);
+    }
+  }
+
+  static Value* part_of(Rewrite& rewrite, Value* value, std::size_t axis, std::int64_t first, std::int64_t size) {
+    const Shape& shape = value->type.shape;
+    if (shape[static_cast<int>(axis)] == Dim(size)) return value;
+    std::vector<Dim> start(static_cast<std::size_t>(shape.rank()), Dim(0));
+    std::vector<Dim> sizes = shape.dims();
+    start[axis] = Dim(first);
+    sizes[axis] = Dim(size);
+    return rewrite.slice(value, std::move(start), std::move(sizes));
+  }
+
+  Graph& graph_;
+  std::unordered_set<const Value*> exact_;  // whole numbers in f32, none of which is NaN
+};
+
+}  // namespace
+
+bool multiply_integers_in_floats(Graph& graph, const Target&) {
+  return in_every_graph(graph, [](Graph& each) { return Multiplier(each).run(); });
+}
+
+}  // namespace polyphase
