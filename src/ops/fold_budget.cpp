@@ -61,7 +61,9 @@ Bytes bytes_of(const FoldCandidate& candidate) {
 
 bool FoldBudget::takes(const FoldCandidate& candidate) const {
   const Bytes bytes = bytes_of(candidate);
-  const bool grows_much = bytes.results > free_bytes && bytes.growth() > bytes.operands;
+  // Weights of 8 bits become floats: computed at every run they would cost more than the convolution that reads them.
+  const std::int64_t most_growths = candidate.op->name == "cast" ? 3 : 1;
+  const bool grows_much = bytes.results > free_bytes && bytes.growth() > most_growths * bytes.operands;
   return !grows_much && operations_ + operations_of(candidate) <= most_operations &&
          growth_ + bytes.growth() <= most_growth;
 }

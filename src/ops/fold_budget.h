@@ -17,8 +17,8 @@ struct FoldCandidate {
   std::vector<const Type*> outputs;
 };
 
-// Takes what is worth doing early: results not much larger than what they replace, so that a filled tensor of a
-// gigabyte stays one node, and arithmetic within a bound, some seconds of reference loops for one graph.
+// Takes what is worth doing early: results not much larger than what they replace (twice, casts four times), so that a
+// filled tensor of a gigabyte stays one node, and arithmetic within a bound, some seconds of reference loops for one graph.
 class FoldBudget {
  public:
   bool takes(const FoldCandidate& candidate) const;

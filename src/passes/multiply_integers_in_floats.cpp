@@ -16,6 +16,7 @@
 // such a product times a finite scale.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_set>
 
 #include "passes/passes.h"
@@ -81,23 +82,71 @@ std::optional<IntegerRange> range_of(const Value* value, int steps = most_steps)
   return IntegerRange{a->low - b->high, a->high - b->low};
 }
 
-// Σ|w| over what the sums run over, the most of any output, of the elements [first, end) along that axis.
-double largest_sum(const TensorView& weights, std::size_t axis_of_sums, std::size_t axis_of_outputs, std::int64_t first,
-                   std::int64_t end) {
-  double most = 0;
-  TensorView of_output = weights;
-  of_output.sizes[axis_of_outputs] = 1;
-  of_output.sizes[axis_of_sums] = end - first;
-  const auto element = static_cast<std::int64_t>(size_bytes(weights.dtype));
-  for (std::int64_t o = 0; o < weights.sizes[axis_of_outputs]; ++o) {
-    of_output.data =
-        weights.data + (o * weights.strides[axis_of_outputs] + first * weights.strides[axis_of_sums]) * element;
-    double sum = 0;
-    for (const double w : elements_of(of_output)) sum += std::fabs(w);
-    most = std::max(most, sum);
+// What the sums of a node run over: axis `data` of operand 0 and axis `weights` of operand 1, whose axis `outputs`
+// tells the sums apart. They can be cut at some places along it.
+struct IntegerSums {
+  std::size_t data;
+  std::size_t weights;
+  std::size_t outputs;
+  std::int64_t size;    // of what they run over
+  std::int64_t chunks;  // between places to cut
+  bool can_be_cut;
+
+  std::int64_t begin(std::int64_t chunk) const { return (chunk * size + chunks - 1) / chunks; }
+};
+
+// The most that Σ|w| over chunks of what the sums run over comes to for any output.
+class WeightSums {
+ public:
+  WeightSums(const TensorView& weights, const IntegerSums& sums)
+      : outputs_(weights.sizes[sums.outputs]), sums_(static_cast<std::size_t>(sums.chunks * outputs_)) {
+    std::int64_t taps = 1;  // of a channel and an output
+    for (std::size_t axis = 2; axis < static_cast<std::size_t>(weights.rank); ++axis) taps *= weights.sizes[axis];
+    TensorView slice = weights;
+    slice.sizes[0] = 1;
+    for (std::int64_t i = 0; i < weights.sizes[0]; ++i) {
+      slice.data = weights.data + i * weights.strides[0] * static_cast<std::int64_t>(size_bytes(weights.dtype));
+      if (slice.dtype == DType::i32 && slice.is_row_major()) {
+        add_slice(slice.as<const std::int32_t>(), i, taps, sums);
+      } else {
+        add_slice(elements_of(slice).data(), i, taps, sums);
+      }
+    }
   }
-  return most;
-}
+
+  double most(std::int64_t first, std::int64_t end) const {
+    double most = 0;
+    for (std::int64_t o = 0; o < outputs_; ++o) {
+      double sum = 0;
+      for (std::int64_t chunk = first; chunk < end; ++chunk)
+        sum += sums_[static_cast<std::size_t>(chunk * outputs_ + o)];
+      most = std::max(most, sum);
+    }
+    return most;
+  }
+
+ private:
+  // What stands at index i of the weights' first axis.
+  template <class T>
+  void add_slice(const T* element, std::int64_t i, std::int64_t taps, const IntegerSums& sums) {
+    const auto add = [&](double& sum) {
+      for (const T* const end = element + taps; element != end; ++element)
+        sum += std::fabs(static_cast<double>(*element));
+    };
+    const auto place = [&](std::int64_t summed, std::int64_t output) {
+      return sums_.data() + (summed * sums.chunks / sums.size * outputs_ + output);
+    };
+    if (sums.weights == 0) {
+      double* const row = place(i, 0);
+      for (std::int64_t output = 0; output < outputs_; ++output) add(row[output]);
+    } else {
+      for (std::int64_t summed = 0; summed < sums.size; ++summed) add(*place(summed, i));
+    }
+  }
+
+  std::int64_t outputs_;
+  std::vector<double> sums_;  // [chunk][output]
+};
 
 class Multiplier {
  public:
@@ -115,60 +164,66 @@ class Multiplier {
   }
 
  private:
-  // What the sums of a node run over: axis `data` of operand 0 and axis `weights` of operand 1.
-  struct Sums {
-    std::size_t data;
-    std::size_t weights;
-    std::size_t outputs;  // of operand 1
-    std::int64_t size;    // of those axes; 0: not known
-    bool can_be_cut;
-  };
-
-  std::optional<Sums> sums_of(const Node& node) const {
+  static std::optional<IntegerSums> sums_of(const Node& node) {
     const Shape& x = node.input(0)->type.shape;
     const Shape& w = node.input(1)->type.shape;
+    IntegerSums sums{};
     if (node.is("matmul")) {
       if (x.rank() < 2 || w.rank() < 2) return std::nullopt;
-      const auto last = static_cast<std::size_t>(w.rank()) - 1;
-      const std::int64_t size = w[w.rank() - 2].constant().value_or(0);
-      return Sums{static_cast<std::size_t>(x.rank()) - 1, last - 1, last, size, w.rank() == 2};
+      const auto last = static_cast<std::size_t>(w.rank() - 1);
+      sums = {static_cast<std::size_t>(x.rank() - 1), last - 1, last, 0, 1, w.rank() == 2};
+    } else {
+      // The sums of a group of a transposed convolution run over a part of the axis; all of it is a bound.
+      const std::size_t of_weights = node.is("conv_transpose") ? 0 : 1;
+      sums = {1, of_weights, 1 - of_weights, 0, 1, node.attributes().get<std::int64_t>("groups") == 1};
     }
-    const bool is_transposed = node.is("conv_transpose");
-    const std::int64_t size = w[is_transposed ? 0 : 1].constant().value_or(0);
-    const bool is_whole = node.attributes().get<std::int64_t>("groups") == 1;
-    // The sums of a group of a transposed convolution run over a part of the axis; all of it is a bound.
-    return Sums{1, is_transposed ? std::size_t{0} : std::size_t{1}, is_transposed ? std::size_t{1} : std::size_t{0},
-                size, is_whole};
+    if (!w.is_static() || w.element_count() == 0) return std::nullopt;
+    sums.size = w[static_cast<int>(sums.weights)].value();
+    if (sums.can_be_cut) {
+      while (sums.chunks < most_sum_parts && 2 * sums.chunks <= sums.size) sums.chunks *= 2;
+    }
+    return sums;
   }
 
-  // The most that any sum of products [first, end) can come to.
-  std::optional<double> bound_of(const Node& node, const Sums& sums, double most, std::int64_t first,
-                                 std::int64_t end) const {
-    if (const Tensor* weights = constant_of(node.input(1)))
-      return largest_sum(weights->view(), sums.weights, sums.outputs, first, end) * most;
-    const auto range = range_of(node.input(1));
-    const Shape& w = node.input(1)->type.shape;
-    if (!range.has_value() || sums.size == 0 || !w.is_static()) return std::nullopt;
-    double count = static_cast<double>(end - first);
-    for (int axis = 2; !node.is("matmul") && axis < w.rank(); ++axis) count *= static_cast<double>(w[axis].value());
-    return count * range->most() * most;
-  }
-
-  // How many parts hold their sums; 0: none do.
-  std::int64_t parts_of(const Node& node, const Sums& sums, double most) const {
-    const auto whole = bound_of(node, sums, most, 0, sums.size);
-    if (!whole.has_value()) return 0;
-    if (*whole <= most_exact_integer) return 1;
-    if (!sums.can_be_cut) return 0;
-    for (auto parts = static_cast<std::int64_t>(*whole / most_exact_integer) + 1;
-         parts <= std::min(most_sum_parts, sums.size); ++parts) {
-      bool holds = true;
-      for (std::int64_t i = 0; holds && i < parts; ++i)
-        holds = *bound_of(node, sums, most, i * sums.size / parts, (i + 1) * sums.size / parts) <= most_exact_integer;
-      if (holds) return parts;
+  // The most that any sum of the products of some chunks can come to.
+  class Bounds {
+   public:
+    Bounds(const Node& node, const IntegerSums& sums, double largest_operand) : sums_(sums), operand_(largest_operand) {
+      const Value* const w = node.input(1);
+      const bool is_plain = w->type.shape.rank() == 2 || !node.is("matmul");
+      if (const Tensor* weights = constant_of(w); weights != nullptr && is_plain) {
+        of_weights_.emplace(weights->view(), sums);
+      } else if (const auto range = range_of(w); range.has_value()) {
+        double taps = 1;
+        for (int axis = 2; !node.is("matmul") && axis < w->type.shape.rank(); ++axis)
+          taps *= static_cast<double>(w->type.shape[axis].value());
+        of_one_ = taps * range->most();
+      }
     }
-    return 0;
-  }
+
+    double most(std::int64_t first, std::int64_t end) const {
+      if (of_weights_.has_value()) return of_weights_->most(first, end) * operand_;
+      return of_one_ * static_cast<double>(sums_.begin(end) - sums_.begin(first)) * operand_;
+    }
+
+    // How many parts hold their sums, by powers of two; 0: none do.
+    std::int64_t parts() const {
+      for (std::int64_t parts = 1; parts <= sums_.chunks; parts *= 2) {
+        const std::int64_t of_part = sums_.chunks / parts;
+        bool holds = true;
+        for (std::int64_t i = 0; holds && i < parts; ++i)
+          holds = most(i * of_part, (i + 1) * of_part) <= most_exact_integer;
+        if (holds) return parts;
+      }
+      return 0;
+    }
+
+   private:
+    IntegerSums sums_;
+    double operand_;
+    std::optional<WeightSums> of_weights_;
+    double of_one_ = std::numeric_limits<double>::infinity();
+  };
 
   bool turn(Node* node) {
     Value* const x = node->input(0);
@@ -178,7 +233,8 @@ class Multiplier {
     const auto range = range_of(x);
     const auto sums = sums_of(*node);
     if (!range.has_value() || !sums.has_value()) return false;
-    const std::int64_t parts = parts_of(*node, *sums, range->most());
+    const Bounds bounds(*node, *sums, range->most());
+    const std::int64_t parts = bounds.parts();
     if (parts == 0) return false;
     Attributes attributes;
     if (!node->is("matmul")) {
@@ -186,15 +242,17 @@ class Multiplier {
       window.products = DType::i32;
       attributes = window.attributes();
     }
-    const bool adds_in_floats = bias != nullptr && parts == 1 && holds_bias(*node, *sums, range->most());
+    const auto of_bias = bias == nullptr ? std::nullopt : range_of(bias);
+    const bool adds_in_floats =
+        parts == 1 && of_bias.has_value() && bounds.most(0, sums->chunks) + of_bias->most() <= most_exact_integer;
     Rewrite rewrite(graph_, node);
     Value* const floats_x = floats_of(rewrite, x);
     Value* const floats_w = floats_of(rewrite, w);
     Value* total = nullptr;
     Value* product = nullptr;
     for (std::int64_t i = 0; i < parts; ++i) {
-      const std::int64_t first = i * sums->size / parts;
-      const std::int64_t size = (i + 1) * sums->size / parts - first;
+      const std::int64_t first = sums->begin(i * (sums->chunks / parts));
+      const std::int64_t size = sums->begin((i + 1) * (sums->chunks / parts)) - first;
       std::vector<Value*> inputs = {part_of(rewrite, floats_x, sums->data, first, size),
                                     part_of(rewrite, floats_w, sums->weights, first, size)};
       if (adds_in_floats) inputs.push_back(rewrite.cast(bias, DType::f32));
@@ -213,11 +271,6 @@ class Multiplier {
       read_floats(total, product);
     }
     return true;
-  }
-
-  bool holds_bias(const Node& node, const Sums& sums, double most) const {
-    const auto range = range_of(node.input(2));
-    return range.has_value() && *bound_of(node, sums, most, 0, sums.size) + range->most() <= most_exact_integer;
   }
 
   // The integers of a value in f32, which holds them: the steps back to what tells so are taken there too.
