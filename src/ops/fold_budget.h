@@ -18,7 +18,8 @@ struct FoldCandidate {
 };
 
 // Takes what is worth doing early: results not much larger than what they replace (twice, casts four times), so that a
-// filled tensor of a gigabyte stays one node, and arithmetic within a bound, some seconds of reference loops for one graph.
+// filled tensor of a gigabyte stays one node, and arithmetic within a bound, some seconds of reference loops for one
+// graph.
 class FoldBudget {
  public:
   bool takes(const FoldCandidate& candidate) const;
