@@ -102,7 +102,7 @@ struct Conv {
   Required<std::vector<Size>> post;
   // the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never
   // narrower than f32. i32: the floats are whole numbers whose sums f32 holds exactly, and no others may be computed
-  // from them
+  // from them; i8: the same, and bf16 holds them as well
   DType products = DType::f32;
   // whether a kernel may also round to `products` what it has computed from the operands, as minimal filtering does;
   // else only the operands themselves
@@ -122,7 +122,7 @@ struct ConvTranspose {
   Required<std::vector<Size>> post;
   // the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never
   // narrower than f32. i32: the floats are whole numbers whose sums f32 holds exactly, and no others may be computed
-  // from them
+  // from them; i8: the same, and bf16 holds them as well
   DType products = DType::f32;
   // whether a kernel may also round to `products` what it has computed from the operands, as minimal filtering does;
   // else only the operands themselves
@@ -336,7 +336,7 @@ struct LstmResults {
 struct Matmul {
   // the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never
   // narrower than f32. i32: the floats are whole numbers whose sums f32 holds exactly, and no others may be computed
-  // from them
+  // from them; i8: the same, and bf16 holds them as well
   DType products = DType::f32;
 };
 

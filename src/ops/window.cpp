@@ -66,16 +66,18 @@ Result<WindowAttributes> check_convolution(const InferContext& context, const st
 
 Result<void> check_products(const InferContext& context, const std::string& op) {
   const auto products = context.attributes().get<DType>("products");
-  if (products == DType::f32 || products == DType::bf16 || products == DType::i32) return {};
-  return Error{ErrorCode::invalid_model,
-               op + ": attribute 'products' must be f32, bf16 or i32, found " + std::string(name_of(products)) + "."};
+  for (const DType known : {DType::f32, DType::bf16, DType::i32, DType::i8}) {
+    if (products == known) return {};
+  }
+  return Error{ErrorCode::invalid_model, op + ": attribute 'products' must be f32, bf16, i32 or i8, found " +
+                                             std::string(name_of(products)) + "."};
 }
 
 AttributeSpec products_attribute() {
   return {"products", AttributeKind::dtype,
           "the narrowest type that a kernel may round floats to before it multiplies them, f32 or bf16; sums are never "
           "narrower than f32. i32: the floats are whole numbers whose sums f32 holds exactly, and no others may be "
-          "computed from them",
+          "computed from them; i8: the same, and bf16 holds them as well",
           Attribute(DType::f32)};
 }
 

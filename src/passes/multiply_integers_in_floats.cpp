@@ -2,14 +2,15 @@
 // computed in f32.
 //
 //   %a = cast(%q) to=i32     %b = sub(%a, %zero)       %a = cast(%q) to=f32     %b = sub(%a, %zero)
-//   %y = conv(%b, %w) -> i32                     →     %c = conv(%b, %w) products=i32 -> f32
+//   %y = conv(%b, %w) -> i32                     →     %c = conv(%b, %w) products=i8 -> f32
 //   %z = cast(%y) to=f32                               %z = %c
 //
 // So are quantised models written (QLinearConv, ConvInteger, MatMulInteger), whose operands have 8 bits. Every sum of
 // some of the products is at most Σ|w| · max|x|; where that is no more than 2^24, f32 holds all of them, in any order,
 // and the result is the integer one. Sums of more are cut into parts along what they run over. Weights are read; of
 // weights that may be exchanged, and of computed operands, their types tell the bounds. `products` keeps kernels from
-// computing other numbers of the operands, which f32 might not hold. Runs behind all that folds factors into weights.
+// computing other numbers of the operands, which f32 might not hold; i8 says that bf16 holds the operands as well. Runs
+// behind all that folds factors into weights.
 //
 // A quantised result that is read as f32 again is not stored narrow between: cast(cast(%q) to=u8) to=f32 is %q where
 // %q is known to hold whole numbers of that range: what was rounded and clipped, and is never NaN, since it comes from
@@ -26,6 +27,7 @@ namespace polyphase {
 namespace {
 
 constexpr double most_exact_integer = 1 << 24;  // up to which f32 holds every whole number
+constexpr double most_exact_in_bf16 = 256;
 constexpr std::int64_t most_sum_parts = 16;
 constexpr int most_steps = 16;  // from an operand back to what tells its range
 
@@ -114,6 +116,8 @@ class WeightSums {
     }
   }
 
+  double largest() const { return largest_; }
+
   double most(std::int64_t first, std::int64_t end) const {
     double most = 0;
     for (std::int64_t o = 0; o < outputs_; ++o) {
@@ -146,6 +150,7 @@ class WeightSums {
 
   std::int64_t outputs_;
   std::vector<double> sums_;  // [chunk][output]
+  double largest_ = 0;
 };
 
 class Multiplier {
@@ -193,11 +198,13 @@ class Multiplier {
       const bool is_plain = w->type.shape.rank() == 2 || !node.is("matmul");
       if (const Tensor* weights = constant_of(w); weights != nullptr && is_plain) {
         of_weights_.emplace(weights->view(), sums);
+        largest_ = of_weights_->largest();
       } else if (const auto range = range_of(w); range.has_value()) {
         double taps = 1;
         for (int axis = 2; !node.is("matmul") && axis < w->type.shape.rank(); ++axis)
           taps *= static_cast<double>(w->type.shape[axis].value());
-        of_one_ = taps * range->most();
+        largest_ = range->most();
+        of_one_ = taps * largest_;
       }
     }
 
@@ -205,6 +212,8 @@ class Multiplier {
       if (of_weights_.has_value()) return of_weights_->most(first, end) * operand_;
       return of_one_ * static_cast<double>(sums_.begin(end) - sums_.begin(first)) * operand_;
     }
+
+    bool fit_bf16() const { return std::max(operand_, largest_) <= most_exact_in_bf16; }
 
     // How many parts hold their sums, by powers of two; 0: none do.
     std::int64_t parts() const {
@@ -223,6 +232,7 @@ class Multiplier {
     double operand_;
     std::optional<WeightSums> of_weights_;
     double of_one_ = std::numeric_limits<double>::infinity();
+    double largest_ = std::numeric_limits<double>::infinity();  // of the weights
   };
 
   bool turn(Node* node) {
@@ -236,10 +246,11 @@ class Multiplier {
     const Bounds bounds(*node, *sums, range->most());
     const std::int64_t parts = bounds.parts();
     if (parts == 0) return false;
-    Attributes attributes;
+    const DType products = bounds.fit_bf16() ? DType::i8 : DType::i32;
+    Attributes attributes({{"products", products}});
     if (!node->is("matmul")) {
       ConvolutionWindow window(*node);
-      window.products = DType::i32;
+      window.products = products;
       attributes = window.attributes();
     }
     const auto of_bias = bias == nullptr ? std::nullopt : range_of(bias);

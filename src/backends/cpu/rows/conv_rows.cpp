@@ -235,10 +235,11 @@ struct ConvRow {
 
   static std::string accepts(const StepDesc& desc, const Target& target) {
     std::string reason = refuse_conv(desc, K::narrow_images);
-    if (reason.empty() && is_narrow && desc.attributes().get<DType>("products") != DType::bf16) {
+    const auto products = desc.attributes().get<DType>("products");
+    if (reason.empty() && is_narrow && products != DType::bf16 && products != DType::i8) {
       reason = "must multiply in f32";
     }
-    if (reason.empty() && std::is_base_of_v<Winograd, K> && desc.attributes().get<DType>("products") == DType::i32) {
+    if (reason.empty() && std::is_base_of_v<Winograd, K> && (products == DType::i32 || products == DType::i8)) {
       reason = "must compute no other numbers of whole ones";
     }
     if constexpr (in_pairs) {
