@@ -31,31 +31,32 @@ constexpr double most_exact_in_bf16 = 256;
 constexpr std::int64_t most_sum_parts = 16;
 constexpr int most_steps = 16;  // from an operand back to what tells its range
 
-bool is_exact_in_f32(DType dtype) {
-  switch (dtype) {
-    case DType::i4:
-    case DType::u4:
-    case DType::i8:
-    case DType::u8:
-    case DType::i16:
-    case DType::u16:
-      return true;
-    default:
-      return false;
-  }
-}
-
 struct IntegerRange {
   double low;
   double high;
   double most() const { return std::max(std::fabs(low), std::fabs(high)); }
 };
 
+// Of the types whose numbers f32 holds all.
 std::optional<IntegerRange> range_of_integers(DType dtype) {
-  const double bits = dtype == DType::i4 || dtype == DType::u4 ? 4 : 8 * static_cast<double>(size_bytes(dtype));
-  if (dtype == DType::u4 || dtype == DType::u8 || dtype == DType::u16) return IntegerRange{0, std::exp2(bits) - 1};
-  if (is_exact_in_f32(dtype)) return IntegerRange{-std::exp2(bits - 1), std::exp2(bits - 1) - 1};
-  return std::nullopt;
+  switch (dtype) {
+    case DType::boolean:
+      return IntegerRange{0, 1};
+    case DType::i4:
+      return IntegerRange{-8, 7};
+    case DType::u4:
+      return IntegerRange{0, 15};
+    case DType::i8:
+      return IntegerRange{-128, 127};
+    case DType::u8:
+      return IntegerRange{0, 255};
+    case DType::i16:
+      return IntegerRange{-32768, 32767};
+    case DType::u16:
+      return IntegerRange{0, 65535};
+    default:
+      return std::nullopt;
+  }
 }
 
 bool moves_integers(const Node& node) {
@@ -134,8 +135,11 @@ class WeightSums {
   template <class T>
   void add_slice(const T* element, std::int64_t i, std::int64_t taps, const IntegerSums& sums) {
     const auto add = [&](double& sum) {
-      for (const T* const end = element + taps; element != end; ++element)
-        sum += std::fabs(static_cast<double>(*element));
+      for (const T* const end = element + taps; element != end; ++element) {
+        const double size = std::fabs(static_cast<double>(*element));
+        largest_ = std::max(largest_, size);
+        sum += size;
+      }
     };
     const auto place = [&](std::int64_t summed, std::int64_t output) {
       return sums_.data() + (summed * sums.chunks / sums.size * outputs_ + output);
@@ -289,7 +293,7 @@ class Multiplier {
     if (!rewrite.ok() || constant_of(value) != nullptr) return rewrite.cast(value, DType::f32);
     if (Value* const whole = whole_floats_behind(value)) return whole;
     Node* const node = value->producer;
-    if (is_exact_in_f32(value->type.dtype) || node == nullptr || node->parts().size() != 1)
+    if (range_of_integers(value->type.dtype).has_value() || node == nullptr || node->parts().size() != 1)
       return rewrite.cast(value, DType::f32);
     if (node->is("cast")) return floats_of(rewrite, node->input(0));
     if (!node->is("sub") && !node->is("add")) return rewrite.cast(value, DType::f32);
