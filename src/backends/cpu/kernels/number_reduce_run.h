@@ -74,62 +74,89 @@ POLYPHASE_INLINE void for_each_number_block(const ReducePlan& p, const std::byte
   });
 }
 
+// What a kind does to a block of the numbers of one result, and to a row of those of as many results: all that differs
+// between kinds, so that the loops around it exist once.
+template <class Number>
+struct NumberSteps {
+  static constexpr int parts = 8;
+  void (*add_block)(const Number* block, int64_t count, Number* sums);  // to `parts` chains
+  void (*add_row)(const Number* row, int64_t count, Number* sums);
+  Number (*join)(Number a, Number b);
+  Number start;
+};
+
+template <class Number, class Step>
+POLYPHASE_INLINE void add_number_block(const Number* block, int64_t count, Number* sums, Step step) {
+  constexpr int parts = NumberSteps<Number>::parts;
+  Number chains[parts];
+  std::copy_n(sums, parts, chains);
+  int64_t i = 0;
+  for (; i + parts <= count; i += parts) {
+    for (int k = 0; k < parts; ++k) chains[k] = step(chains[k], block[i + k]);
+  }
+  for (; i < count; ++i) chains[i % parts] = step(chains[i % parts], block[i]);
+  std::copy_n(chains, parts, sums);
+}
+
+template <ReduceKind kind, class Number>
+NumberSteps<Number> number_steps(const ReducePlan& p) {
+  return {[](const Number* block, int64_t count, Number* sums) {
+            add_number_block(block, count, sums, number_step<kind, Number>);
+          },
+          [](const Number* row, int64_t count, Number* sums) {
+            for (int64_t i = 0; i < count; ++i) sums[i] = number_step<kind>(sums[i], row[i]);
+          },
+          [](Number a, Number b) { return number_join<kind>(a, b); }, number_start<kind, Number>(p)};
+}
+
 // Eight independent chains, joined in order.
-template <class Number, class Step, class Join>
-POLYPHASE_INLINE Number number_reduce_one(const ReducePlan& p, const std::byte* x, Number start, Step&& step,
+template <class Number, class AddBlock, class Join>
+POLYPHASE_INLINE Number number_reduce_one(const ReducePlan& p, const std::byte* x, Number start, AddBlock&& add_block,
                                           Join&& join) {
-  constexpr int parts = 8;
+  constexpr int parts = NumberSteps<Number>::parts;
   Number sums[parts];
   std::fill(sums, sums + parts, start);
-  for_each_number_block<Number>(p, x, [&](const Number* block, int64_t count) {
-    int64_t i = 0;
-    for (; i + parts <= count; i += parts) {
-      for (int k = 0; k < parts; ++k) sums[k] = step(sums[k], block[i + k]);
-    }
-    for (; i < count; ++i) sums[i % parts] = step(sums[i % parts], block[i]);
-  });
+  for_each_number_block<Number>(p, x, [&](const Number* block, int64_t count) { add_block(block, count, sums); });
   Number sum = sums[0];
   for (int k = 1; k < parts; ++k) sum = join(sum, sums[k]);
   return sum;
 }
 
 inline double log_sum_exp_of(const ReducePlan& p, const std::byte* x) {
-  const double largest = number_reduce_one<double>(p, x, reduce_start<ReduceKind::max>(),
-                                                   number_step<ReduceKind::max, double>, reduce_join<ReduceKind::max>);
-  const auto add = [](double a, double b) { return a + b; };
-  if (std::isinf(largest)) {
-    if (largest > 0) return largest;
-    return largest;
-  }
+  const auto most = number_steps<ReduceKind::max, double>(p);
+  const double largest = number_reduce_one<double>(p, x, most.start, most.add_block, most.join);
+  if (std::isinf(largest)) return largest;
   const double total = number_reduce_one<double>(
-      p, x, 0.0, [largest](double s, double v) { return s + std::exp(v - largest); }, add);
+      p, x, 0.0,
+      [largest](const double* block, int64_t count, double* sums) {
+        add_number_block(block, count, sums, [largest](double s, double v) { return s + std::exp(v - largest); });
+      },
+      [](double a, double b) { return a + b; });
   return largest + std::log(total);
 }
 
-template <ReduceKind kind, class Number>
-inline void number_reduce_results(const ReducePlan& p, const std::byte* x, std::byte* y, int64_t n, int64_t from_stride,
-                                  int64_t to_stride) {
+// Of log_sum_exp there are no steps.
+template <class Number>
+inline void number_reduce_results(const ReducePlan& p, const NumberSteps<Number>* steps, const std::byte* x,
+                                  std::byte* y, int64_t n, int64_t from_stride, int64_t to_stride) {
   const int64_t bytes = bytes_of(p.dtype);
-  const Number start = number_start<kind, Number>(p);
   Number sums[reduce_block];
-  if constexpr (kind == ReduceKind::log_sum_exp) {
-    for (int64_t i = 0; i < n; ++i) sums[i] = log_sum_exp_of(p, x + i * from_stride * bytes);
+  if (steps == nullptr) {
+    for (int64_t i = 0; i < n; ++i) sums[i] = static_cast<Number>(log_sum_exp_of(p, x + i * from_stride * bytes));
   } else if (p.from_reduced[p.reduced_rank - 1] != 1) {
-    std::fill(sums, sums + n, start);
+    std::fill(sums, sums + n, steps->start);
     const int64_t rows = p.reduced_sizes[p.reduced_rank - 1];
     const int64_t stride = p.from_reduced[p.reduced_rank - 1];
     Number row[reduce_block];
     for_each_reduced_row(p, [&](int64_t offset) {
       for (int64_t r = 0; r < rows; ++r) {
         load_numbers(p.dtype, x + (offset + r * stride) * bytes, from_stride, n, row);
-        for (int64_t i = 0; i < n; ++i) sums[i] = number_step<kind>(sums[i], row[i]);
+        steps->add_row(row, n, sums);
       }
     });
   } else {
-    for (int64_t i = 0; i < n; ++i) {
-      sums[i] = number_reduce_one<Number>(p, x + i * from_stride * bytes, start, number_step<kind, Number>,
-                                          number_join<kind, Number>);
-    }
+    for (int64_t i = 0; i < n; ++i)
+      sums[i] = number_reduce_one<Number>(p, x + i * from_stride * bytes, steps->start, steps->add_block, steps->join);
   }
   for (int64_t i = 0; i < n; ++i) sums[i] = number_finish(p.kind, sums[i], p.count);
   store_numbers(p.dtype, sums, n, y, to_stride);
@@ -190,30 +217,30 @@ template <class Number>
 inline void number_reduce_tile(const ReducePlan& p, const std::byte* x, std::byte* y, int64_t n) {
   const int64_t from = p.from_kept[p.kept_rank - 1];
   const int64_t to = p.to_kept[p.kept_rank - 1];
-  const auto run = [&]<ReduceKind kind>() { number_reduce_results<kind, Number>(p, x, y, n, from, to); };
-  if constexpr (std::is_same_v<Number, double>) {
-    if (p.kind == ReduceKind::log_sum_exp) return run.template operator()<ReduceKind::log_sum_exp>();
-  }
+  const auto run = [&](const NumberSteps<Number>& steps) { number_reduce_results(p, &steps, x, y, n, from, to); };
   switch (p.kind) {
     case ReduceKind::max:
-      return run.template operator()<ReduceKind::max>();
+      return run(number_steps<ReduceKind::max, Number>(p));
     case ReduceKind::min:
-      return run.template operator()<ReduceKind::min>();
+      return run(number_steps<ReduceKind::min, Number>(p));
     case ReduceKind::prod:
-      return run.template operator()<ReduceKind::prod>();
+      return run(number_steps<ReduceKind::prod, Number>(p));
     case ReduceKind::l1:
-      return run.template operator()<ReduceKind::l1>();
+      return run(number_steps<ReduceKind::l1, Number>(p));
     case ReduceKind::l2:
     case ReduceKind::sum_square:
-      return run.template operator()<ReduceKind::sum_square>();
+      return run(number_steps<ReduceKind::sum_square, Number>(p));
     case ReduceKind::arg_max:
       return p.last != 0 ? arg_results<true, true, Number>(p, x, y, n, from, to)
                          : arg_results<true, false, Number>(p, x, y, n, from, to);
     case ReduceKind::arg_min:
       return p.last != 0 ? arg_results<false, true, Number>(p, x, y, n, from, to)
                          : arg_results<false, false, Number>(p, x, y, n, from, to);
+    case ReduceKind::log_sum_exp:
+      if constexpr (std::is_same_v<Number, double>) return number_reduce_results<double>(p, nullptr, x, y, n, from, to);
+      [[fallthrough]];
     default:  // sum, mean and log_sum
-      return run.template operator()<ReduceKind::sum>();
+      return run(number_steps<ReduceKind::sum, Number>(p));
   }
 }
 
