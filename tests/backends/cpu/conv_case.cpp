@@ -198,11 +198,14 @@ std::vector<double> reference(const ConvCase& c, const ConvData& data) {
       }
     }
   }
+  const auto points = static_cast<size_t>(s.out_points());
   for (size_t i = 0; i < out.size(); ++i) {
-    if (!data.added.empty()) out[i] += static_cast<double>(data.added[i]);
+    if (!data.added.empty() && !data.adds_last) out[i] += static_cast<double>(data.added[i]);
     if (data.activation == EndingKind::clip) out[i] = std::clamp<double>(out[i], -clip_bound, clip_bound);
     if (data.activation == EndingKind::relu && out[i] < 0) out[i] = 0;
     if (data.activation == EndingKind::leaky_relu && out[i] < 0) out[i] *= static_cast<double>(leaky_slope);
+    if (!data.slopes.empty() && out[i] < 0) out[i] *= static_cast<double>(data.slopes[i / points % data.slopes.size()]);
+    if (!data.added.empty() && data.adds_last) out[i] += static_cast<double>(data.added[i]);
   }
   return out;
 }

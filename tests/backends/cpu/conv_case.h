@@ -36,10 +36,13 @@ struct ConvData {
   std::vector<float> weights;  // [in, out/g, k...] or [out, in/g, k...]
   std::vector<float> bias;
   // What the kernels end with: a sum with an image like the result (channels-first; empty: none), then an activation:
-  // relu, leaky_relu by half, clip from -6 to 6, or keep: none.
+  // relu, leaky_relu by half, clip from -6 to 6, or keep: none; then what is below 0 by the channel's slope (empty:
+  // not).
   std::vector<float> added;
   bool added_in_bf16 = false;
+  bool adds_last = false;  // instead of first
   EndingKind activation = EndingKind::keep;
+  std::vector<float> slopes;
 };
 inline constexpr float leaky_slope = 0.5F;
 inline constexpr float clip_bound = 6;

@@ -70,4 +70,20 @@ void expect_exact(const ConvCase& c, const std::vector<std::string>& kernels, ui
   }
 }
 
+std::vector<std::string> clusters_and_matrix_unit() {
+  std::vector<std::string> clusters = runnable_clusters();
+  clusters.emplace_back(emulated_matrix_unit);
+  return clusters;
+}
+
+void draw_added(const ConvShape& s, std::mt19937_64& random, ConvData& data) {
+  data.added.resize(result_elements(s));
+  for (float& x : data.added) x = static_cast<float>(random() % 31) - 15;
+}
+
+void draw_slopes(const ConvShape& s, std::mt19937_64& random, ConvData& data) {
+  data.slopes.resize(static_cast<size_t>(s.groups * s.out_channels));
+  for (float& x : data.slopes) x = static_cast<float>(random() % 7) * 0.5F - 1;
+}
+
 }  // namespace polyphase::cpu::testing

@@ -117,11 +117,17 @@ class Bound : public BoundKernel {
       });
       endings_.operands[0] = out_strides_;
       if (data.added_in_bf16) narrow_added_.emplace(added_, DType::bf16, layouts.narrow_past);
-      endings_.steps[endings_.count++] = {data.added_in_bf16 ? EndingKind::add_bf16 : EndingKind::add, 0, 0, 0};
     }
+    const auto end_with = [this](const EndingStep& step) { endings_.steps[endings_.count++] = step; };
+    const EndingStep sum = {data.added_in_bf16 ? EndingKind::add_bf16 : EndingKind::add, 0, 0, 0};
+    if (!data.added.empty() && !data.adds_last) end_with(sum);
     const bool clips = data.activation == EndingKind::clip;
     if (data.activation != EndingKind::keep)
-      endings_.steps[endings_.count++] = {data.activation, -1, clips ? -clip_bound : leaky_slope, clip_bound};
+      end_with({data.activation, -1, clips ? -clip_bound : leaky_slope, clip_bound});
+    slopes_ = data.slopes;
+    endings_.operands[1] = {0, 1, {0, 0, 0}};
+    if (!slopes_.empty()) end_with({EndingKind::prelu, 1, 0, 0});
+    if (!data.added.empty() && data.adds_last) end_with(sum);
     weight_strides_.axis[2] = 1;
     weight_strides_.axis[1] = shape_.kernel[2];
     weight_strides_.axis[0] = shape_.kernel[1] * shape_.kernel[2];
@@ -158,6 +164,7 @@ class Bound : public BoundKernel {
     pointers_ = {in_.data(),  packed_->floats(), bias_.empty() ? nullptr : bias_.data(),
                  out_.data(), shared_->floats(), operands_};
     operands_[0] = narrow_added_.has_value() ? reinterpret_cast<const float*>(narrow_added_->data()) : added_.data();
+    operands_[1] = slopes_.data();
     if (is_narrow(shape_.types.in)) {
       narrow_in_.emplace(in_, shape_.types.in, layouts_.narrow_past);
       pointers_.in = reinterpret_cast<const float*>(narrow_in_->data());
@@ -179,7 +186,8 @@ class Bound : public BoundKernel {
   AlignedFloats out_;
   AlignedFloats added_;
   std::optional<NarrowImage> narrow_added_;
-  const float* operands_[1] = {};
+  std::vector<float> slopes_;
+  const float* operands_[2] = {};
   EndingProgram endings_ = {};
   std::optional<NarrowImage> narrow_in_;
   std::optional<NarrowImage> narrow_out_;

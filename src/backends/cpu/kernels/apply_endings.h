@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/endings.h"
+#include "backends/cpu/simd/fetch.h"
 #include "backends/cpu/simd/math.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/vec.h"
@@ -17,7 +18,7 @@ POLYPHASE_INLINE VecF hard_sigmoid(VecF x, VecF alpha, VecF beta) {
 
 // x * ((1 + e^x)^2 - 1) / ((1 + e^x)^2 + 1), which is x * tanh(log(1 + e^x)); for x > 20 it is x.
 POLYPHASE_INLINE VecF mish(VecF x) {
-  const VecF e = exp_bounded_or_zero(min(broadcast(20.0F), x));
+  const VecF e = exp_or_zero(min(broadcast(20.0F), x));
   const VecF n = e * (e + broadcast(2.0F));
   return select(less(broadcast(20.0F), x), x, x * n / (n + broadcast(2.0F)));
 }
@@ -92,25 +93,13 @@ POLYPHASE_INLINE VecF gelu_tanh(VecF x) {
 POLYPHASE_INLINE VecF exp_minus_one(VecF x) {
   constexpr float factors[] = {1.0F, 0.5F, 1.66666667e-1F, 4.16666667e-2F, 8.33333333e-3F, 1.38888889e-3F};
   const VecF series = x * polynomial(x, factors);
-  return select(less(x, broadcast(-0.3F)), exp_bounded_or_zero(x) - broadcast(1.0F), series);
+  return select(less(x, broadcast(-0.3F)), exp_or_zero(x) - broadcast(1.0F), series);
 }
 
 // log(1 + e^-|x|) + max(x, 0).
 POLYPHASE_INLINE VecF softplus(VecF x) {
-  const VecF u = exp_bounded_or_zero(broadcast(0.0F) - abs(x));
+  const VecF u = exp_or_zero(broadcast(0.0F) - abs(x));
   return is_nan_select(x, max(broadcast(0.0F), x) + log_one_plus(u));
-}
-
-// f on each lane; for what the C library does better than a short polynomial.
-template <class F>
-POLYPHASE_INLINE VecF map_lanes(VecF x, VecF v, F&& f) {
-  float xs[vec_width];
-  float vs[vec_width];
-  store(xs, x);
-  store(vs, v);
-  for (int i = 0; i < vec_width; ++i)
-    xs[i] = static_cast<float>(f(static_cast<double>(xs[i]), static_cast<double>(vs[i])));
-  return load(xs);
 }
 
 template <EndingKind kind>
@@ -123,20 +112,6 @@ POLYPHASE_INLINE VecF rounded(VecF x) {
     store_bf16(lanes, x);
     return load_bf16(lanes);
   }
-}
-
-template <EndingKind kind>
-POLYPHASE_INLINE VecF library_value(VecF x, VecF v) {
-  if constexpr (kind == EndingKind::power) return map_lanes(x, v, [](double a, double b) { return std::pow(a, b); });
-  if constexpr (kind == EndingKind::tan) return map_lanes(x, v, [](double a, double) { return std::tan(a); });
-  if constexpr (kind == EndingKind::asin) return map_lanes(x, v, [](double a, double) { return std::asin(a); });
-  if constexpr (kind == EndingKind::acos) return map_lanes(x, v, [](double a, double) { return std::acos(a); });
-  if constexpr (kind == EndingKind::atan) return map_lanes(x, v, [](double a, double) { return std::atan(a); });
-  if constexpr (kind == EndingKind::sinh) return map_lanes(x, v, [](double a, double) { return std::sinh(a); });
-  if constexpr (kind == EndingKind::cosh) return map_lanes(x, v, [](double a, double) { return std::cosh(a); });
-  if constexpr (kind == EndingKind::asinh) return map_lanes(x, v, [](double a, double) { return std::asinh(a); });
-  if constexpr (kind == EndingKind::acosh) return map_lanes(x, v, [](double a, double) { return std::acosh(a); });
-  if constexpr (kind == EndingKind::atanh) return map_lanes(x, v, [](double a, double) { return std::atanh(a); });
 }
 
 // -1, 0 or 1; a NaN stays.
@@ -196,44 +171,107 @@ POLYPHASE_INLINE VecF ending_value(VecF x, VecF v, VecF alpha, VecF beta) {
   if constexpr (kind == EndingKind::celu) return select(less(zero, x), x, alpha * exp_minus_one(min(zero, x / alpha)));
   if constexpr (kind == EndingKind::thresholded_relu) return select(less(alpha, x), x, is_nan_select(x, zero));
   if constexpr (kind == EndingKind::round_f16 || kind == EndingKind::round_bf16) return rounded<kind>(x);
-  if constexpr (kind == EndingKind::power || kind >= EndingKind::tan) return library_value<kind>(x, v);
 }
 
-// The operand of one step along a run: elements `stride` apart, 0 being a broadcast.
+// The operand of one step along a run: elements `stride` apart, 0 being a broadcast; that of the next row `row_step`
+// elements behind.
 struct EndingRun {
   const float* data;
   int64_t stride;
+  int64_t row_step = 0;
 
   POLYPHASE_INLINE VecF at(int64_t i, int n) const {
     if (data == nullptr) return broadcast(0.0F);
     if (stride == 0) return broadcast(*data);
-    if (stride == 1) return load_some(data + i, n);
+    return stride == 1 ? load_some(data + i, n) : gathered(i, n);
+  }
+  __attribute__((noinline)) VecF gathered(int64_t i, int n) const {
     float lanes[vec_width] = {};
     for (int j = 0; j < n; ++j) lanes[j] = data[(i + j) * stride];
     return load(lanes);
   }
 };
 
+// Rows of as many results: the channels of some pixels of a line.
+struct EndingRows {
+  int64_t count = 1;
+  int64_t step = 0;    // floats from one to the next
+  int64_t pixels = 0;  // along the last axis, from one to the next
+};
+
 template <EndingKind kind>
-inline void run_ending(const EndingStep& step, EndingRun operand, const float* from, float* to, int64_t n) {
+inline void run_ending(const EndingStep& step, EndingRun operand, const float* from, float* to, int64_t n,
+                       const EndingRows& rows) {
   const VecF alpha = broadcast(step.alpha);
   const VecF beta = broadcast(step.beta);
-  int64_t i = 0;
-  for (; i + vec_width <= n; i += vec_width) {
-    store(to + i, ending_value<kind>(load(from + i), operand.at(i, vec_width), alpha, beta));
-  }
-  if (i < n) {
-    const int rest = static_cast<int>(n - i);
-    store_first(to + i, ending_value<kind>(load_first(from + i, rest), operand.at(i, rest), alpha, beta), rest);
+  constexpr int64_t ahead = 16;  // rows of an image that is added, which are fetched
+  const bool fetches = takes_operand(kind) && operand.stride == 1 && operand.row_step != 0;
+  for (int64_t row = 0; row < rows.count; ++row) {
+    if (fetches && row + ahead < rows.count) prefetch_to_load(operand.data + ahead * operand.row_step, n);
+    int64_t i = 0;
+    for (; i + vec_width <= n; i += vec_width) {
+      store(to + i, ending_value<kind>(load(from + i), operand.at(i, vec_width), alpha, beta));
+    }
+    if (i < n) {
+      const int rest = static_cast<int>(n - i);
+      store_first(to + i, ending_value<kind>(load_first(from + i, rest), operand.at(i, rest), alpha, beta), rest);
+    }
+    from += rows.step;
+    to += rows.step;
+    operand.data += operand.row_step;
   }
 }
 
-// to[i] = step(from[i]) for 0 <= i < n; `from` may be `to`.
-inline void run_ending(const EndingStep& step, EndingRun operand, const float* from, float* to, int64_t n) {
+// Functions of one number that the C library computes better than a short polynomial would; null: of two, or not its.
+inline double (*library_function(EndingKind kind))(double) {
+  switch (kind) {
+    case EndingKind::tan:
+      return std::tan;
+    case EndingKind::asin:
+      return std::asin;
+    case EndingKind::acos:
+      return std::acos;
+    case EndingKind::atan:
+      return std::atan;
+    case EndingKind::sinh:
+      return std::sinh;
+    case EndingKind::cosh:
+      return std::cosh;
+    case EndingKind::asinh:
+      return std::asinh;
+    case EndingKind::acosh:
+      return std::acosh;
+    case EndingKind::atanh:
+      return std::atanh;
+    default:
+      return nullptr;
+  }
+}
+
+// The steps that the C library does, number by number.
+inline void run_library_ending(EndingKind kind, EndingRun operand, const float* from, float* to, int64_t n,
+                               const EndingRows& rows) {
+  double (*const function)(double) = library_function(kind);
+  for (int64_t row = 0; row < rows.count; ++row) {
+    for (int64_t i = 0; i < n; ++i) {
+      const auto x = static_cast<double>(from[i]);
+      const double y =
+          function != nullptr ? function(x) : std::pow(x, static_cast<double>(operand.data[i * operand.stride]));
+      to[i] = static_cast<float>(y);
+    }
+    from += rows.step;
+    to += rows.step;
+    operand.data += operand.row_step;
+  }
+}
+
+// to[i] = step(from[i]) for 0 <= i < n, and the same of the rows behind; `from` may be `to`.
+inline void run_ending(const EndingStep& step, EndingRun operand, const float* from, float* to, int64_t n,
+                       const EndingRows& rows = {}) {
   switch (step.kind) {
 #define POLYPHASE_ENDING(name) \
   case EndingKind::name:       \
-    return run_ending<EndingKind::name>(step, operand, from, to, n);
+    return run_ending<EndingKind::name>(step, operand, from, to, n, rows);
     POLYPHASE_ENDING(add)
     POLYPHASE_ENDING(subtract)
     POLYPHASE_ENDING(multiply)
@@ -257,7 +295,6 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
     POLYPHASE_ENDING(divide_into)
     POLYPHASE_ENDING(minimum)
     POLYPHASE_ENDING(maximum)
-    POLYPHASE_ENDING(power)
     POLYPHASE_ENDING(keep)
     POLYPHASE_ENDING(log)
     POLYPHASE_ENDING(abs)
@@ -278,18 +315,11 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
     POLYPHASE_ENDING(thresholded_relu)
     POLYPHASE_ENDING(round_f16)
     POLYPHASE_ENDING(round_bf16)
-    POLYPHASE_ENDING(tan)
-    POLYPHASE_ENDING(asin)
-    POLYPHASE_ENDING(acos)
-    POLYPHASE_ENDING(atan)
-    POLYPHASE_ENDING(sinh)
-    POLYPHASE_ENDING(cosh)
-    POLYPHASE_ENDING(asinh)
-    POLYPHASE_ENDING(acosh)
-    POLYPHASE_ENDING(atanh)
 #undef POLYPHASE_ENDING
     case EndingKind::add_bf16:  // apply_endings' own
       break;
+    default:
+      run_library_ending(step.kind, operand, from, to, n, rows);
   }
 }
 
@@ -327,9 +357,10 @@ POLYPHASE_INLINE const float* operand_at(const float* operand, const ImageStride
                  : operand + elements;
 }
 
-// Applies all steps to data[0..n), consecutive channels of one pixel or consecutive pixels (last axis) of one channel.
+// Applies all steps to data[0..n), consecutive channels of one pixel or consecutive pixels (last axis) of one channel,
+// and to the rows behind: one step after the other, so that what a step costs by itself is paid once for all rows.
 inline void apply_endings(const EndingProgram& program, const float* const* operands, float* data, int64_t n,
-                          const ResultPlace& place, bool along_channels) {
+                          const ResultPlace& place, bool along_channels, const EndingRows& rows = {}) {
   for (int i = 0; i < program.count; ++i) {
     const EndingStep& step = program.steps[i];
     EndingRun run = {nullptr, 0};
@@ -337,13 +368,17 @@ inline void apply_endings(const EndingProgram& program, const float* const* oper
       const ImageStrides& s = program.operands[step.operand];
       run.data = operand_at(operands[step.operand], s, place, step.kind == EndingKind::add_bf16);
       run.stride = along_channels ? s.channel : s.axis[2];
+      run.row_step = rows.pixels * s.axis[2];
     }
     if (step.kind == EndingKind::add_bf16) {
-      add_halves(reinterpret_cast<const uint16_t*>(run.data), run.stride, data, n);
+      const auto* halves = reinterpret_cast<const uint16_t*>(run.data);
+      for (int64_t row = 0; row < rows.count; ++row, halves += run.row_step)
+        add_halves(halves, run.stride, data + row * rows.step, n);
     } else if (step.kind == EndingKind::keep) {
-      keep_values(run, data, n);
+      for (int64_t row = 0; row < rows.count; ++row, run.data += run.row_step)
+        keep_values(run, data + row * rows.step, n);
     } else {
-      run_ending(step, run, data, data, n);
+      run_ending(step, run, data, data, n, rows);
     }
   }
 }

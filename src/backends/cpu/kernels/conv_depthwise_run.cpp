@@ -197,9 +197,9 @@ class DepthwiseWork {
         apply_endings(plan_.endings, p_.operands, out_ + x0_ * out_pitch_, (x1_ - x0_) * channels, place_, true);
         return;
       }
-      for (place_.axis[2] = x0_; place_.axis[2] < x1_; ++place_.axis[2]) {
-        apply_endings(plan_.endings, p_.operands, out_ + place_.axis[2] * out_pitch_, channels, place_, true);
-      }
+      place_.axis[2] = x0_;
+      apply_endings(plan_.endings, p_.operands, out_ + x0_ * out_pitch_, channels, place_, true,
+                    {x1_ - x0_, out_pitch_, 1});
       return;
     }
     const int64_t at = place_.batch * plan_.out.batch + place_.axis[0] * plan_.out.axis[0] +

@@ -308,10 +308,8 @@ class GemmWork : private GemmBlock {
     }
     const int64_t channel = plan_.format.stacked ? 0 : n0_;
     const int64_t channels = plan_.format.stacked ? s_.out_channels : n1_ - n0_;
-    for (int64_t i = 0; i < count; ++i) {
-      apply_endings(plan_.endings, p_.operands, data + i * step * plan_.out.axis[2] + channel, channels,
-                    place_of(line, channel, x + i * step), true);
-    }
+    apply_endings(plan_.endings, p_.operands, data + channel, channels, place_of(line, channel, x), true,
+                  {count, step * plan_.out.axis[2], step});
   }
 
   // Part of the stacked columns of one row, whose first pixel lies at `data`.

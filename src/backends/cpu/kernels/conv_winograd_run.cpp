@@ -34,9 +34,7 @@ class Block : private WinogradBlock {
     }
     if (plan_.brief.are_all || plan_.out_planar) return;
     for (int64_t depth = 0; depth < depth_count_; ++depth) {
-      each_run([&](const TileRun& run) {
-        for (int64_t i = 0; i < run.count; ++i) end_tile(run, i, depth);
-      });
+      each_run([&](const TileRun& run) { end_tiles(run, depth); });
     }
   }
 
@@ -232,17 +230,21 @@ class Block : private WinogradBlock {
     TileEndings endings_;
   };
 
-  // Other endings, while the results are in the caches.
-  __attribute__((noinline)) void end_tile(const TileRun& run, int64_t t, int64_t depth) const {
-    const TilePlace& tile = places_[run.first + t];
+  // Other endings, while the results are in the caches: of each output of the tiles, as far as the image goes.
+  __attribute__((noinline)) void end_tiles(const TileRun& run, int64_t depth) const {
+    const TilePlace* const tiles = places_ + run.first;
     for (int i = 0; i < plane_.outputs(0); ++i) {
       for (int j = 0; j < plane_.outputs(1); ++j) {
-        if (tile.out[i][j] == nullptr) continue;
+        int64_t count = run.count;
+        while (count > 0 && tiles[count - 1].out[i][j] == nullptr) --count;
+        if (count == 0) continue;
         const int64_t q[3] = {run.q[0] + depth, run.q[1] + plane_.steps_h(i, j) * plane_.h.output_step(),
-                              run.q[2] + t * run.step + plane_.steps_w(i, j) * plane_.w.output_step()};
+                              run.q[2] + plane_.steps_w(i, j) * plane_.w.output_step()};
         ResultPlace place = {run.batch, group_ * s_.out_channels + n0_, {}};
         for (int a = 0; a < 3; ++a) place.axis[a] = out_axes_[a].output_of(phase_[a], q[a]);
-        apply_endings(plan_.endings, p_.operands, tile.out[i][j] + depth * depth_step_ + n0_, n1_ - n0_, place, true);
+        const int64_t pixels = run.step * out_axes_[2].phases();
+        apply_endings(plan_.endings, p_.operands, tiles[0].out[i][j] + depth * depth_step_ + n0_, n1_ - n0_, place,
+                      true, {count, pixels * images_.out_strides.axis[2], pixels});
       }
     }
   }

@@ -69,9 +69,9 @@ class PairsSums {
   __attribute__((noinline)) void store_results(const float* from, StoredResult to, int64_t stride, int64_t n) const {
     store_line(from, to, stride, n, plan_.past_caches);
   }
-  __attribute__((noinline)) void end(float* values, int64_t count, const ResultPlace& place,
-                                     bool along_channels) const {
-    apply_endings(plan_.endings, p_.operands, values, count, place, along_channels);
+  __attribute__((noinline)) void end(float* values, int64_t count, const ResultPlace& place, bool along_channels,
+                                     const EndingRows& rows = {}) const {
+    apply_endings(plan_.endings, p_.operands, values, count, place, along_channels, rows);
   }
 
   // Of an output line of the block, from its pixel `x` on.
@@ -92,11 +92,10 @@ class PairsSums {
     if (plan_.brief.are_all) return write_briefly(values, count, columns, to);
     const float* bias = plan_.has_bias ? p_.bias + place_.channel : nullptr;
     for (int64_t i = 0; i < count && bias != nullptr; ++i) add_row(bias, values + i * pitch_, columns);
-    ResultPlace place = place_;
     if (plan_.endings_join && columns == pitch_) {
-      end(values, count * columns, place, true);
+      end(values, count * columns, place_, true);
     } else {
-      for (int64_t i = 0; i < count; ++i, ++place.axis[2]) end(values + i * pitch_, columns, place, true);
+      end(values, columns, place_, true, {count, pitch_, 1});
     }
     store_pixels(values, count, columns, to);
   }

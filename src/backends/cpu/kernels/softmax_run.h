@@ -32,7 +32,7 @@ inline void softmax_row(const SoftmaxPlan& p, const float* x, float* y) {
   for (int64_t first = 0; first < p.length; first += piece) {
     VecF sums = broadcast(0.0F);
     each_vector(std::min(piece, p.length - first), [&](int64_t i, int n) POLYPHASE_INLINE_LAMBDA {
-      const VecF e = exp_bounded_or_zero(load_some(x + first + i, n) - top);
+      const VecF e = exp_or_zero(load_some(x + first + i, n) - top);
       if (p.logarithm == 0) store_some(y + first + i, e, n);
       sums = sums + first_lanes(e, n, broadcast(0.0F));
     });
@@ -58,7 +58,7 @@ inline void softmax_lanes(const SoftmaxPlan& p, const float* x, float* y, int n)
   }
   VecF total = broadcast(0.0F);
   for (int64_t i = 0; i < p.length; ++i) {
-    const VecF e = exp_bounded_or_zero(load_first(x + i * p.inner, n) - top);
+    const VecF e = exp_or_zero(load_first(x + i * p.inner, n) - top);
     if (p.logarithm == 0) store_first(y + i * p.inner, e, n);
     total = total + e;
   }

@@ -49,17 +49,15 @@ POLYPHASE_INLINE VecF scale(VecF x, VecF n) {
 #endif
 }
 
-// exp(x) = 2^n * exp(r), |r| <= ln(2)/2, for bounded x. The bounds are taken such that NaN passes them.
-POLYPHASE_INLINE VecF exp_within(VecF x, float least) {
-  const VecF bounded = min(broadcast(89.0F), max(broadcast(least), x));
+// exp(x) = 2^n * exp(r), |r| <= ln(2)/2. The bounds are taken such that NaN passes them.
+POLYPHASE_INLINE VecF exp(VecF x) {
+  const VecF bounded = min(broadcast(89.0F), max(broadcast(-105.0F), x));
   const VecF n = round_nearest(bounded * broadcast(1.44269504F));
   VecF r = fma(n, broadcast(-0.693359375F), bounded);
   r = fma(n, broadcast(2.12194440e-4F), r);
   constexpr float tail[] = {0.5F, 0.16666574F, 0.04166686F, 0.00836373F, 0.00139015F};
   return scale(fma(r * r, polynomial(r, tail), r) + broadcast(1.0F), n);
 }
-
-POLYPHASE_INLINE VecF exp(VecF x) { return exp_within(x, -105.0F); }
 
 // exp(x) for -87.3365 <= x <= 88, where a power of two is one shift: adding 1.5 * 2^23 rounds to n and leaves n + 127
 // in the lowest bits. Half the chain of exp, which what waits for it (activations) takes half of its time with.
@@ -75,18 +73,18 @@ POLYPHASE_INLINE VecF exp_bounded(VecF x) {
   return (fma(t, fma(t, high, low), r) + broadcast(1.0F)) * as_float(shift_left<23>(as_int(biased)));
 }
 
+// exp(x) where some of it lies beyond the bound above.
+inline __attribute__((noinline)) VecF exp_far_above(VecF x) { return exp(x); }
+
 // exp(x), 0 where that would be subnormal: whatever makes or reads such numbers takes a hundred times as long, and
 // beside 1 they are nothing.
 constexpr float least_normal_exponent = -87.33654F;
 POLYPHASE_INLINE VecF exp_or_zero(VecF x) {
   const VecF least = broadcast(least_normal_exponent);
-  return select(less(x, least), broadcast(0.0F), exp_within(x, least_normal_exponent));
-}
-
-// The same for x <= 88.
-POLYPHASE_INLINE VecF exp_bounded_or_zero(VecF x) {
-  const VecF least = broadcast(least_normal_exponent);
-  return select(less(x, least), broadcast(0.0F), exp_bounded(max(least, x)));
+  const Mask below = less(x, least);
+  const VecF bounded = max(least, x);
+  const VecF e = any(less(broadcast(88.0F), x)) ? exp_far_above(bounded) : exp_bounded(bounded);
+  return select(below, broadcast(0.0F), e);
 }
 
 // (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) - 1 <= f < sqrt(2) - 1.
