@@ -15,6 +15,7 @@
 #include "backends/cpu/kernels/pool.h"
 #include "backends/cpu/kernels/stored_image.h"
 #include "backends/cpu/simd/transpose.h"
+#include "backends/cpu/simd/unrolled.h"
 #include "backends/cpu/simd/vec.h"
 #include "base/float16.h"
 
@@ -31,6 +32,9 @@ struct PoolTaps {
 POLYPHASE_INLINE PoolTaps pool_taps(const PoolPlan& p, int axis, int64_t o) {
   const int64_t d = p.dilation[axis];
   const int64_t start = o * p.stride[axis] - p.pre[axis];
+  const int64_t end = start + (p.kernel[axis] - 1) * d;
+  if (start >= 0 && end < std::min(p.in[axis], p.padded[axis] - p.pre[axis]))
+    return {start, 0, p.kernel[axis], p.kernel[axis]};
   const int64_t first = start >= 0 ? 0 : (-start + d - 1) / d;
   const int64_t last = start >= p.in[axis] ? 0 : std::min(p.kernel[axis], (p.in[axis] - start + d - 1) / d);
   const int64_t room = p.padded[axis] - p.pre[axis] - start;  // to the end of the padding
@@ -51,26 +55,60 @@ POLYPHASE_INLINE VecF pool_join(bool average, VecF sum, VecF value) {
   return average ? sum + value : select(equal(sum, sum), max(sum, value), sum);
 }
 
-// A pixel of the result; lanes are channels. `image` is the operand's batch.
-template <DType type, bool average>
-POLYPHASE_INLINE void pool_channels(const PoolPlan& p, const std::byte* image, const PoolTaps* taps, std::byte* to) {
-  const VecF identity = broadcast(average ? 0.0F : -std::numeric_limits<float>::infinity());
-  const VecF count = broadcast(average ? pool_count(p, taps) : 1.0F);
-  for (int64_t c = 0; c < p.channels; c += vec_width) {
-    const int n = lanes_of(p.channels - c);
-    VecF sum = identity;
-    for (int64_t z = taps[0].first; z < taps[0].last; ++z) {
-      for (int64_t y = taps[1].first; y < taps[1].last; ++y) {
-        const int64_t row = (taps[0].start + z * p.dilation[0]) * p.from_strides[2] +
-                            (taps[1].start + y * p.dilation[1]) * p.from_strides[3] + c;
-        for (int64_t x = taps[2].first; x < taps[2].last; ++x) {
-          const int64_t at = row + (taps[2].start + x * p.dilation[2]) * p.from_strides[4];
-          const VecF value = n == vec_width ? load_stored<type>(image, at) : load_stored_first<type>(image, at, n);
-          sum = pool_join(average, sum, value);
-        }
+template <bool average, int V>
+POLYPHASE_INLINE void begin_pool(VecF (&sums)[V]) {
+  unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
+    sums[v] = broadcast(average ? 0.0F : -std::numeric_limits<float>::infinity());
+  });
+}
+
+// V vectors beside each other of all taps of a window, from element `at` on, where its first tap is.
+template <DType type, bool average, int V>
+POLYPHASE_INLINE void pool_window(const PoolPlan& p, const std::byte* image, int64_t at, const PoolTaps* taps,
+                                  VecF (&sums)[V], int lanes) {
+  begin_pool<average>(sums);
+  const int64_t step = p.dilation[2] * p.from_strides[4];
+  for (int64_t z = taps[0].first; z < taps[0].last; ++z) {
+    for (int64_t y = taps[1].first; y < taps[1].last; ++y) {
+      const int64_t row = at + z * p.dilation[0] * p.from_strides[2] + y * p.dilation[1] * p.from_strides[3];
+      for (int64_t x = taps[2].first; x < taps[2].last; ++x) {
+        unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
+          const int64_t from = row + x * step + v * vec_width;
+          const bool whole = V > 1 || lanes == vec_width;
+          const VecF value = whole ? load_stored<type>(image, from) : load_stored_first<type>(image, from, lanes);
+          sums[v] = pool_join(average, sums[v], value);
+        });
       }
     }
-    store_stored_first<type>(to, c, average ? sum / count : sum, n);
+  }
+}
+
+// Channels `c` and those behind it of a pixel of the result.
+template <DType type, bool average, int V>
+POLYPHASE_INLINE void pool_vectors(const PoolPlan& p, const std::byte* image, int64_t at, const PoolTaps* taps,
+                                   VecF count, std::byte* to, int64_t c, int lanes) {
+  VecF sums[V];
+  pool_window<type, average>(p, image, at + c, taps, sums, lanes);
+  unrolled<V>([&](int v) POLYPHASE_INLINE_LAMBDA {
+    store_stored_first<type>(to, c + v * vec_width, average ? sums[v] / count : sums[v], V > 1 ? vec_width : lanes);
+  });
+}
+
+// A line of the result; lanes are channels. taps[0] and taps[1] are the line's, `image` the operand's batch.
+template <DType type, bool average>
+inline void pool_channels(const PoolPlan& p, const std::byte* image, PoolTaps* taps, std::byte* to) {
+  constexpr auto element = static_cast<int64_t>(type == DType::f32 ? sizeof(float) : sizeof(uint16_t));
+  constexpr int at_once = 4;
+  for (int64_t x = 0; x < p.out[2]; ++x, to += p.to_strides[4] * element) {
+    taps[2] = pool_taps(p, 2, x);
+    const VecF count = broadcast(average ? pool_count(p, taps) : 1.0F);
+    const int64_t at =
+        taps[0].start * p.from_strides[2] + taps[1].start * p.from_strides[3] + taps[2].start * p.from_strides[4];
+    int64_t c = 0;
+    for (; c + at_once * vec_width <= p.channels; c += at_once * vec_width)
+      pool_vectors<type, average, at_once>(p, image, at, taps, count, to, c, vec_width);
+    for (; c < p.channels; c += vec_width)
+      pool_vectors<type, average, 1>(p, image, at, taps, count, to, c, lanes_of(p.channels - c));
   }
 }
 
@@ -119,65 +157,93 @@ inline PoolPhases part_pool_line(const float* line, int64_t span, int64_t stride
   return {room, stride, pitch};
 }
 
+// What the lines of the row's windows come to, one upon the other, from element `at` of the image on: `count` pixels.
+template <DType type, bool average>
+inline void join_pool_lines(const PoolPlan& p, const std::byte* image, const PoolTaps* taps, int64_t at, int64_t count,
+                            float* to) {
+  const PoolTaps lines[] = {taps[0], taps[1], {0, 0, 1, 1}};
+  constexpr int at_once = 4;
+  const int64_t row = at + taps[0].start * p.from_strides[2] + taps[1].start * p.from_strides[3];
+  int64_t i = 0;
+  for (; i + at_once * vec_width <= count; i += at_once * vec_width) {
+    VecF sums[at_once];
+    pool_window<type, average>(p, image, row + i, lines, sums, vec_width);
+    unrolled<at_once>([&](int v) POLYPHASE_INLINE_LAMBDA { store(to + i + v * vec_width, sums[v]); });
+  }
+  for (; i < count; i += vec_width) {
+    VecF sums[1];
+    pool_window<type, average>(p, image, row + i, lines, sums, lanes_of(count - i));
+    store(to + i, sums[0]);
+  }
+}
+
+// The taps of `n` windows along a line, some of them at a time.
+template <bool average>
+inline void join_pool_taps(const PoolPlan& p, const PoolPhases& phases, int64_t n, float* results) {
+  constexpr int at_once = 8;
+  for (int64_t first = 0; first < p.kernel[2]; first += at_once) {
+    const int64_t count = std::min<int64_t>(at_once, p.kernel[2] - first);
+    const float* taps[at_once];
+    for (int64_t t = 0; t < count; ++t) taps[t] = phases.tap((first + t) * p.dilation[2]);
+    const auto join = [&](int64_t i, auto load_them) POLYPHASE_INLINE_LAMBDA {
+      VecF sum = load_them((first == 0 ? taps[0] : results) + i);
+      for (int64_t t = first == 0 ? 1 : 0; t < count; ++t) sum = pool_join(average, sum, load_them(taps[t] + i));
+      store(results + i, sum);
+    };
+    int64_t i = 0;
+    for (; i + vec_width <= n; i += vec_width) join(i, [](const float* at) { return load(at); });
+    const auto rest = static_cast<int>(n - i);  // what lies behind the line may be subnormal
+    if (rest > 0) join(i, [rest](const float* at) { return load_first(at, rest); });
+  }
+}
+
+// What the sums of a row are divided by, which most rows of a plane share.
+class PoolCounts {
+ public:
+  // Of results [first, first + n) of the row that taps[0] and taps[1] are of.
+  const float* of(const PoolPlan& p, PoolTaps* taps, int64_t first, int64_t n) {
+    taps[2] = {0, 0, 1, 1};
+    const float lines = pool_count(p, taps);
+    if (first == first_ && lines == lines_) return counts_;
+    first_ = first;
+    lines_ = lines;
+    for (int64_t i = 0; i < n; ++i) {
+      taps[2] = pool_taps(p, 2, first + i);
+      counts_[i] = pool_count(p, taps);
+    }
+    return counts_;
+  }
+
+ private:
+  int64_t first_ = -1;
+  float lines_ = 0;
+  float counts_[pool_span + vec_width];
+};
+
 // Results [first, first + n) of a row, lanes being pixels. taps[0] and taps[1] are the row's; they go to `to` from
 // element `to_first` on.
-template <DType type>
-inline void pool_pixels(const PoolPlan& p, const std::byte* image, PoolTaps* taps, int64_t first, int64_t n,
-                        std::byte* to, int64_t to_first) {
-  const bool average = p.average != 0;
+template <DType type, bool average>
+inline void pool_pixels(const PoolPlan& p, const std::byte* image, PoolTaps* taps, PoolCounts& counts, int64_t first,
+                        int64_t n, std::byte* to, int64_t to_first) {
   const VecF identity = broadcast(average ? 0.0F : -std::numeric_limits<float>::infinity());
   const int64_t span = (n - 1) * p.stride[2] + (p.kernel[2] - 1) * p.dilation[2] + 1;
   const int64_t start = first * p.stride[2] - p.pre[2];
   const int64_t low = std::clamp<int64_t>(-start, 0, span);
   const int64_t high = std::clamp<int64_t>(p.in[2] - start, low, span);
-  float joined[pool_span + vec_width];
-  float room[2 * pool_span];
+  float joined[pool_span + 2 * vec_width];
+  float room[2 * pool_span + 2 * vec_width];
   float results[pool_span + vec_width];
   for (int64_t j = 0; j < low; j += vec_width) store(joined + j, identity);
-  for (int64_t j = low; j < high; j += vec_width) {
-    const int lanes = lanes_of(high - j);
-    VecF sum = identity;
-    for (int64_t z = taps[0].first; z < taps[0].last; ++z) {
-      for (int64_t y = taps[1].first; y < taps[1].last; ++y) {
-        const int64_t at = (taps[0].start + z * p.dilation[0]) * p.from_strides[2] +
-                           (taps[1].start + y * p.dilation[1]) * p.from_strides[3] + start + j;
-        sum = pool_join(average, sum,
-                        lanes == vec_width ? load_stored<type>(image, at) : load_stored_first<type>(image, at, lanes));
-      }
-    }
-    store(joined + j, sum);
+  join_pool_lines<type, average>(p, image, taps, start + low, high - low, joined + low);
+  for (int64_t j = high; j < span; j += vec_width) store(joined + j, identity);
+  join_pool_taps<average>(p, part_pool_line(joined, span, p.stride[2], room), n, results);
+  const float* const divisors = average ? counts.of(p, taps, first, n) : nullptr;
+  for (int64_t i = 0; i < n; i += vec_width) {
+    const int lanes = lanes_of(n - i);
+    VecF result = load(results + i);
+    if (average) result = first_lanes(result, lanes, broadcast(0.0F)) / load_first(divisors + i, lanes);
+    store_stored_first<type>(to, to_first + i, result, lanes);
   }
-  for (int64_t j = high; j < span; j += vec_width) store_first(joined + j, identity, lanes_of(span - j));
-  const PoolPhases phases = part_pool_line(joined, span, p.stride[2], room);
-  for (int64_t t = 0; t < p.kernel[2]; ++t) {
-    const float* const values = phases.tap(t * p.dilation[2]);
-    for (int64_t i = 0; i < n; i += vec_width) {
-      const VecF value = load_first(values + i, lanes_of(n - i));
-      store(results + i, t == 0 ? value : pool_join(average, load(results + i), value));
-    }
-  }
-  if (average) {
-    // Windows within the line count all their taps.
-    const int64_t inside = std::clamp<int64_t>(start < 0 ? (-start - 1) / p.stride[2] + 1 : 0, 0, n);
-    const int64_t room_left = p.in[2] - start - (p.kernel[2] - 1) * p.dilation[2] - 1;
-    const int64_t beyond = room_left < 0 ? inside : std::clamp<int64_t>(room_left / p.stride[2] + 1, inside, n);
-    const auto divide = [&](int64_t i) {
-      taps[2] = pool_taps(p, 2, first + i);
-      results[i] /= pool_count(p, taps);
-    };
-    for (int64_t i = 0; i < inside; ++i) divide(i);
-    if (inside < beyond) {
-      taps[2] = pool_taps(p, 2, first + inside);
-      const VecF count = broadcast(pool_count(p, taps));
-      for (int64_t i = inside; i < beyond; i += vec_width) {
-        const int lanes = lanes_of(beyond - i);
-        store_first(results + i, load_first(results + i, lanes) / count, lanes);
-      }
-    }
-    for (int64_t i = beyond; i < n; ++i) divide(i);
-  }
-  for (int64_t i = 0; i < n; i += vec_width)
-    store_stored_first<type>(to, to_first + i, load(results + i), lanes_of(n - i));
 }
 
 // How many results of a line have windows within pool_span together.
@@ -195,15 +261,12 @@ inline void run_pool(const PoolPlan& p, const std::byte* from, std::byte* to, in
     const int64_t n = tile / p.out[1] / p.out[0];
     const int64_t row =
         n * p.to_strides[0] + (tile / p.out[1] % p.out[0]) * p.to_strides[2] + (tile % p.out[1]) * p.to_strides[3];
-    for (int64_t x = 0; x < p.out[2]; ++x) {
-      taps[2] = pool_taps(p, 2, x);
-      const std::byte* const image = from + n * p.from_strides[0] * element;
-      std::byte* const pixel = to + (row + x * p.to_strides[4]) * element;
-      if (p.average != 0) {
-        pool_channels<type, true>(p, image, taps, pixel);
-      } else {
-        pool_channels<type, false>(p, image, taps, pixel);
-      }
+    const std::byte* const image = from + n * p.from_strides[0] * element;
+    std::byte* const line = to + row * element;
+    if (p.average != 0) {
+      pool_channels<type, true>(p, image, taps, line);
+    } else {
+      pool_channels<type, false>(p, image, taps, line);
     }
     return;
   }
@@ -212,13 +275,20 @@ inline void run_pool(const PoolPlan& p, const std::byte* from, std::byte* to, in
   const int64_t n = tile / p.out[0] / p.channels;
   const std::byte* const image = from + (n * p.from_strides[0] + c * p.from_strides[1]) * element;
   taps[0] = pool_taps(p, 0, z);
+  PoolCounts counts;
   for (int64_t y = 0; y < p.out[1]; ++y) {
     taps[1] = pool_taps(p, 1, y);
     const int64_t row = n * p.to_strides[0] + c * p.to_strides[1] + z * p.to_strides[2] + y * p.to_strides[3];
     if (p.lines_inside != 0) {
       const int64_t chunk = pool_chunk(p);
-      for (int64_t x = 0; x < p.out[2]; x += chunk)
-        pool_pixels<type>(p, image, taps, x, std::min(chunk, p.out[2] - x), to, row + x);
+      for (int64_t x = 0; x < p.out[2]; x += chunk) {
+        const int64_t count = std::min(chunk, p.out[2] - x);
+        if (p.average != 0) {
+          pool_pixels<type, true>(p, image, taps, counts, x, count, to, row + x);
+        } else {
+          pool_pixels<type, false>(p, image, taps, counts, x, count, to, row + x);
+        }
+      }
       continue;
     }
     for (int64_t x = 0; x < p.out[2]; ++x) {
