@@ -105,7 +105,7 @@ void bench(const ConvCase& c, const Options& options, Team& team, double peak) {
                            .scratch = subnormal_word};  // as a network's steps may leave it
   const bool in_pairs = options.images == DType::bf16 || options.kernel.ends_with("pairs");
   const double most_error = is_narrow(options.images) || in_pairs ? 1e-2 : 2e-6;
-  std::vector<std::string> names = kernels_for(c);
+  std::vector<std::string> names = kernels_for(c, layouts);
   if (in_pairs) {
     const std::vector<std::string> pairs = pair_kernels_for(c, options.cluster);
     names.insert(names.end(), pairs.begin(), pairs.end());

@@ -33,7 +33,7 @@ TEST(ConvEndings, EndingsAreExact) {
       const bool has_f16 = layouts.types.in == DType::f16 || layouts.types.out == DType::f16;
       std::vector<std::string> kernels = has_f16 ? std::vector<std::string>{} : pair_kernels_for(c, cluster);
       if (cluster != emulated_matrix_unit) {
-        for (const std::string& kernel : kernels_for(c)) kernels.push_back(kernel);
+        for (const std::string& kernel : kernels_for(c, layouts)) kernels.push_back(kernel);
       }
       for (const std::string& kernel : kernels) {
         expect_stored(kernel, c, data, layouts, cluster, want);
@@ -64,7 +64,7 @@ TEST(ConvEndings, SumsInRegistersAreExact) {
     ++cases;
     if (plan_conv_gemm(c.shape, in, out, program, c.bias, 8).brief.are_all) ++in_registers;
     for (const std::string& cluster : runnable_clusters()) {
-      for (const std::string& kernel : kernels_for(c)) {
+      for (const std::string& kernel : kernels_for(c, layouts)) {
         expect_stored(kernel, c, data, layouts, cluster, want);
         if (::testing::Test::HasFatalFailure()) return;
       }

@@ -36,7 +36,8 @@ void expect_pairs_exact(const ConvCase& c, uint64_t seed, const std::vector<Layo
 
 TEST(ConvKernels, RandomGeometriesAreExact) {
   each_random_case(500, 1500, 1'000'003, 3'000'000, [](const ConvCase& c, uint64_t number, std::mt19937_64& random) {
-    expect_exact(c, kernels_for(c), number, random_layouts(random));
+    const Layouts layouts = random_layouts(random);
+    expect_exact(c, kernels_for(c, layouts), number, layouts);
   });
 }
 
@@ -56,7 +57,7 @@ TEST(ConvKernels, WhatLiesInTheScratchIsNotMultiplied) {
     layouts.scratch = subnormal_word;
     const ConvData data = make_data(c, number, true);
     for (const std::string& cluster : runnable_clusters()) {
-      for (const std::string& kernel : kernels_for(c)) {
+      for (const std::string& kernel : kernels_for(c, layouts)) {
         const auto bound = bind_kernel(kernel, c, data, layouts, cluster, 1);
         subnormal_met();
         run_tiles(*bound);
@@ -69,12 +70,12 @@ TEST(ConvKernels, WhatLiesInTheScratchIsNotMultiplied) {
 
 // Those that read images padded by their own elements; few channels between which taps cannot be joined are gathered
 // from a copy.
-std::vector<std::string> padded_kernels_for(const ConvCase& c, const std::string& cluster) {
+std::vector<std::string> padded_kernels_for(const ConvCase& c, const std::string& cluster, const Layouts& layouts) {
   const ConvShape& s = c.shape;
   std::vector<std::string> names;
   if (s.in_channels >= 12 || (s.groups == 1 && s.dilation[2] == 1)) names.emplace_back("gemm");
-  for (const std::string& kernel : kernels_for(c)) {
-    if (kernel == "pixels" || kernel == "winograd") names.push_back(kernel);
+  for (const std::string& kernel : kernels_for(c, layouts)) {
+    if (kernel == "pixels" || kernel == "winograd" || kernel == "overlap_last") names.push_back(kernel);
   }
   for (const std::string& kernel : pair_kernels_for(c, cluster)) {
     if (kernel == "pixels_pairs") names.push_back(kernel);
@@ -108,7 +109,7 @@ TEST(ConvKernels, RandomGeometriesPaddedByElementsAreExact) {
     const ConvData data = make_data(c, seed + i, true);
     const std::vector<double> want = reference(c, data);
     for (const std::string& cluster : runnable_clusters()) {
-      for (const std::string& kernel : padded_kernels_for(c, cluster)) {
+      for (const std::string& kernel : padded_kernels_for(c, cluster, layouts)) {
         expect_stored(kernel, c, data, layouts, cluster, want);
         if (HasFatalFailure()) return;
       }
@@ -154,6 +155,7 @@ TEST(ConvKernels, TapsOfPixelsWhereTheyLieAreExact) {
     for (const int64_t extra : {0, 5}) {
       for (const bool planar : {true, false})
         expect_exact(c, {"overlap"}, 1, {.in_planar = planar, .out_planar = planar, .types = {}, .extra = extra});
+      expect_exact(c, {"overlap_last"}, 1, {.in_planar = false, .out_planar = true, .types = {}, .extra = extra});
     }
     expect_exact(c, {"overlap"}, 1, {.in_planar = true, .out_planar = true, .types = {DType::f16, DType::bf16}});
   }
@@ -352,7 +354,7 @@ void expect_bits_of_casts(const ConvCase& c, ConvData data, const Layouts& layou
   Layouts wide = layouts;
   wide.types = {};
   for (const std::string& cluster : runnable_clusters()) {
-    for (const std::string& kernel : kernels_for(c)) {
+    for (const std::string& kernel : kernels_for(c, layouts)) {
       const std::vector<float> sums = run_kernel(kernel, c, data, wide, cluster);
       const std::vector<double> want(sums.begin(), sums.end());
       Layouts narrow = layouts;

@@ -78,7 +78,10 @@ std::vector<Format> formats_of(const ConvShape& s) {
     if (conv_pixels_takes(s)) add(conv_pixels_packed_floats, pack_conv_pixels);
     ConvShape flat = s;
     flat.in[0] = flat.out[0] = 1;
-    if (conv_overlap_takes(flat)) add_shape(flat, conv_overlap_packed_floats, pack_conv_overlap, false);
+    if (conv_overlap_takes(flat)) {
+      add_shape(flat, conv_overlap_packed_floats, pack_conv_overlap, false);
+      add_shape(flat, conv_overlap_last_packed_floats, pack_conv_overlap_last, false);
+    }
     if (conv_winograd_takes(s)) add_pairs(conv_winograd_packed_floats, pack_conv_winograd);
     if (conv_disjoint_takes(s)) add_pairs(conv_disjoint_packed_floats, pack_conv_disjoint);
     if (s.in_channels == 1 && s.groups > 1) add(conv_depthwise_packed_floats, pack_conv_depthwise);

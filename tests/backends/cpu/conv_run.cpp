@@ -262,6 +262,9 @@ using BoundDisjoint =
 using BoundOverlap =
     BoundTo<ConvOverlapPlan, plan_conv_overlap, conv_overlap_packed_floats, pack_conv_overlap, conv_overlap_phases,
             conv_overlap_tiles, &ClusterKernels::conv_overlap, conv_overlap_seconds>;
+using BoundOverlapLast =
+    BoundTo<ConvOverlapPlan, plan_conv_overlap_last, conv_overlap_last_packed_floats, pack_conv_overlap_last,
+            conv_overlap_phases, conv_overlap_tiles, &ClusterKernels::conv_overlap, conv_overlap_last_seconds>;
 using BoundWinograd =
     BoundTo<ConvWinogradPlan, plan_conv_winograd, conv_winograd_packed_floats, pack_conv_winograd, conv_winograd_phases,
             conv_winograd_tiles, &ClusterKernels::conv_winograd, conv_winograd_seconds>;
@@ -309,7 +312,7 @@ std::optional<size_t> first_difference(const std::vector<float>& got, const std:
   return std::nullopt;
 }
 
-std::vector<std::string> kernels_for(const ConvCase& c) {
+std::vector<std::string> kernels_for(const ConvCase& c, const Layouts& layouts) {
   std::vector<std::string> names;
   const ConvShape& shape = c.shape;
   if (is_point(shape)) names.emplace_back("point");
@@ -321,7 +324,10 @@ std::vector<std::string> kernels_for(const ConvCase& c) {
   names.emplace_back("gemm");
   if (pixels && !pixels_first) names.emplace_back("pixels");
   if (conv_disjoint_takes(shape)) names.emplace_back("disjoint");
-  if (conv_overlap_takes(shape)) names.emplace_back("overlap");
+  if (conv_overlap_takes(shape)) {
+    names.emplace_back("overlap");
+    if (!layouts.in_planar && layouts.types.in == DType::f32) names.emplace_back("overlap_last");
+  }
   if (conv_winograd_takes(shape)) names.emplace_back("winograd");
   return names;
 }
@@ -362,6 +368,7 @@ std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCa
   if (kernel == "depthwise") return std::make_unique<BoundDepthwise>(c, data, layouts, kernels, workers);
   if (kernel == "disjoint") return std::make_unique<BoundDisjoint>(c, data, layouts, kernels, workers);
   if (kernel == "overlap") return std::make_unique<BoundOverlap>(c, data, layouts, kernels, workers);
+  if (kernel == "overlap_last") return std::make_unique<BoundOverlapLast>(c, data, layouts, kernels, workers);
   if (kernel == "disjoint_pairs") return std::make_unique<BoundDisjointPairs>(c, data, layouts, kernels, workers);
   if (kernel == "pixels_pairs") return std::make_unique<BoundPixelsPairs>(c, data, layouts, kernels, workers);
   if (kernel == "winograd_pairs") return std::make_unique<BoundWinogradPairs>(c, data, layouts, kernels, workers);

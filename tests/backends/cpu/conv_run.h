@@ -30,8 +30,8 @@ float rounded(double value, DType type);
 // under the sanitizers and images have millions of elements.
 std::optional<size_t> first_difference(const std::vector<float>& got, const std::vector<double>& want, DType type);
 
-// The names of the kernels that take the case, best first.
-std::vector<std::string> kernels_for(const ConvCase& c);
+// The names of the kernels that take the case in these layouts, best first.
+std::vector<std::string> kernels_for(const ConvCase& c, const Layouts& layouts);
 // Of those that multiply in bf16.
 std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& cluster);
 // Whether a kernel named *_pairs is one of those.

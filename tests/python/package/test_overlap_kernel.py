@@ -1,5 +1,6 @@
-"""Layers of few output channels between channels-first images, with what follows them fused: the paths of conv_overlap (images read
-where they lie, near and far, or gathered, lines that are cut, borders, crops, groups) against PyTorch."""
+"""Layers of few output channels, with what follows them fused, against PyTorch: the paths of conv_overlap between channels-first images
+(read where they lie, near and far, or gathered, lines that are cut, borders, crops, groups), and heads of networks whose images are
+channels-last."""
 import polyphase
 import pytest
 import torch
@@ -57,3 +58,46 @@ def test_open_sizes(rank):
         found = only(compiled(x))
         assert found.shape == want.shape
         assert torch.max(torch.abs(torch.as_tensor(found) - want)) < 1e-4
+
+
+HEADS = {
+    "an image of three channels": (torch.nn.Conv2d(64, 3, 3, padding=1), (80, 96)),
+    "one channel": (torch.nn.Conv2d(48, 1, 3, padding=1), (65, 67)),
+    "a mirrored border": (torch.nn.Conv2d(32, 3, 5, padding=2, padding_mode="reflect"), (40, 75)),
+    "the nearest elements as a border": (torch.nn.Conv2d(48, 2, 3, padding=(1, 1), padding_mode="replicate"), (33, 50)),
+    "a generator's last layer": (torch.nn.ConvTranspose2d(64, 3, 4, 2, 1), (64, 64)),
+    "a scale that leaves gaps": (torch.nn.ConvTranspose2d(56, 1, 5, 3, 1, output_padding=1), (50, 61)),
+    "holes": (torch.nn.Conv2d(64, 2, 3, padding=4, dilation=4), (41, 52)),
+    "a vocoder's last layer": (torch.nn.Conv1d(32, 1, 7, padding=3), (5000,)),
+}
+
+
+def behind_a_layer(head):
+    """A layer of many channels in front of a head, so that the image between them lies channels-last."""
+    channels = head.in_channels
+    inner = torch.nn.Conv1d if isinstance(head, torch.nn.Conv1d) else torch.nn.Conv2d
+    return torch.nn.Sequential(inner(channels, channels, 3, padding=1), torch.nn.LeakyReLU(0.2), head, torch.nn.Tanh()).eval()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", HEADS)
+def test_heads_of_networks(name, threads):
+    head, size = HEADS[name]
+    torch.manual_seed(len(name))
+    net = behind_a_layer(head)
+    x = torch.randn(2, head.in_channels, *size)
+    session = polyphase.compile(net, (x,)).session(threads=threads)
+    found = torch.as_tensor(only(list(session.run([x.numpy()]).values())))
+    with torch.no_grad():
+        want = net.double()(x.double())
+    net.float()
+    assert found.shape == want.shape
+    assert torch.max(torch.abs(found - want)) < 1e-5
+
+
+def test_most_of_these_heads_take_it():
+    rows = []
+    for head, size in HEADS.values():
+        x = torch.randn(1, head.in_channels, *size)
+        rows += [row for step in polyphase.compile(behind_a_layer(head), (x,), target="avx2").info()["steps"] for row in step["rows"]]
+    assert sum(row.endswith("overlap_last") for row in rows) >= 6, "estimates have changed: write down heads that take the kernel"

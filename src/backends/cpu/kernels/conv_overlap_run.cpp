@@ -1,12 +1,14 @@
-// Computes one tile of transposed convolution by overlap-add.
+// Computes one tile of convolution by overlap-add.
 #include "backends/cpu/kernels/conv_overlap_run.h"
 
 #include <algorithm>
 
 #include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/conv_pixels_run.h"
+#include "backends/cpu/kernels/gemm_tile.h"
 #include "backends/cpu/kernels/pixels_lines.h"
 #include "backends/cpu/kernels/scratch_pieces.h"
+#include "backends/cpu/simd/transpose.h"
 #include "backends/cpu/simd/unrolled.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -17,12 +19,19 @@ class OverlapWork {
   OverlapWork(const ConvOverlapPlan& plan, const ConvPointers& pointers, std::byte* scratch)
       : plan_(plan), s_(plan.shape), f_(plan.format), p_(pointers), h_(s_, 1), w_(s_, 2) {
     ScratchPieces pieces(scratch);
-    reached_ = pieces.next<float>(f_.chunks * f_.chunk * plan.column_pitch + lines_slack(vec_width) * 2);
+    reached_ = pieces.next<float>(f_.padded_columns() * plan.column_pitch + lines_slack(vec_width) * 2);
     sums_ = pieces.next<float>(w_.phases() * plan.sum_pitch);
     line_ = pieces.next<float>(plan.line_floats);
-    gathered_ = pieces.next<float>(plan.words * plan.run_floats + lines_slack(vec_width));
+    gathered_ = pieces.next<float>(f_.from_pixels ? plan.block * f_.padded_columns()
+                                                  : plan.words * plan.run_floats + lines_slack(vec_width));
     taps_ = pieces.next<OverlapTap>(s_.kernel_points());
     phases_ = pieces.next<OverlapPhase>(w_.phases());
+    if (f_.from_pixels) {
+      pixels_ = pieces.next<const float*>(plan.block);
+      products_ = pieces.next<float*>(plan.block);
+      for (int64_t i = 0; i < plan.block; ++i) products_[i] = gathered_ + i * f_.padded_columns();
+      return;
+    }
     functions_ = float_pixels_tiles(static_cast<int>(f_.chunk));
     find_last();
   }
@@ -32,7 +41,7 @@ class OverlapWork {
       q0_[a] = plan_.first_q[a] + tile % plan_.blocks[a] * plan_.tile_q[a];
       q1_[a] = std::min(plan_.first_q[a] + plan_.q_count[a], q0_[a] + plan_.tile_q[a]);
       first_[a] = std::clamp<int64_t>(q0_[a] - plan_.behind[a], 0, s_.in[a + 1]);
-      end_[a] = std::clamp(q1_[a], first_[a], s_.in[a + 1]);
+      end_[a] = std::clamp(q1_[a] + plan_.ahead[a], first_[a], s_.in[a + 1]);
       tile /= plan_.blocks[a];
     }
     pitch_ = end_[1] - first_[1];
@@ -58,8 +67,10 @@ class OverlapWork {
   void run_group() {
     int64_t multiplied = first_[0];
     for (int64_t q = q0_[0]; q < q1_[0]; ++q) {
-      for (; multiplied < std::min(q + 1, end_[0]); multiplied += plan_.run_lines) {
-        if (pitch_ > 0) multiply(multiplied, std::min(plan_.run_lines, end_[0] - multiplied));
+      for (; multiplied < std::min(q + 1 + plan_.ahead[0], end_[0]); multiplied += plan_.run_lines) {
+        if (pitch_ <= 0) continue;
+        const int64_t count = std::min(plan_.run_lines, end_[0] - multiplied);
+        f_.from_pixels ? multiply_pixels(multiplied, count) : multiply(multiplied, count);
       }
       for (int64_t r = 0; r < h_.phases(); ++r) {
         const int64_t y = h_.output_of(r, q);
@@ -96,6 +107,55 @@ class OverlapWork {
       if (apart == 0) continue;
       gather(first + pixels - apart, words, apart);
       multiply(gathered_, plan_.run_floats, c, words, apart, to + pixels - apart);
+    }
+  }
+
+  // A run of lines of a channels-last image, some pixels at a time.
+  void multiply_pixels(int64_t line, int64_t count) {
+    const int64_t step = plan_.in.axis[2];
+    const float* from =
+        p_.in + place_.batch * plan_.in.batch + group_ * s_.in_channels + line * plan_.in.axis[1] + first_[1] * step;
+    float* to = reached(line);
+    for (int64_t left = count * pitch_; left > 0; left -= plan_.block, to += plan_.block) {
+      const int64_t pixels = std::min(plan_.block, left);
+      for (int64_t i = 0; i < pixels; ++i, from += step) pixels_[i] = from;
+      multiply_pixels(pixels);
+      // Whole squares: there is room for them, and what lies behind the last pixel is not read.
+      transpose(gathered_, f_.padded_columns(), to, plan_.column_pitch, ceil_div(pixels, vw) * vw, f_.padded_columns());
+    }
+  }
+
+  // pixels_ by all columns into products_.
+  void multiply_pixels(int64_t count) const {
+    static constexpr float zeros[max_vectors * vw] = {};
+    const int32_t tap = 0;
+    const PanelGrid panels(f_.columns, vw);
+    GemmTile t = {};
+    t.taps = &tap;
+    t.panel = p_.weights + group_ * f_.group_floats(s_);
+    t.init = zeros;
+    t.channels = s_.in_channels;
+    t.segments = 1;
+    t.last_lanes = vw;
+    for (int64_t panel = 0; panel < panels.count(); ++panel) {
+      const int vectors = panels.vectors_of(panel);
+      const auto tiles = static_cast<int32_t>(ceil_div(count, tile_rows(vectors)));
+      const auto rows = static_cast<int>(count / tiles);
+      const auto longer = static_cast<int32_t>(count % tiles);
+      t.next_panel = t.panel;
+      t.out_column = panel * panel_columns;
+      t.row_tiles = panel == 0 ? tiles - 1 : 0;
+      t.rows = pixels_;
+      t.out = products_;
+      t.tile = 0;
+      t.tiles = longer;
+      if (longer > 0) gemm_tile(rows + 1, vectors)(t);
+      t.rows += longer * (rows + 1);
+      t.out += longer * (rows + 1);
+      t.tile = longer;
+      t.tiles = tiles - longer;
+      gemm_tile(rows, vectors)(t);
+      t.panel += s_.in_channels * vectors * vw;
     }
   }
 
@@ -164,7 +224,8 @@ class OverlapWork {
       const int64_t lo = std::clamp(-along.first_shift, q0_[1], q1_[1]);
       phases_[r] = {tap, tap, lo, std::clamp(s_.in[2] - last_shift, lo, q1_[1])};
       for (int64_t i = 0; i < lines.count; ++i) {
-        const int64_t line = q + lines.first_shift + i * lines.shift_step;
+        int64_t line = q + lines.first_shift + i * lines.shift_step;
+        if (s_.pad_mode != PadMode::zero) line = padded_index(s_.pad_mode, line, s_.in[1]);
         if (line < 0 || line >= s_.in[1]) continue;
         const int64_t point = (lines.first_index + i * lines.index_step) * s_.kernel[2] + along.first_index;
         const float* const from = reached(line) - first_[1];
@@ -182,22 +243,25 @@ class OverlapWork {
     find_taps(h_.taps(phase), q);
     place_.axis[1] = y;
     const bool is_staged = plan_.out.axis[2] != 1 || plan_.past_caches || is_narrow(s_.types.out);
+    const int64_t length = part_.hi - part_.lo;
+    const StoredResult out = StoredResult(p_.out, s_.types.out) +
+                             (place_.batch * plan_.out.batch + group_ * s_.out_channels * plan_.out.channel +
+                              y * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2]);
     for (int64_t o = 0; o < s_.out_channels; ++o) {
       const int64_t channel = group_ * s_.out_channels + o;
       const float bias = plan_.has_bias ? p_.bias[channel] : 0.0F;
       for (int64_t r = 0; r < w_.phases(); ++r)
         add_up(phases_[r], o * plan_.column_pitch, bias, sums_ + r * plan_.sum_pitch - q0_[1]);
-      const StoredResult to =
-          StoredResult(p_.out, s_.types.out) + (place_.batch * plan_.out.batch + channel * plan_.out.channel +
-                                                y * plan_.out.axis[1] + place_.axis[2] * plan_.out.axis[2]);
-      float* const values = is_staged ? line_ : to.floats();
+      const StoredResult to = out + o * plan_.out.channel;
+      float* const values = plan_.turns ? line_ + o * length : is_staged ? line_ : to.floats();
       interleave_part(sums_, plan_.sum_pitch, values, w_.phases(), part_);
       if (plan_.endings.count > 0) {
         place_.channel = channel;
-        apply_endings(plan_.endings, p_.operands, values, part_.hi - part_.lo, place_, false);
+        apply_endings(plan_.endings, p_.operands, values, length, place_, false);
       }
-      if (is_staged) store_line(values, to, plan_.out.axis[2], part_.hi - part_.lo, plan_.past_caches);
+      if (is_staged && !plan_.turns) store_line(values, to, plan_.out.axis[2], length, plan_.past_caches);
     }
+    if (plan_.turns) transpose(line_, length, out.floats(), plan_.out.axis[2], s_.out_channels, length);
   }
 
   // The sums of one phase of the last axis into to[q]: vectors where all taps meet, which may write up to a vector
@@ -234,8 +298,9 @@ class OverlapWork {
   float add_border(const OverlapPhase& phase, int64_t column, int64_t q, float bias) const {
     float sum = 0;
     for (const OverlapTap* tap = phase.first; tap != phase.end; ++tap) {
-      const int64_t x = q + tap->shift;
-      if (x >= 0 && x < s_.in[2]) sum += tap->from[column + q];
+      int64_t x = q + tap->shift;
+      if (s_.pad_mode != PadMode::zero) x = padded_index(s_.pad_mode, x, s_.in[2]);
+      if (x >= 0 && x < s_.in[2]) sum += tap->from[column + x - tap->shift];
     }
     return sum + bias;
   }
@@ -246,11 +311,13 @@ class OverlapWork {
   const ConvPointers& p_;
   ConvAxis h_;
   ConvAxis w_;
-  const PixelsTileFunction* functions_;  // by vectors, from one on
+  const PixelsTileFunction* functions_ = nullptr;  // by vectors, from one on
   float* reached_;
   float* sums_;
   float* line_;
-  float* gathered_;
+  float* gathered_;                 // or the products of some pixels, [pixel][column]
+  const float** pixels_ = nullptr;  // where those lie
+  float** products_ = nullptr;      // and these
   OverlapTap* taps_;
   OverlapPhase* phases_;      // of the last axis
   int64_t last_ = INT64_MIN;  // of the image's elements: reading up to it needs no copy

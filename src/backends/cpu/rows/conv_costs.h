@@ -30,6 +30,7 @@ namespace polyphase::cpu {
 double conv_gemm_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_pixels_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_overlap_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
+double conv_overlap_last_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_disjoint_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_winograd_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);
 double conv_depthwise_seconds(const ConvShape& shape, int width, bool in_planar, bool out_planar);

@@ -206,6 +206,7 @@ struct OverlapFactors {
   double result;
   double line;      // of the output
   double line_tap;  // as often as a line is added to
+  double border_tap;
   double byte;
   double byte_beyond;
   double gathered;         // bytes of an image whose lines are not read in place
@@ -218,6 +219,7 @@ inline constexpr OverlapFactors overlap_avx2 = {.product = 0.139,
                                                 .result = 1.68,
                                                 .line = 25.5,
                                                 .line_tap = 0,
+                                                .border_tap = 0.9,
                                                 .byte = 0,
                                                 .byte_beyond = 0.0244,
                                                 .gathered = 0.04,
@@ -229,11 +231,45 @@ inline constexpr OverlapFactors overlap_avx512 = {.product = 0.184,
                                                   .result = 3.9,
                                                   .line = 0,
                                                   .line_tap = 8.25,
+                                                  .border_tap = 0.9,
                                                   .byte = 0.0071,
                                                   .byte_beyond = 0.0316,
                                                   .gathered = 0.0285,
                                                   .gathered_beyond = 0.056,
                                                   .call = 995};
+
+struct OverlapLastFactors {
+  double product;     // vectors of columns, by each channel of a pixel
+  double alone;       // vectors that one alone counts as: fewer sums than the units have on their way
+  double turned;      // what the columns come to
+  double result;      // vectors of outputs
+  double result_tap;  // and what is added up to them
+  double line;        // of the output
+  double border_tap;  // of outputs beside the image's border, in which not all taps meet
+  double byte;
+  double byte_beyond;
+  double call;
+};
+inline constexpr OverlapLastFactors overlap_last_avx2 = {.product = 0.157,
+                                                         .alone = 1.38,
+                                                         .turned = 0.266,
+                                                         .result = 7.9,
+                                                         .result_tap = 0.67,
+                                                         .line = 12.2,
+                                                         .border_tap = 0.87,
+                                                         .byte = 0.0047,
+                                                         .byte_beyond = 0.0193,
+                                                         .call = 995};
+inline constexpr OverlapLastFactors overlap_last_avx512 = {.product = 0.2,
+                                                           .alone = 1.4,
+                                                           .turned = 0.25,
+                                                           .result = 8,
+                                                           .result_tap = 1,
+                                                           .line = 12,
+                                                           .border_tap = 0.9,
+                                                           .byte = 0.005,
+                                                           .byte_beyond = 0.02,
+                                                           .call = 1000};
 
 struct WinogradFactors {
   double product;

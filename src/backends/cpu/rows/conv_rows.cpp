@@ -113,14 +113,25 @@ struct Disjoint : ConvKernel<ConvDisjointPlan, NarrowImages::channels_first, pla
   }
 };
 
+std::string refuse_overlap(const ConvShape& s) {
+  return conv_overlap_takes(s) ? ""
+                               : "a convolution that strides, fewer than 8 or more than 256 input channels, too many "
+                                 "columns, or taps too "
+                                 "far apart";
+}
+
 struct Overlap : ConvKernel<ConvOverlapPlan, NarrowImages::channels_first, plan_conv_overlap,
                             conv_overlap_packed_floats, pack_conv_overlap, conv_overlap_phases, conv_overlap_tiles,
                             &ClusterKernels::conv_overlap, conv_overlap_seconds> {
   static std::string refuses(const ConvShape& s) {
-    return conv_overlap_takes(s)
-               ? ""
-               : "fewer than 8 or more than 256 input channels, too many columns, or taps too far apart";
+    return s.pad_mode != PadMode::zero ? "pads by zeros only" : refuse_overlap(s);
   }
+};
+
+struct OverlapLast : ConvKernel<ConvOverlapPlan, NarrowImages::channels_first, plan_conv_overlap_last,
+                                conv_overlap_last_packed_floats, pack_conv_overlap_last, conv_overlap_phases,
+                                conv_overlap_tiles, &ClusterKernels::conv_overlap, conv_overlap_last_seconds> {
+  static std::string refuses(const ConvShape& s) { return refuse_overlap(s); }
 };
 
 struct Pairs {
@@ -229,6 +240,7 @@ template <class K>
 struct ConvRow {
   static constexpr bool is_pairs = std::is_base_of_v<Pairs, K>;
   static constexpr bool is_point = std::is_same_v<K, PointwiseGemm> || std::is_same_v<K, PointPairs>;
+  static constexpr bool is_overlap = std::is_same_v<K, Overlap> || std::is_same_v<K, OverlapLast>;
   static constexpr bool is_planar_only = std::is_base_of_v<Disjoint, K> || std::is_same_v<K, Overlap>;
   static constexpr bool in_pairs = requires { K::unit; };
   static constexpr bool is_narrow = is_pairs || in_pairs;  // multiplies in bf16
@@ -256,7 +268,10 @@ struct ConvRow {
     if (reason.empty() && is_planar_only && (!lies_planar(desc.data()) || !lies_planar(desc.outputs[0]))) {
       reason = "between channels-first images only";
     }
-    constexpr int most_axes = std::is_same_v<K, Overlap> ? 2 : 3;  // whose sizes only a run may tell
+    if (reason.empty() && std::is_same_v<K, OverlapLast> && lies_planar(desc.data())) {
+      reason = "reads channels-last images only";
+    }
+    constexpr int most_axes = is_overlap ? 2 : 3;  // whose sizes only a run may tell
     if (reason.empty() && desc.data().type.shape.rank() > most_axes + 2) reason = "three axes";
     if (!reason.empty()) return reason;
     const ConvShape shape = conv_shape_of(desc);
@@ -410,9 +425,16 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<DisjointPairs>::row("conv_transpose_disjoint_pairs", "conv_transpose", "conv_disjoint_pairs/1",
                                              "a kernel no longer than its stride: one product in bf16, two channels at "
                                              "a time, between channels-first images"));
-  rows.push_back(ConvRow<Overlap>::row("conv_transpose_overlap", "conv_transpose", "conv_overlap/1",
-                                       "few output channels: all taps of every pixel in one product, which reads the "
-                                       "channels-first image where it lies; taps that meet are added up"));
+  constexpr const char* overlap =
+      "few output channels: all taps of every pixel in one product, which reads the channels-first image where it "
+      "lies; "
+      "taps that meet are added up";
+  constexpr const char* overlap_last =
+      "few output channels: all taps of every pixel of a channels-last image in one product, turned as it leaves; taps "
+      "that meet are added up";
+  rows.push_back(ConvRow<Overlap>::row("conv_transpose_overlap", "conv_transpose", "conv_overlap/1", overlap));
+  rows.push_back(
+      ConvRow<OverlapLast>::row("conv_transpose_overlap_last", "conv_transpose", "conv_overlap_last/1", overlap_last));
   constexpr const char* winograd =
       "minimal filtering F(2, 2) and F(2, 3): two outputs of two or three taps from three or four products, along an "
       "axis that has all taps four outputs of four or six taps from nine or twelve; the error stays below 2 gamma_K "
@@ -439,6 +461,8 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<DisjointPairs>::row("conv_pointwise_pairs", "conv", "conv_disjoint_pairs/1",
                                              "kernel and stride 1 between channels-first images: one product in bf16, "
                                              "two channels at a time"));
+  rows.push_back(ConvRow<Overlap>::row("conv_overlap", "conv", "conv_overlap/1", overlap));
+  rows.push_back(ConvRow<OverlapLast>::row("conv_overlap_last", "conv", "conv_overlap_last/1", overlap_last));
   rows.push_back(ConvRow<Winograd>::row("conv_winograd", "conv", "conv_winograd/2", winograd, Exactness::bounded));
   rows.push_back(ConvRow<WinogradPairs>::row("conv_winograd_pairs", "conv", "conv_winograd_pairs/2", winograd_pairs,
                                              Exactness::bounded));
