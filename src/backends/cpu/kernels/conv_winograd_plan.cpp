@@ -253,6 +253,27 @@ std::vector<PhaseWeights> conv_winograd_weights(const ConvWinogradPlan& plan) {
   return phases;
 }
 
+bool winograd_keeps_bound(const ConvShape& shape) {
+  constexpr int64_t many_terms = 256;
+  constexpr int64_t enough_terms = 128;
+  constexpr int64_t enough_channels = 32;
+  int64_t fewest[3];           // taps of a phase that has any; those beyond many_terms are not told apart
+  int64_t fewest_filtered[3];  // and is filtered
+  for (int a = 0; a < 3; ++a) {
+    const ConvAxis axis(shape, a);
+    fewest[a] = fewest_filtered[a] = many_terms;
+    for (int64_t r = 0; r < axis.phases(); ++r) {
+      const int64_t taps = axis.taps(r).count;
+      if (taps == 0) continue;
+      fewest[a] = std::min(fewest[a], taps);
+      if (a > 0 && FilterAxis(shape, a, r).transformed()) fewest_filtered[a] = std::min(fewest_filtered[a], taps);
+    }
+  }
+  const int64_t plane = std::min(fewest_filtered[1] * fewest[2], fewest[1] * fewest_filtered[2]);
+  const int64_t terms = shape.in_channels * fewest[0] * plane;
+  return terms >= many_terms || (terms >= enough_terms && shape.in_channels >= enough_channels);
+}
+
 bool conv_winograd_takes(const ConvShape& shape) {
   for (int a = 1; a < 3; ++a) {
     for (int64_t r = 0; r < ConvAxis(shape, a).phases(); ++r) {

@@ -182,7 +182,7 @@ struct Winograd : ConvKernel<ConvWinogradPlan, NarrowImages::channels_first, pla
   static std::string refuses(const ConvShape& s) {
     if (s.phases() > winograd_phases) return "strides of too many phases";
     if (!conv_winograd_takes(s)) return "no axis whose taps filter two outputs with fewer products";
-    return s.in_channels < winograd_channels ? "fewer input channels than keep the error in its bound" : "";
+    return winograd_keeps_bound(s) ? "" : "sums of fewer terms than keep the error in its bound";
   }
 };
 
