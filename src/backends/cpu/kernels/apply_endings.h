@@ -318,7 +318,16 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
 #undef POLYPHASE_ENDING
     case EndingKind::add_bf16:  // apply_endings' own
       break;
-    default:
+    case EndingKind::power:
+    case EndingKind::tan:
+    case EndingKind::asin:
+    case EndingKind::acos:
+    case EndingKind::atan:
+    case EndingKind::sinh:
+    case EndingKind::cosh:
+    case EndingKind::asinh:
+    case EndingKind::acosh:
+    case EndingKind::atanh:
       run_library_ending(step.kind, operand, from, to, n, rows);
   }
 }
