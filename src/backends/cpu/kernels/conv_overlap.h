@@ -92,8 +92,9 @@ struct OverlapPhase {
   int64_t hi;
 };
 
-// Whether the kernel knows the geometry: one or two axes, not too few channels, few columns; of a convolution,
-// stride 1.
+// Whether the kernel knows the geometry: one or two axes, not too few channels, few columns; of a convolution, stride
+// 1, and of its padding by elements of a channels-last image what mirrors them or repeats the last, no further than the
+// kernel reaches.
 bool conv_overlap_takes(const ConvShape& shape);
 
 ConvOverlapPlan plan_conv_overlap(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,

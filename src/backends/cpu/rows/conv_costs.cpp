@@ -237,28 +237,48 @@ double conv_disjoint_seconds(const ConvShape& shape, int width, bool, bool) {
          conversion_seconds(s, conversions);
 }
 
+namespace {
+
+// What overlap-add does, whatever the order of the image's axes.
+struct OverlapCounts {
+  double tiles;
+  int64_t lines;   // of the image, that a tile reads
+  int64_t pixels;  // of each
+  double written;  // lines of outputs, of a tile's width
+  double results;  // vectors of them, by phases
+  double taps;     // of a line of outputs
+
+  OverlapCounts(const ConvOverlapPlan& plan, const ConvShape& s)
+      : tiles(product_of_factors(s.batch, s.groups, plan.blocks[0], plan.blocks[1])),
+        lines(std::min(s.in[1], plan.tile_q[0] + plan.halo(0))),
+        pixels(std::min(s.in[2], plan.tile_q[1] + plan.halo(1))),
+        written(product_of_factors(s.batch, s.groups, s.out_channels, s.out[1], plan.blocks[1])),
+        results(written * product_of_factors(ceil_div(plan.tile_q[1], plan.width), ConvAxis(s, 2).phases())),
+        taps(product_of_factors(s.kernel[1], s.kernel[2]) / static_cast<double>(ConvAxis(s, 1).phases())) {}
+};
+
+}  // namespace
+
 double conv_overlap_seconds(const ConvShape& s, int width, bool, bool) {
   const OverlapFactors& by = width == avx512_width ? overlap_avx512 : overlap_avx2;
   const ConvOverlapPlan plan =
       plan_conv_overlap(s, {0, s.in_points(), {0, s.in[2], 1}}, {0, 0, {0, 0, 1}}, {}, false, width);
   const ConvOverlapFormat& f = plan.format;
-  const double tiles = product_of_factors(s.batch, s.groups, plan.blocks[0], plan.blocks[1]);
-  const int64_t lines = std::min(s.in[1], plan.tile_q[0] + plan.halo(0));
-  const int64_t pixels = std::min(s.in[2], plan.tile_q[1] + plan.halo(1));
-  const double runs = tiles * static_cast<double>(ceil_div(lines, plan.run_lines));
-  const double vectors = runs * static_cast<double>(ceil_div(std::min(lines, plan.run_lines) * pixels, width));
-  const double columns = product_of_factors(f.chunks, f.chunk);
+  const OverlapCounts counts(plan, s);
+  const double runs = counts.tiles * static_cast<double>(ceil_div(counts.lines, plan.run_lines));
+  const double vectors =
+      runs * static_cast<double>(ceil_div(std::min(counts.lines, plan.run_lines) * counts.pixels, width));
+  const auto columns = static_cast<double>(f.padded_columns());
   const auto passes = static_cast<double>(ceil_div(s.in_channels, plan.words));
-  const double written = product_of_factors(s.batch, s.groups, s.out_channels, s.out[1], plan.blocks[1]);
-  const double results = written * product_of_factors(ceil_div(plan.tile_q[1], width), ConvAxis(s, 2).phases());
-  const double taps = product_of_factors(s.kernel[1], s.kernel[2]) / static_cast<double>(ConvAxis(s, 1).phases());
   const double of_gathered = by.gathered * 4 * elements_read(s) + by.gathered_beyond * bytes_beyond_caches(s);
   // Beside the image's border not all taps meet; of transposed ones, which have few there, they are in the others.
-  const double of_borders = s.transposed ? 0 : by.border_tap * written * taps * static_cast<double>(plan.halo(1));
+  const double of_borders =
+      s.transposed ? 0 : by.border_tap * counts.written * counts.taps * static_cast<double>(plan.halo(1));
   return (by.product * vectors * columns * static_cast<double>(s.in_channels) +
           by.visit * vectors * product_of_factors(f.chunks, s.in_channels) + by.reached * vectors * columns * passes +
-          by.result * results + (by.line + by.line_tap * taps) * written + of_borders + by.byte * bytes_of_images(s) +
-          by.byte_beyond * bytes_beyond_caches(s) + (plan.in_place ? 0 : of_gathered) + by.call) *
+          by.result * counts.results + (by.line + by.line_tap * counts.taps) * counts.written + of_borders +
+          by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + (plan.in_place ? 0 : of_gathered) +
+          by.call) *
              ns +
          weights_seconds(packed_bytes(conv_overlap_packed_floats(s, width)), float_beyond(width)) +
          conversion_seconds(s, of_floats);
@@ -270,19 +290,15 @@ double conv_overlap_last_seconds(const ConvShape& s, int width, bool, bool out_p
       plan_conv_overlap_last(s, strides_of(s.groups * s.in_channels, s.in, false),
                              strides_of(s.groups * s.out_channels, s.out, out_planar), {}, false, width);
   const ConvOverlapFormat& f = plan.format;
-  const double tiles = product_of_factors(s.batch, s.groups, plan.blocks[0], plan.blocks[1]);
-  const int64_t lines = std::min(s.in[1], plan.tile_q[0] + plan.halo(0));
-  const int64_t length = std::min(s.in[2], plan.tile_q[1] + plan.halo(1));
-  const double pixels = tiles * product_of_factors(lines, length);
-  const double written = product_of_factors(s.batch, s.groups, s.out_channels, s.out[1], plan.blocks[1]);
+  const OverlapCounts counts(plan, s);
+  const double pixels = counts.tiles * product_of_factors(counts.lines, counts.pixels);
   const auto phases = static_cast<double>(ConvAxis(s, 2).phases());
-  const double results = written * static_cast<double>(ceil_div(plan.tile_q[1], width)) * phases;
-  const double taps = product_of_factors(s.kernel[1], s.kernel[2]) / static_cast<double>(ConvAxis(s, 1).phases());
-  const double borders = written * static_cast<double>(std::min(plan.halo(1), plan.tile_q[1]));
+  const double borders = counts.written * static_cast<double>(std::min(plan.halo(1), plan.tile_q[1]));
   return (by.product * pixels * static_cast<double>(s.in_channels) * vectors_of_products(f.chunks, by.alone) +
           by.turned * pixels * static_cast<double>(f.padded_columns()) +
-          results * (by.result + by.result_tap * taps / phases) + by.line * written + by.border_tap * borders * taps +
-          by.byte * bytes_of_images(s) + by.byte_beyond * bytes_beyond_caches(s) + by.call) *
+          counts.results * (by.result + by.result_tap * counts.taps / phases) + by.line * counts.written +
+          by.border_tap * borders * counts.taps + by.byte * bytes_of_images(s) +
+          by.byte_beyond * bytes_beyond_caches(s) + by.call) *
              ns +
          weights_seconds(packed_bytes(conv_overlap_last_packed_floats(s, width)), float_beyond(width)) +
          conversion_seconds(s, of_floats);

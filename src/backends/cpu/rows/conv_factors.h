@@ -204,9 +204,9 @@ struct OverlapFactors {
   double visit;    // vectors of pixels that are loaded, by each chunk of columns
   double reached;  // vectors of what they reach, stored and loaded again by all channels that are multiplied at once
   double result;
-  double line;      // of the output
-  double line_tap;  // as often as a line is added to
-  double border_tap;
+  double line;        // of the output
+  double line_tap;    // as often as a line is added to
+  double border_tap;  // of outputs beside the image's border, in which not all taps meet
   double byte;
   double byte_beyond;
   double gathered;         // bytes of an image whose lines are not read in place

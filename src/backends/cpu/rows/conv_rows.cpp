@@ -116,8 +116,7 @@ struct Disjoint : ConvKernel<ConvDisjointPlan, NarrowImages::channels_first, pla
 std::string refuse_overlap(const ConvShape& s) {
   return conv_overlap_takes(s) ? ""
                                : "a convolution that strides, fewer than 8 or more than 256 input channels, too many "
-                                 "columns, or taps too "
-                                 "far apart";
+                                 "columns, or taps or pads too far apart";
 }
 
 struct Overlap : ConvKernel<ConvOverlapPlan, NarrowImages::channels_first, plan_conv_overlap,
@@ -427,8 +426,7 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
                                              "a time, between channels-first images"));
   constexpr const char* overlap =
       "few output channels: all taps of every pixel in one product, which reads the channels-first image where it "
-      "lies; "
-      "taps that meet are added up";
+      "lies; taps that meet are added up";
   constexpr const char* overlap_last =
       "few output channels: all taps of every pixel of a channels-last image in one product, turned as it leaves; taps "
       "that meet are added up";
