@@ -122,7 +122,7 @@ void add_network_flags(CLI::App& command, NetworkFlags& flags) {
       .add_option(
           "--precision", flags.precision,
           "In what type convolutions may multiply: model (bf16 where its tensors are, the default), fp32, or auto "
-          "(bf16 wherever that is faster)")
+          "(bf16, or filtering of four outputs at once, wherever that is faster)")
       ->type_name("PRECISION");
   CLI::Option* tune = command.add_flag(
       "--tune", flags.tune, "Choose kernels and layouts by what they take here, measured and kept in a timing cache");

@@ -110,6 +110,7 @@ void bench(const ConvCase& c, const Options& options, Team& team, double peak) {
     const std::vector<std::string> pairs = pair_kernels_for(c, options.cluster);
     names.insert(names.end(), pairs.begin(), pairs.end());
   }
+  if (options.kernel == "winograd_fours" && runs_in_fours(c)) names.push_back(options.kernel);
   if (!options.kernel.empty()) std::erase_if(names, [&](const std::string& name) { return name != options.kernel; });
   const auto bind = [&](const std::string& name) {
     return bind_kernel(name, c, data, layouts, options.cluster, options.threads);

@@ -107,6 +107,9 @@ struct Conv {
   // whether a kernel may also round to `products` what it has computed from the operands, as minimal filtering does;
   // else only the operands themselves
   bool rounds_transformed = false;
+  // whether a kernel may filter four outputs at once along each of two axes, F(4, 2) and F(4, 3), with some three
+  // times the error of direct sums in the L2 norm
+  bool filters_fours = false;
 };
 
 struct ConvTranspose {
@@ -127,6 +130,9 @@ struct ConvTranspose {
   // whether a kernel may also round to `products` what it has computed from the operands, as minimal filtering does;
   // else only the operands themselves
   bool rounds_transformed = false;
+  // whether a kernel may filter four outputs at once along each of two axes, F(4, 2) and F(4, 3), with some three
+  // times the error of direct sums in the L2 norm
+  bool filters_fours = false;
 };
 
 struct CountUnique {
@@ -863,7 +869,7 @@ class NetworkLayers : public NetworkBase {
   // w: (Cout, C/groups, k...), the dtype of x
   // b: (Cout), the dtype of x; absent means 0 (optional)
   Result<NetworkTensor> conv(const Operand& x, const Operand& w, const Operand& b, const layers::Conv& with, std::string_view name = {}) {
-    return result(add_layer("conv", {x, w, b}, {{"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"groups", with.groups}, {"pre", with.pre.value()}, {"post", with.post.value()}, {"products", with.products}, {"rounds_transformed", with.rounds_transformed}}, name), 0);
+    return result(add_layer("conv", {x, w, b}, {{"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"groups", with.groups}, {"pre", with.pre.value()}, {"post", with.post.value()}, {"products", with.products}, {"rounds_transformed", with.rounds_transformed}, {"filters_fours", with.filters_fours}}, name), 0);
   }
 
   // Transposed convolution over one to three spatial axes: every input element adds its multiple of the kernel to the
@@ -882,7 +888,7 @@ class NetworkLayers : public NetworkBase {
   // w: (C, Cout/groups, k...), the dtype of x
   // b: (Cout), the dtype of x; absent means 0 (optional)
   Result<NetworkTensor> conv_transpose(const Operand& x, const Operand& w, const Operand& b, const layers::ConvTranspose& with, std::string_view name = {}) {
-    return result(add_layer("conv_transpose", {x, w, b}, {{"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"groups", with.groups}, {"pre", with.pre.value()}, {"post", with.post.value()}, {"products", with.products}, {"rounds_transformed", with.rounds_transformed}}, name), 0);
+    return result(add_layer("conv_transpose", {x, w, b}, {{"stride", with.stride.value()}, {"dilation", with.dilation.value()}, {"groups", with.groups}, {"pre", with.pre.value()}, {"post", with.post.value()}, {"products", with.products}, {"rounds_transformed", with.rounds_transformed}, {"filters_fours", with.filters_fours}}, name), 0);
   }
 
   // The cosine of x in radians.

@@ -124,9 +124,10 @@ struct CompileOptions {
   // scalar, avx2, avx512, avx512_bf16, amx: packed for every CPU that has them.
   std::string target = "native";
   // In what type convolutions may multiply; sums are FP32 or wider in any case. model: in bf16 where the model's own
-  // tensors are. fp32: never narrower than FP32. auto: in bf16 wherever that is faster; a convolution's error is at
-  // most some 6e-3 of its L2 norm (docs/semantics.md). bf16 takes a target with instructions for it, avx512_bf16 or
-  // amx; EngineInfo::remarks says how many convolutions use them.
+  // tensors are. fp32: never narrower than FP32. auto: in bf16 wherever that is faster, where a convolution's error
+  // is at most some 6e-3 of its L2 norm, or in FP32 with filters of four outputs, some 1e-6 (docs/semantics.md). bf16
+  // takes a target with instructions for it, avx512_bf16 or amx; EngineInfo::remarks says how many convolutions use
+  // either.
   std::string precision = "model";
   // Input name → its sizes, each a number or a name: {"x", {"1", "3", "H", "W"}}. A name is a symbolic size; the same
   // name is the same size. Inputs that are not listed keep the shape of the model.

@@ -51,8 +51,9 @@ def compile(model: Path | bytes | bytearray | memoryview | Any, args: Sequence[A
     engine_file: where the engine is written while it is compiled, as Engine.save would write it. The engine that is returned has
         its weights in this file then, not in memory, and packed weights are never in memory together.
     precision: in what type convolutions may multiply; sums are FP32 or wider. 'model': in bf16 where the model's own tensors
-        are; 'fp32': never narrower than FP32; 'auto': in bf16 wherever that is faster; a convolution's error is at most some 6e-3 of its L2
-        norm (docs/semantics.md). bf16 takes a CPU with instructions for it; info()["remarks"] says how many convolutions use them.
+        are; 'fp32': never narrower than FP32; 'auto': in bf16 wherever that is faster, where a convolution's error is at most some 6e-3
+        of its L2 norm, or in FP32 with filters of four outputs, some 1e-6 (docs/semantics.md). bf16 takes a CPU with instructions for
+        it, the filters take none; info()["remarks"] says how many convolutions use them.
     plugins: paths of shared libraries with operators that the network uses (docs/guides/plugins.md). Their code runs in this
         process; nothing else ever loads one.
 

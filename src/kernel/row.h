@@ -26,6 +26,7 @@ namespace polyphase {
 enum class Exactness : std::uint8_t {
   exact,    // exact on integers that the dtype holds: only the order of additions differs
   bounded,  // a transform changes the rounding; the row's doc names the bound
+  loose,    // the same with larger errors than FP32 sums need have: taken only where the step's attributes allow it
 };
 
 // A share of a pack: shares of one count write every byte once, in any order, on any threads.

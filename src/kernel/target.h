@@ -34,7 +34,7 @@ Cluster fp32_cluster(Cluster cluster);
 enum class Precision : std::uint8_t {
   model,      // that of the model's own tensors: bf16 where it stores bf16
   fp32,       // FP32 at least
-  automatic,  // bf16 wherever that is faster
+  automatic,  // bf16, or filters of more outputs in FP32, wherever that is faster
 };
 
 // What lower and the passes ask. Cache sizes steer tiles only through the cluster: they are fixed per cluster, not read

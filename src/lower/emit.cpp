@@ -235,10 +235,12 @@ class Emitter {
   std::set<int> kept_;  // weights whose elements are
 };
 
-// What the engine does in bf16, which is for people to know, and the cluster that it needs for it: without such steps
-// every cluster from avx512 on runs the same kernels.
-void note_narrow_products(const Target& target, Engine& engine) {
+// What the engine computes with larger errors than FP32 has, which is for people to know, and the cluster that it needs
+// for bf16: without such steps every cluster from avx512 on runs the same kernels.
+void note_precision(const Target& target, Engine& engine) {
   std::int64_t narrow = 0;
+  std::int64_t loose = 0;
+  std::int64_t convolutions = 0;
   std::int64_t all = 0;
   bool has_products = false;
   for (const Block& block : engine.blocks) {
@@ -250,8 +252,15 @@ void note_narrow_products(const Target& target, Engine& engine) {
       const Row* row = target.catalogue->find(op, step.rows.front());
       has_products = has_products || is_product;
       ++all;
+      if (!is_product) ++convolutions;
       if (row != nullptr && row->narrow_products) ++narrow;
+      if (row != nullptr && row->exactness == Exactness::loose) ++loose;
     }
+  }
+  if (loose > 0) {
+    engine.remarks.push_back(std::to_string(loose) + " of " + std::to_string(convolutions) +
+                             " convolutions are filtered four outputs at once, with some three times the error of "
+                             "direct sums; precision fp32 keeps them from it.");
   }
   if (narrow == 0) {
     if (!target.portable) engine.cluster = name_of(fp32_cluster(target.cluster));
@@ -279,7 +288,7 @@ Result<Engine> lower(const Graph& graph, const Target& target, const LowerOption
   TRY_VOID(Emitter(draft, options, engine).emit());
   engine.checks = std::move(draft.checks);
   engine.remarks = std::move(draft.remarks);
-  note_narrow_products(target, engine);
+  note_precision(target, engine);
   return engine;
 }
 

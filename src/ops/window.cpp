@@ -88,6 +88,14 @@ AttributeSpec transformed_attribute() {
           Attribute(false)};
 }
 
+AttributeSpec fours_attribute() {
+  return {
+      "filters_fours", AttributeKind::boolean,
+      "whether a kernel may filter four outputs at once along each of two axes, F(4, 2) and F(4, 3), with some three "
+      "times the error of direct sums in the L2 norm",
+      Attribute(false)};
+}
+
 Result<void> check_bias(const InferContext& context, const std::string& op, const Dim& channels) {
   if (!context.has_input(2)) return {};
   const Type& bias = context.input(2);

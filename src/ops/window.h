@@ -34,6 +34,7 @@ Result<WindowAttributes> check_convolution(const InferContext& context, const st
 AttributeSpec products_attribute();
 Result<void> check_products(const InferContext& context, const std::string& op);
 AttributeSpec transformed_attribute();
+AttributeSpec fours_attribute();
 // The bias, if there is one, is 1-D with one entry per output channel.
 Result<void> check_bias(const InferContext& context, const std::string& op, const Dim& channels);
 

@@ -1,6 +1,7 @@
 // choose_precision: what no kernel computes in f16 or bf16 is computed in f32 between casts, and stored as before.
 // Which convolutions and matrix products may multiply in bf16 is noted in their attributes `products` and
-// `rounds_transformed`.
+// `rounds_transformed`; under automatic precision other convolutions may be filtered with larger errors than direct
+// sums have, `filters_fours`.
 //
 //   %y = conv(%x, %w) -> f16            %a = cast(%x) to=f32      %b = cast(%w) to=f32
 //   %z = conv(%y, %w) -> f16     →      %c = conv(%a, %b) -> f32
@@ -55,6 +56,13 @@ void multiply_in_bf16(Part& part, const Target& target) {
     part.attributes.set("rounds_transformed", target.precision == Precision::automatic);
 }
 
+// Whether it pays is for the kernels' estimates to say, once layouts are known.
+bool allow_fours(Part& part) {
+  if (!part.attributes.has("filters_fours") || part.attributes.get<bool>("filters_fours")) return false;
+  part.attributes.set("filters_fours", true);
+  return true;
+}
+
 // Of the cheapest kernel that takes the convolution's images in the usual layout or channels-first: which one it will
 // be is not known yet.
 std::optional<double> cost_in_any_layout(StepDesc conv, const Target& target, const DimBindings& likely) {
@@ -91,8 +99,9 @@ class Widener {
     for (Node* node : graph_.node_list()) {
       if (has_narrow(*node) && may_widen(*node) && pays(*node)) {
         changed = widen(node) || changed;
-      } else if (target_.precision == Precision::automatic && narrows_products(*node)) {
-        changed = narrow_products(node) || changed;
+      } else if (target_.precision == Precision::automatic && multiplies(*node) &&
+                 node->anchor_input(0)->type.dtype == DType::f32) {
+        changed = loosen(node) || changed;
       }
     }
     return changed;
@@ -127,15 +136,16 @@ class Widener {
     return !node.op().moves_elements && !has_kernel(own, target_);
   }
 
-  bool narrows_products(const Node& node) const {
-    return multiplies(node) && node.anchor_input(0)->type.dtype == DType::f32 &&
-           gains_by_narrow_products(describe(node), target_);
-  }
-
-  bool narrow_products(Node* node) {
-    Rewrite rewrite(graph_, node);
+  // What automatic precision allows a node that computes in f32.
+  bool loosen(Node* node) {
     std::vector<Part> parts = node->parts();
-    multiply_in_bf16(parts[node->anchor()], target_);
+    Part& part = parts[node->anchor()];
+    if (gains_by_narrow_products(describe(*node), target_)) {
+      multiply_in_bf16(part, target_);
+    } else if (part.attributes.get<DType>("products") != DType::f32 || !allow_fours(part)) {
+      return false;
+    }
+    Rewrite rewrite(graph_, node);
     return rewrite.commit(node->output(), rewrite.add_parts(std::move(parts), node->anchor(), node->inputs()));
   }
 
@@ -144,8 +154,12 @@ class Widener {
     std::vector<Part> parts = node->parts();
     const bool in_bf16 = target_.precision == Precision::model && node->output()->type.dtype == DType::bf16;
     const bool may_narrow = multiplies(*node) && (in_bf16 || target_.precision == Precision::automatic);
-    if (may_narrow && gains_by_narrow_products(widened_step(describe(*node)), target_))
-      multiply_in_bf16(parts[node->anchor()], target_);
+    Part& anchor = parts[node->anchor()];
+    if (may_narrow && gains_by_narrow_products(widened_step(describe(*node)), target_)) {
+      multiply_in_bf16(anchor, target_);
+    } else if (may_narrow && target_.precision == Precision::automatic) {
+      allow_fours(anchor);
+    }
     std::vector<Value*> inputs = node->inputs();
     for (Value*& input : inputs) {
       if (input == nullptr || !is_narrow(input->type.dtype)) continue;

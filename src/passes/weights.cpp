@@ -45,7 +45,8 @@ ConvolutionWindow::ConvolutionWindow(const Node& node)
       pre(node.attributes().get<std::vector<Dim>>("pre")),
       post(node.attributes().get<std::vector<Dim>>("post")),
       products(node.attributes().get<DType>("products")),
-      rounds_transformed(node.attributes().get<bool>("rounds_transformed")) {}
+      rounds_transformed(node.attributes().get<bool>("rounds_transformed")),
+      filters_fours(node.attributes().get<bool>("filters_fours")) {}
 
 Attributes ConvolutionWindow::attributes() const {
   return Attributes({{"stride", stride},
@@ -54,7 +55,8 @@ Attributes ConvolutionWindow::attributes() const {
                      {"pre", pre},
                      {"post", post},
                      {"products", products},
-                     {"rounds_transformed", rounds_transformed}});
+                     {"rounds_transformed", rounds_transformed},
+                     {"filters_fours", filters_fours}});
 }
 
 bool ConvolutionWindow::has_stride_one() const {

@@ -24,6 +24,7 @@ struct ConvolutionWindow {
   std::vector<Dim> post;
   DType products = DType::f32;
   bool rounds_transformed = false;
+  bool filters_fours = false;
 };
 
 }  // namespace polyphase

@@ -67,6 +67,8 @@ std::vector<Format> formats_of(const ConvShape& s) {
                      }});
     };
     const auto add = [&](auto floats, auto pack, bool changed = false) { add_shape(s, floats, pack, changed); };
+    ConvShape in_fours = s;
+    in_fours.fours = true;
     const auto add_pairs = [&](auto floats, auto pack) {
       ConvShape in_pairs = s;
       in_pairs.products = Products::pairs;
@@ -74,6 +76,7 @@ std::vector<Format> formats_of(const ConvShape& s) {
     };
     add(conv_gemm_packed_floats, pack_conv_gemm);
     if (conv_winograd_takes(s)) add(conv_winograd_packed_floats, pack_conv_winograd, true);
+    if (conv_winograd_takes(in_fours)) add_shape(in_fours, conv_winograd_packed_floats, pack_conv_winograd, true);
     if (conv_disjoint_takes(s)) add(conv_disjoint_packed_floats, pack_conv_disjoint);
     if (conv_pixels_takes(s)) add(conv_pixels_packed_floats, pack_conv_pixels);
     ConvShape flat = s;

@@ -288,6 +288,19 @@ using BoundDisjointPairs = InPairs<BoundDisjoint, &PairUnit::multiply_panel>;
 using BoundPixelsPairs = InPairs<BoundPixels, &PairUnit::pixels_tiles>;
 using BoundWinogradPairs = InPairs<BoundWinograd, &PairUnit::winograd>;
 
+class BoundWinogradFours : public BoundWinograd {
+ public:
+  BoundWinogradFours(const ConvCase& c, const ConvData& data, const Layouts& layouts, const ClusterKernels& kernels,
+                     int workers)
+      : BoundWinograd(in_fours(c), data, layouts, kernels, workers) {}
+
+ private:
+  static ConvCase in_fours(ConvCase c) {
+    c.shape.fours = true;
+    return c;
+  }
+};
+
 bool is_point(const ConvShape& shape) {
   return shape.transposed && shape.in_points() == 1 && shape.dilation[0] * shape.dilation[1] * shape.dilation[2] == 1;
 }
@@ -332,6 +345,11 @@ std::vector<std::string> kernels_for(const ConvCase& c, const Layouts& layouts) 
   return names;
 }
 
+bool runs_in_fours(ConvCase c) {
+  c.shape.fours = true;
+  return conv_winograd_takes(c.shape);
+}
+
 std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& cluster) {
   std::vector<std::string> names;
   if (is_point(c.shape)) names.emplace_back("point_pairs");
@@ -372,6 +390,7 @@ std::unique_ptr<BoundKernel> bind_kernel(const std::string& kernel, const ConvCa
   if (kernel == "disjoint_pairs") return std::make_unique<BoundDisjointPairs>(c, data, layouts, kernels, workers);
   if (kernel == "pixels_pairs") return std::make_unique<BoundPixelsPairs>(c, data, layouts, kernels, workers);
   if (kernel == "winograd_pairs") return std::make_unique<BoundWinogradPairs>(c, data, layouts, kernels, workers);
+  if (kernel == "winograd_fours") return std::make_unique<BoundWinogradFours>(c, data, layouts, kernels, workers);
   if (kernel == "winograd") return std::make_unique<BoundWinograd>(c, data, layouts, kernels, workers);
   if (kernel == "pairs") return std::make_unique<BoundPairs>(c, data, layouts, cluster, workers);
   if (kernel == "pixels") return std::make_unique<BoundPixels>(c, data, layouts, kernels, workers);

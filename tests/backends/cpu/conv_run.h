@@ -32,6 +32,8 @@ std::optional<size_t> first_difference(const std::vector<float>& got, const std:
 
 // The names of the kernels that take the case in these layouts, best first.
 std::vector<std::string> kernels_for(const ConvCase& c, const Layouts& layouts);
+// Whether winograd_fours does, whose errors are larger.
+bool runs_in_fours(ConvCase c);
 // Of those that multiply in bf16.
 std::vector<std::string> pair_kernels_for(const ConvCase& c, const std::string& cluster);
 // Whether a kernel named *_pairs is one of those.

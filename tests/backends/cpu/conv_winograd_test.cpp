@@ -239,14 +239,15 @@ TEST(ConvWinograd, KeepsTheBoundOfDirectSums) {
   each_drawn(case_of_few_terms, 40, 7'000'003, check);
 }
 
+double norm_of(const std::vector<double>& values) {
+  double squares = 0;
+  for (const double x : values) squares += x * x;
+  return std::sqrt(squares);
+}
+
 // Transformed operands rounded to bf16: the error in the L2 norm, of what docs/semantics.md says. Many sums have
 // 4.5e-3, from which results of few stray.
 TEST(ConvWinograd, PairsKeepTheirError) {
-  const auto norm = [](const std::vector<double>& of) {
-    double squares = 0;
-    for (const double x : of) squares += x * x;
-    return std::sqrt(squares);
-  };
   const auto check = [&](double most, const ConvCase& c, uint64_t i, std::mt19937_64& random) {
     ConvData data = make_data(c, i, false);
     reshape_values(data.in, static_cast<int>(i % 3), random);
@@ -256,13 +257,87 @@ TEST(ConvWinograd, PairsKeepTheirError) {
       const std::vector<float> got = run_kernel("winograd_pairs", c, data, {}, cluster);
       std::vector<double> off = want;
       for (std::size_t j = 0; j < got.size(); ++j) off[j] -= static_cast<double>(got[j]);
-      ASSERT_LE(norm(off), most * norm(want)) << "on " << cluster << ", data " << i % 3 << "\n" << c.text();
+      ASSERT_LE(norm_of(off), most * norm_of(want)) << "on " << cluster << ", data " << i % 3 << "\n" << c.text();
     }
   };
   each_drawn(case_of_any_kind, 120, 9'000'011,
              [&](const ConvCase& c, uint64_t i, std::mt19937_64& random) { check(5e-3, c, i, random); });
   each_drawn(case_filtered_twice, 60, 9'000'011,
              [&](const ConvCase& c, uint64_t i, std::mt19937_64& random) { check(6e-3, c, i, random); });
+}
+
+// max |x| max |w| for each of a sum's terms: what it may come to.
+double greatest_sum(const ConvCase& c, const ConvData& data) {
+  const ConvShape& s = c.shape;
+  double input = 0;
+  for (const float x : data.in) input = std::max(input, std::abs(static_cast<double>(x)));
+  double weights = 0;
+  for (const float w : data.weights) weights = std::max(weights, std::abs(static_cast<double>(w)));
+  return input * weights * static_cast<double>(s.in_channels * s.kernel_points());
+}
+
+// Four outputs at once: what docs/semantics.md says of the error in the L2 norm, and of single elements.
+void expect_near_in_fours(const ConvCase& c, const ConvData& data, const Layouts& layouts) {
+  const std::vector<double> want = reference(c, data);
+  const bool is_narrow = layouts.types.out != DType::f32;
+  const double most = std::ldexp(greatest_sum(c, data), -21);
+  for (const std::string& cluster : runnable_clusters()) {
+    const std::vector<float> got = run_kernel("winograd_fours", c, data, layouts, cluster);
+    ASSERT_EQ(got.size(), want.size());
+    std::vector<double> off = want;
+    for (std::size_t j = 0; j < got.size(); ++j) {
+      off[j] -= static_cast<double>(got[j]);
+      const double stored = is_narrow ? std::ldexp(std::abs(want[j]), -8) : 0;
+      ASSERT_LE(std::abs(off[j]), stored + most) << "on " << cluster << ", element " << j << "\n" << c.text();
+    }
+    // Outputs that read nothing but padding are off by what their tiles read.
+    if (!is_narrow) {
+      ASSERT_LE(norm_of(off), 3e-6 * norm_of(want) + most) << "on " << cluster << "\n" << c.text();
+    }
+  }
+}
+
+// Every combination of lengths along two axes; batches, groups, strides, dilations, crops, phases without taps, depths
+// that share planes, and large images in parts.
+TEST(ConvWinograd, FoursFillEveryPlace) {
+  for (const char* line : {
+           "fours conv n2 g1 c36:18 in13x14 k3x3 s1x1 d1x1 pre1x1 post1x1 bias",
+           "fours conv n1 g2 c34:18 in12x21 k2x5 s1x1 d1x2 pre0x4 post1x4",
+           "fours conv n1 g1 c9:33 in30x17 k7x4 s2x3 d1x1 pre3x1 post3x2 bias",
+           "fours conv_transpose n2 g1 c12:20 in11x9 k4x4 s2x2 d1x1 pre1x1 post1x1 bias",
+           "fours conv_transpose n1 g2 c20:12 in9x14 k5x3 s2x2 d1x1 pre2x1 post1x0",
+           "fours conv_transpose n1 g1 c8:8 in17x6 k9x5 s1x3 d2x1 pre4x-2 post5x0 bias",
+           "fours conv n1 g1 c5:7 in9x40 k2x9 s1x1 d1x3 pre0x12 post0x11",
+           "fours conv_transpose n1 g1 c9:2 in21x7 k23x3 s5x2 d1x1 pre4x0 post-5x0",
+           "fours conv n1 g1 c8:9 in7x12x8 k3x3x3 s1x1x1 d1x1x1 pre1x1x1 post1x1x1 bias",
+           "fours conv_transpose n1 g1 c7:17 in5x12x8 k4x4x4 s2x2x2 d1x1x1 pre1x1x1 post1x1x1",
+           "fours conv n2 g1 c3:2 in600x700 k3x4 s1x1 d1x2 pre1x4 post2x1",
+           "fours conv_transpose n1 g1 c2:3 in450x500 k3x3 s2x2 d1x1 pre0x-3 post1x1 bias",
+       }) {
+    const ConvCase c = *parse_conv_case(line);
+    ASSERT_TRUE(runs_in_fours(c)) << line;
+    const ConvData data = make_data(c, 1, false);
+    for (const bool planar : {false, true}) {
+      expect_near_in_fours(c, data,
+                           {.in_planar = planar, .out_planar = planar, .types = {}, .extra = 0, .narrow_past = 1});
+    }
+    expect_near_in_fours(c, make_data(c, 2, true),
+                         {.in_planar = true, .out_planar = true, .types = {DType::bf16, DType::bf16}});
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(ConvWinograd, FoursKeepTheirError) {
+  int count = 120;
+  for (uint64_t i = 0; count > 0 && !::testing::Test::HasFatalFailure(); ++i) {
+    std::mt19937_64 random(11'000'027 + i);
+    const ConvCase c = case_of_any_kind(random);
+    if (!runs_in_fours(c) || !winograd_keeps_bound(c.shape)) continue;
+    --count;
+    ConvData data = make_data(c, i, false);
+    reshape_values(data.in, static_cast<int>(i % 2), random);
+    expect_near_in_fours(c, data, {});
+  }
 }
 
 }  // namespace

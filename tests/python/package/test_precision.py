@@ -118,3 +118,55 @@ def test_torch_compile_takes_it(network):
         want = module(x)
         found = torch.compile(module, backend="polyphase", options={"precision": "auto", "cache": False})(x)
     assert torch.linalg.norm(found - want) <= 8e-3 * torch.linalg.norm(want)
+
+
+class Endings(torch.nn.Module):
+    """What may follow a convolution: in registers, by rows, in front of the next one, and sums of images."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Conv2d(32, 48, 3, padding=1)
+        self.slopes = torch.nn.PReLU(48)
+        self.second = torch.nn.Conv2d(48, 48, 3, padding=1)
+        self.third = torch.nn.Conv2d(48, 48, 5, padding=2)
+        self.up = torch.nn.ConvTranspose2d(48, 40, 4, 2, 1)
+        self.mirrored = torch.nn.Conv2d(40, 32, 3, padding=1, padding_mode="reflect")
+
+    def forward(self, x):
+        x = self.slopes(self.first(x))
+        x = torch.relu(x + self.second(x))
+        x = torch.nn.functional.silu(self.third(x)) + x
+        return torch.tanh(self.mirrored(torch.relu(self.up(x))))
+
+
+@pytest.mark.parametrize("target", ["scalar", "avx2", "avx512"])
+def test_automatic_precision_filters_four_outputs_at_once(target):
+    torch.manual_seed(4)
+    net = Endings().eval()
+    x = torch.randn(2, 32, 37, 45)
+    engine = polyphase.compile(net, (x,), target=target, precision="auto")
+    fours = [row for row in rows_of(engine) if row.endswith("winograd_fours")]
+    assert len(fours) >= 3
+    assert [r for r in engine.info()["remarks"] if "four outputs" in r] == [
+        f"{len(fours)} of 5 convolutions are filtered four outputs at once, with some three times the error of direct sums; precision fp32 keeps them from it."]
+    for precision in ("model", "fp32"):
+        exact = polyphase.compile(net, (x,), target=target, precision=precision)
+        assert not any(row.endswith("fours") for row in rows_of(exact)) and not any("four" in r for r in exact.info()["remarks"])
+    own = polyphase.devices()[0]["cluster"]
+    if (target == "avx2" and own == "scalar") or (target == "avx512" and not own.startswith(("avx512", "amx"))):
+        pytest.skip(f"this CPU has no {target}")
+    with torch.no_grad():
+        want = net.double()(x.double()).numpy()
+    got = engine.session(threads=2)(x).numpy()
+    assert np.linalg.norm(got - want) <= 3e-6 * np.linalg.norm(want)
+
+
+def test_filters_of_four_are_for_open_sizes_and_other_types_too():
+    torch.manual_seed(5)
+    net = torch.nn.Sequential(torch.nn.Conv2d(64, 64, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(64, 64, 3, padding=1)).eval()
+    x = torch.randn(1, 64, 40, 56)
+    sizes = ({2: torch.export.Dim("h", min=8, max=512), 3: torch.export.Dim("w", min=8, max=512)},)
+    engine = polyphase.compile(net, (x,), dynamic_shapes=sizes, target="avx2", precision="auto")
+    assert [row for row in rows_of(engine)] == ["conv_winograd_fours"] * 2
+    half = polyphase.compile(net.half(), (x.half(),), target="avx2", precision="auto")
+    assert [row for row in rows_of(half)] == ["conv_winograd_fours"] * 2

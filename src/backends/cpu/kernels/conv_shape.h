@@ -57,6 +57,7 @@ struct ConvShape {
   PadMode pad_mode;
   ImageTypes types;
   Products products;
+  bool fours;  // conv_winograd filters four outputs at once along an axis instead of two
 
   int64_t kernel_points() const { return kernel[0] * kernel[1] * kernel[2]; }
   int64_t out_points() const { return out[0] * out[1] * out[2]; }

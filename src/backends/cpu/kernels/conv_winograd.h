@@ -21,11 +21,26 @@
 // fewer, an input that stands out and is not the output's own may weigh more than all that are. An infinity may become
 // a NaN, where direct sums keep its sign.
 //
+// Under automatic precision (ConvShape::fours) four outputs are filtered at once, with the points of Toom and Cook at
+// 0, ±3/4, ±3/2 and infinity, or without -3/2 (Blahut, Fast Algorithms for Signal Processing, 5; the choice of points
+// after Barabasz et al., arXiv:1803.10986): 36 products of 4x4 outputs of 3x3 taps, where F(2, 3) takes 64 and direct
+// sums 144.
+//
+//     F(4, 2)   v = 27/32 d0 - 9/16 d1 - 3/2 d2 + d3,   d3 - 3/4 d2 - 9/8 d1,   d3 - 9/4 d2 + 9/8 d1,   d3 - 9/16 d1,
+//                   d4 - 3/2 d3 - 9/16 d2 + 27/32 d1
+//     F(4, 3)   v = 81/64 d0 - 45/16 d2 + d4,   (d4 - 9/4 d2) ± 3/4 (d3 - 9/4 d1),   (d4 - 9/16 d2) ± 3/2 (d3 - 9/16
+//     d1),
+//                   81/64 d1 - 45/16 d3 + d5
+//
+// Its rounding error is some two to three times a direct sum's in the L2 norm. It is of the size of all that a tile
+// reads, so that single outputs whose own inputs are small beside those of their neighbours have a larger one.
+//
 // In bf16 (ConvShape::products) both v and u are rounded, sums are FP32: relative to a tensor's L2 norm the error is at
 // most some 6e-3 (4.5e-3 of many sums, where both directions have two taps; a result of few elements strays from it, to
 // 1e-2), where rounding x and w themselves leaves 2.4e-3.
 //
-// A tile here is the 1, 2 or 4 outputs that one transform yields; a block is what a worker computes at once:
+// A tile here is the outputs that one transform yields, up to 4 in each direction; a block is what a worker computes at
+// once:
 //
 //     tiles [t0, t0 + block) of one phase and group, in the order of their outputs   x   columns [n0, n1)
 //
@@ -51,16 +66,17 @@
 
 namespace polyphase::cpu {
 
-// The lengths that a filter may have along an axis: of one output, and of two outputs one to three taps.
+// The lengths that a filter may have along an axis: of one output, and of two and four outputs one to three taps.
 struct WinogradLength {
   int outputs;
   int taps;
   constexpr int points() const { return outputs + taps - 1; }
 };
-inline constexpr WinogradLength winograd_lengths[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}};
-inline constexpr int winograd_most_taps = 3;     // in a direction
-inline constexpr int winograd_most_points = 4;   // there
-inline constexpr int winograd_most_outputs = 4;  // of a tile
+inline constexpr WinogradLength winograd_lengths[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}, {4, 1}, {4, 2}, {4, 3}};
+inline constexpr std::size_t winograd_pair_of_one_tap = 1;  // of winograd_lengths, those of more taps behind it
+inline constexpr std::size_t winograd_four_of_one_tap = 4;
+inline constexpr int winograd_most_taps = 3;    // in a direction
+inline constexpr int winograd_most_points = 6;  // there
 
 // Filters of the same length along an axis. `outer` and `inner` are of winograd_lengths: an axis that is filtered once
 // has but inner ones.
@@ -84,9 +100,9 @@ class FilterAxis {
   FilterAxis(const ConvShape& shape, int axis, int64_t phase);
 
   bool transformed() const { return outputs_ > 1; }
-  bool nested() const { return outputs_ > 2; }  // filtered twice
-  int outputs() const { return outputs_; }      // of a tile
-  int64_t taps() const { return all_.count; }   // of all filters
+  bool nested() const { return nested_; }      // filtered twice
+  int outputs() const { return outputs_; }     // of a tile
+  int64_t taps() const { return all_.count; }  // of all filters
   int family_count() const { return family_count_; }
   const AxisFamily& family(int index) const { return families_[index]; }
   int64_t filters(const AxisFamily& family) const { return many_ * family.more + (residues_ - many_) * family.less; }
@@ -134,12 +150,14 @@ class FilterAxis {
 
  private:
   void add_family(std::size_t outer, std::size_t inner, int64_t more, int64_t less);
-  void split_once();
+  // Into filters of so many outputs, the shortest of which is winograd_lengths[one_tap].
+  void split_once(int outputs, std::size_t one_tap);
   void split_twice();
   int64_t spread(int64_t count) const { return output_step_ < count ? output_step_ : count; }
 
   AxisTaps all_ = {};
   int outputs_ = 1;
+  bool nested_ = false;
   int64_t step_ = 1;                         // input positions from output to output
   int64_t residues_ = 1;                     // classes of taps `step_` apart
   int64_t many_ = 1;                         // of them that have one tap more than the others
@@ -211,6 +229,7 @@ struct ConvWinogradFormat {
 
 // The inputs of tiles beside each other, of one filter and all channels.
 struct WinogradInputs {
+  std::size_t lengths[2];    // of winograd_lengths, in each direction
   const float* const* from;  // of the first tile: [point in both directions]; the channels lie beside each other
   int64_t step;              // floats from tile to tile; the last points of the next one are fetched
   int64_t tiles;
@@ -263,6 +282,7 @@ struct ConvWinogradPlan {
   int64_t input_pieces;  // of a block, that are transformed by a phase of their own; 0: a block transforms its input
   int64_t input_words;   // of the transformed input of a block: whole cache lines, as winograd_pitch is
   int64_t max_points;    // of a family
+  int64_t max_outputs;   // of a tile
   int64_t turn_points;
   int64_t inputs_at;     // elements from the start of `shared` to the transformed inputs of all blocks
   int64_t result_at;     // elements from the start of `shared`, or of a part's images, to the result of the products
@@ -275,8 +295,7 @@ struct ConvWinogradPlan {
 };
 
 inline constexpr int64_t winograd_most_depths = 4;
-inline constexpr int64_t winograd_phases = 4096;     // the most: all are looked at one by one
-inline constexpr int64_t winograd_place_bytes = 32;  // of what a run knows of a tile
+inline constexpr int64_t winograd_phases = 4096;  // the most: all are looked at one by one
 
 // A block is whole register tiles of every width: those of three vectors have fewer rows.
 constexpr int64_t winograd_block_rows(int width) { return width == 16 ? 24 : 12; }
@@ -299,7 +318,8 @@ std::vector<PhaseWeights> conv_winograd_weights(const ConvWinogradPlan& plan);
 // of 256 terms and more came to 0.42 of it, of 128 with 32 channels to 0.33; of 64 to 128 terms some beyond it. Of
 // 29,000 at the edge of this rule one element came to 1.06.
 bool winograd_keeps_bound(const ConvShape& shape);
-// Whether an axis of some phase is transformed; for no more than winograd_phases.
+// Whether an axis of some phase is transformed; of fours, whether both are: a line that is filtered twice needs as few
+// products. For no more than winograd_phases.
 bool conv_winograd_takes(const ConvShape& shape);
 ConvWinogradPlan plan_conv_winograd(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,
                                     const EndingProgram& endings, bool has_bias, int width);

@@ -12,11 +12,40 @@ namespace {
 constexpr int64_t channels_at_once = 32;  // whose gathered taps stay in the first-level cache
 constexpr int64_t step = 4;               // lanes of one step; every line is some of them
 
+// Of four outputs: what each point takes of the taps, (1, a, a²) / Π (a - b) over all other points b; the last point is
+// infinity.
+constexpr float fours_of_two_taps[5][3] = {{32.0F / 27, 0, 0},
+                                           {-32.0F / 27, -8.0F / 9, 0},
+                                           {-32.0F / 81, 8.0F / 27, 0},
+                                           {32.0F / 81, 16.0F / 27, 0},
+                                           {0, 1, 0}};
+constexpr float fours_of_three_taps[6][3] = {{64.0F / 81, 0, 0},
+                                             {-128.0F / 243, -32.0F / 81, -8.0F / 27},
+                                             {-128.0F / 243, 32.0F / 81, -8.0F / 27},
+                                             {32.0F / 243, 16.0F / 81, 8.0F / 27},
+                                             {32.0F / 243, -16.0F / 81, 8.0F / 27},
+                                             {0, 0, 1}};
+
+// As transform_taps, two or three of four outputs.
+void transform_taps_of_fours(const WinogradLength& length, const float* from, int64_t apart, float* to,
+                             int64_t to_apart, int64_t count) {
+  for (int point = 0; point < length.points(); ++point) {
+    const float* const share = length.taps == 2 ? fours_of_two_taps[point] : fours_of_three_taps[point];
+    float* const u = to + point * to_apart;
+    for (int64_t i = 0; i < count; ++i) {
+      float sum = share[0] * from[i];
+      for (int tap = 1; tap < length.taps; ++tap) sum += share[tap] * from[tap * apart + i];
+      u[i] = sum;
+    }
+  }
+}
+
 // The points of one direction from its taps, `count` floats each: from[tap * apart], to[point * to_apart].
 void transform_taps(const WinogradLength& length, const float* from, int64_t apart, float* to, int64_t to_apart,
                     int64_t count) {
   const int taps = length.taps;
   const int points = length.points();
+  if (length.outputs == 4 && taps > 1) return transform_taps_of_fours(length, from, apart, to, to_apart, count);
   for (int64_t first = 0; first < count; first += step) {
     const float* g = from + first;
     float* u = to + first;
@@ -29,7 +58,10 @@ void transform_taps(const WinogradLength& length, const float* from, int64_t apa
         u[2 * to_apart + i] = (ends - g[apart + i]) * 0.5F;
       }
       u[i] = g[i];
-      if (points > 1) u[(points - 1) * to_apart + i] = last;
+      if (taps > 1) u[(points - 1) * to_apart + i] = last;
+      if (taps == 1) {
+        for (int point = 1; point < points; ++point) u[point * to_apart + i] = last;
+      }
     }
   }
 }

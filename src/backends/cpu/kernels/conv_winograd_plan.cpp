@@ -55,6 +55,7 @@ struct Extents {
   int64_t depths = 1;  // that share planes
   int64_t tiles[3] = {};
   int64_t points = 1;       // of one family
+  int64_t outputs = 1;      // of a tile
   int64_t input_words = 0;  // of a transformed tile
 };
 
@@ -73,12 +74,15 @@ Extents extents_of(const ConvShape& s, int64_t depths, int width) {
   for (int a = 0; a < 3; ++a) {
     const ConvAxis axis(s, a);
     int64_t points = 1;
+    int64_t outputs = 1;
     for (int64_t r = 0; r < axis.phases(); ++r) {
       const FilterAxis filters(s, a, r);
+      outputs = std::max<int64_t>(outputs, filters.outputs());
       all.tiles[a] = std::max(all.tiles[a], filters.tiles(outputs_of(axis, r)));
       for (int i = 0; i < filters.family_count(); ++i) points = std::max<int64_t>(points, filters.family(i).points());
     }
     all.points *= points;
+    all.outputs *= outputs;
   }
   for (int64_t phase = 0; phase < s.phases(); ++phase) {
     const auto [d, h, w] = phases_of_axes(s, phase);
@@ -133,9 +137,13 @@ FilterAxis::FilterAxis(const ConvShape& shape, int a, int64_t phase) {
   const bool splits = a > 0 && (step_ == 1 || all_.shift_step == 1);
   if (!splits || all_.count < 2) return;
   FilterAxis trial = *this;
-  trial.split_once();
-  if (static_cast<double>(trial.lines()) / 2 < worth * static_cast<double>(all_.count)) *this = trial;
-  if (step_ != 1 || !has_one_tap(ConvAxis(shape, 3 - a))) return;
+  if (shape.fours) {
+    trial.split_once(4, winograd_four_of_one_tap);
+  } else {
+    trial.split_once(2, winograd_pair_of_one_tap);
+  }
+  if (static_cast<double>(trial.lines()) / trial.outputs_ < worth * static_cast<double>(all_.count)) *this = trial;
+  if (shape.fours || step_ != 1 || !has_one_tap(ConvAxis(shape, 3 - a))) return;
   trial.split_twice();
   if (trial.lines() * outputs_ < lines() * trial.outputs_) *this = trial;
 }
@@ -151,10 +159,10 @@ void FilterAxis::add_family(std::size_t outer, std::size_t inner, int64_t more, 
   families_[family_count_++] = family;
 }
 
-// Three taps cost two products an output, two cost one and a half, one costs one: never a tap of zeros, which would
-// leave rounding errors where a window ends.
-void FilterAxis::split_once() {
-  outputs_ = 2;
+// Of two outputs, three taps cost two products an output, two cost one and a half, one costs one: never a tap of zeros,
+// which would leave rounding errors where a window ends. Of four, three cost one and a half, two one and a quarter.
+void FilterAxis::split_once(int outputs, std::size_t one_tap) {
+  outputs_ = outputs;
   residues_ = std::min(step_, all_.count);
   many_ = all_.count % residues_ == 0 ? residues_ : all_.count % residues_;
   output_step_ = step_ == 1 ? all_.shift_step : 1;
@@ -165,14 +173,15 @@ void FilterAxis::split_once() {
   const int64_t more_left = more - 3 * threes(more);
   const int64_t less_left = less - 3 * threes(less);
   family_count_ = 0;
-  add_family(0, 3, threes(more), threes(less));
-  add_family(0, 2, more_left / 2, less_left / 2);
-  add_family(0, 1, more_left % 2, less_left % 2);
+  add_family(0, one_tap + 2, threes(more), threes(less));
+  add_family(0, one_tap + 1, more_left / 2, less_left / 2);
+  add_family(0, one_tap, more_left % 2, less_left % 2);
 }
 
 // Of four outputs: six taps cost three products an output, four cost two and a quarter, three two, two one and a half.
 void FilterAxis::split_twice() {
   outputs_ = 4;
+  nested_ = true;
   const int64_t taps = all_.count;
   const bool in_fours = taps == 8;  // one family instead of two
   const int64_t sixes = in_fours ? 0 : taps / 6;
@@ -275,12 +284,12 @@ bool winograd_keeps_bound(const ConvShape& shape) {
 }
 
 bool conv_winograd_takes(const ConvShape& shape) {
+  bool filters[3] = {};
   for (int a = 1; a < 3; ++a) {
-    for (int64_t r = 0; r < ConvAxis(shape, a).phases(); ++r) {
-      if (FilterAxis(shape, a, r).transformed()) return true;
-    }
+    const int64_t phases = ConvAxis(shape, a).phases();
+    for (int64_t r = 0; r < phases && !filters[a]; ++r) filters[a] = FilterAxis(shape, a, r).transformed();
   }
-  return false;
+  return shape.fours ? filters[1] && filters[2] : filters[1] || filters[2];
 }
 
 int64_t conv_winograd_line(const ConvShape& shape, int64_t phase_d, int64_t phase_h, int64_t phase_w) {
@@ -304,10 +313,11 @@ void plan_blocks(ConvWinogradPlan& plan, int width) {
   plan.input_pieces = 0;
   plan.depths = most.depths;
   plan.max_points = most.points;
+  plan.max_outputs = most.outputs;
   const int64_t rows = winograd_block_rows(width);
   // Fewer would wait for the weights, which every block reads once for each depth. Tiles of four outputs along an axis
   // read them half as often as those of two.
-  const int64_t least = plan.depths > 1 || FilterPlane(s, 0, 0).nested() ? rows : 2 * rows;
+  const int64_t least = plan.depths > 1 || s.fours || FilterPlane(s, 0, 0).nested() ? rows : 2 * rows;
   const int64_t plane = most.tiles[1] * most.tiles[2];
   const int64_t tiles = std::max<int64_t>(1, plan.depths > 1 ? plane : s.batch * most.tiles[0] * plane);
   const int64_t layers = plan.depths > 1 ? s.batch * ceil_div(most.tiles[0], plan.depths) : 1;
@@ -357,9 +367,9 @@ void plan_bytes(ConvWinogradPlan& plan, int width) {
   const int64_t images = (plan.result_at + (plan.out_planar ? results : 0)) * 4;
   (plan.parted ? plan.images_bytes : plan.shared_bytes) = padded(images);
   plan.scratch_bytes = plan.images_bytes + (plan.input_pieces > 0 ? 0 : plan.input_words * 4) +
-                       padded(plan.max_points * products * 4) + padded(winograd_most_outputs * products * 4) +
+                       padded(plan.max_points * products * 4) + padded(plan.max_outputs * products * 4) +
                        padded((plan.n_block + 3 * width) * 4) + padded((s.in_channels + width) * 4) +
-                       padded(plan.block * winograd_place_bytes);
+                       padded(plan.block * plan.max_outputs * int64_t{sizeof(float*)});
 }
 
 }  // namespace

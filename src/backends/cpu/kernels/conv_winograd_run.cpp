@@ -47,6 +47,8 @@ class Block : private WinogradBlock {
   }
 
  private:
+  class WayOut;
+
   void fill_bias() {
     const int64_t columns = plan_.n_block + max_vectors * vw;
     std::fill_n(bias_, columns, 0.0F);
@@ -61,7 +63,7 @@ class Block : private WinogradBlock {
       vectors_ = PanelGrid(plan_.format.columns, vw).vectors_of(panel);
       const int64_t tiles = (panel - first_panel_) * plan_.block * max_vectors * vw;
       panel_products_ = products_ + tiles * plan_.max_points;
-      panel_sums_ = sums_ + tiles * winograd_most_outputs;
+      panel_sums_ = sums_ + tiles * plan_.max_outputs;
       f();
     }
   }
@@ -78,7 +80,7 @@ class Block : private WinogradBlock {
       weights += family.points() * family.depth * all_columns_;
       each_panel([&] {
         const auto finish = finish_functions()[family.lengths[0]][family.lengths[1]];
-        (this->*finish)(depth * depth_step_, f == 0, f + 1 == family_count_);
+        (this->*finish)(family, depth * depth_step_, f == 0, f + 1 == family_count_);
       });
     }
   }
@@ -86,12 +88,8 @@ class Block : private WinogradBlock {
   // A phase that no tap reaches holds the bias.
   void run_without_taps(int64_t depth) {
     const WayOut way(*this, depth * depth_step_);
-    for (int64_t i = 0; i < count_; ++i) {
-      for (int j = 0; j < vectors_; ++j) {
-        for (int h = 0; h < plane_.outputs(0); ++h) {
-          for (int w = 0; w < plane_.outputs(1); ++w) way.put(places_[i].out[h][w], j * vw, broadcast(0.0F));
-        }
-      }
+    for (int64_t i = 0; i < count_ * tile_outputs(); ++i) {
+      for (int j = 0; j < vectors_; ++j) way.put(places_[i], j * vw, broadcast(0.0F));
     }
   }
 
@@ -119,14 +117,13 @@ class Block : private WinogradBlock {
     }
   }
 
-  using FinishFunction = void (Block::*)(int64_t offset, bool first, bool last) const;
+  using FinishFunction = void (Block::*)(const FilterFamily& family, int64_t offset, bool first, bool last) const;
   static const std::array<std::array<FinishFunction, winograd_length_count>, winograd_length_count>&
   finish_functions() {
     static constexpr auto table = [] {
       std::array<std::array<FinishFunction, winograd_length_count>, winograd_length_count> of = {};
-      each_filter_length([&](auto h) {
-        each_filter_length([&](auto w) { of[h.index][w.index] = &Block::finish<decltype(h), decltype(w)>; });
-      });
+      for (auto& of_h : of) of_h.fill(&Block::finish_fours);
+      each_pair_of_lengths([&](auto h, auto w) { of[h.index][w.index] = &Block::finish<decltype(h), decltype(w)>; });
       return of;
     }();
     return table;
@@ -134,53 +131,101 @@ class Block : private WinogradBlock {
 
   // The outputs of one family, added to those of the families before it, `offset` from the first depth's.
   template <class H, class W>
-  void finish(int64_t offset, bool first, bool last) const {
+  void finish(const FilterFamily&, int64_t offset, bool first, bool last) const {
     const WayOut way(*this, offset);
     const int64_t row = vectors_ * vw;
     const int64_t apart = plan_.block * row;  // from one output's sums, or one point's products, to the next
     const float* products = panel_products_;
     float* sums = panel_sums_;
     for (int64_t i = 0; i < count_; ++i) {
-      const TilePlace& tile = places_[i];
-      if (last) fetch_outputs<H, W>(i + tiles_ahead, offset);
+      float* const* const tile = places_ + i * H::outputs * W::outputs;
+      if (last) fetch_outputs(i + tiles_ahead, H::outputs * W::outputs, offset);
       for (int64_t lane = 0; lane < row; lane += vw) {
-        VecF y[H::outputs][W::outputs];
+        VecF y[H::outputs * W::outputs];
         sum_products<H, W>(products + lane, apart, y);
-        for (int h = 0; h < H::outputs; ++h) {
-          for (int w = 0; w < W::outputs; ++w) {
-            float* const sum = sums + lane + (h * W::outputs + w) * apart;
-            const VecF value = first ? y[h][w] : y[h][w] + load(sum);
-            if (last) {
-              way.put(tile.out[h][w], lane, value);
-            } else {
-              store(sum, value);
-            }
-          }
-        }
+        for (int k = 0; k < H::outputs * W::outputs; ++k)
+          put(way, tile[k], lane, y[k], sums + lane + k * apart, first, last);
       }
       products += row;
       sums += row;
     }
   }
 
-  // Stores that wait for memory would hold up those behind them.
-  template <class H, class W>
-  POLYPHASE_INLINE void fetch_outputs(int64_t tile, int64_t offset) const {
-    if (tile >= count_) return;
-    for (int h = 0; h < H::outputs; ++h) {
-      for (int w = 0; w < W::outputs; ++w) {
-        float* const out = places_[tile].out[h][w];
-        if (out == nullptr) continue;
-        float* const to = out + offset + column_;
-        fetch_for_store(StoredResult(to, DType::f32), vectors_ * vw);
-        if (endings_.adds) prefetch_to_load(endings_.added_to(to), vectors_ * vw);
+  // The same of four outputs in one direction or in both.
+  void finish_fours(const FilterFamily& family, int64_t offset, bool first, bool last) const {
+    const auto sum_rows =
+        with_length_of_fours(family.lengths[1], [](auto w) { return sum_rows_of_fours<decltype(w)>; });
+    const auto sum_columns =
+        with_length_of_fours(family.lengths[0], [](auto h) { return sum_columns_of_fours<decltype(h)>; });
+    const int points_h = family.points(0);
+    const int outputs_w = plane_.outputs(1);
+    const WayOut way(*this, offset);
+    const int64_t row = vectors_ * vw;
+    const int64_t apart = plan_.block * row;
+    PointsOfFours rows;
+    VecF y[4 * 4];
+    for (int64_t i = 0; i < count_; ++i) {
+      float* const* const tile = places_ + i * tile_outputs();
+      if (last) fetch_outputs(i + tiles_ahead, tile_outputs(), offset);
+      for (int64_t lane = 0; lane < row; lane += vw) {
+        sum_rows(panel_products_ + i * row + lane, apart, points_h, rows);
+        sum_columns(rows, outputs_w, y);
+        const int64_t outputs = tile_outputs();
+#pragma GCC unroll 1
+        for (int64_t k = 0; k < outputs; ++k)
+          put(way, tile[k], lane, y[k], panel_sums_ + i * row + lane + k * apart, first, last);
       }
+    }
+  }
+
+  template <class W>
+  static void sum_rows_of_fours(const float* products, int64_t apart, int points_h, PointsOfFours& to) {
+    for (int i = 0; i < points_h; ++i) {
+      VecF m[W::points];
+      VecF y[W::outputs];
+      unrolled<W::points>([&](int j) POLYPHASE_INLINE_LAMBDA { m[j] = load(products + (i * W::points + j) * apart); });
+      transform_products<W>(m, y);
+      unrolled<W::outputs>([&](int j) POLYPHASE_INLINE_LAMBDA { to[i][j] = y[j]; });
+    }
+  }
+
+  template <class H>
+  static void sum_columns_of_fours(const PointsOfFours& from, int outputs_w, VecF* to) {
+    for (int j = 0; j < outputs_w; ++j) {
+      VecF m[H::points];
+      VecF y[H::outputs];
+      unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA { m[i] = from[i][j]; });
+      transform_products<H>(m, y);
+      unrolled<H::outputs>([&](int i) POLYPHASE_INLINE_LAMBDA { to[i * outputs_w + j] = y[i]; });
+    }
+  }
+
+  // A vector of columns of an output: on its way, or to the sums of the families so far.
+  POLYPHASE_INLINE static void put(const WayOut& way, float* out, int64_t lane, VecF y, float* sum, bool first,
+                                   bool last) {
+    const VecF value = first ? y : y + load(sum);
+    if (last) {
+      way.put(out, lane, value);
+    } else {
+      store(sum, value);
+    }
+  }
+
+  // Stores that wait for memory would hold up those behind them.
+  __attribute__((noinline)) void fetch_outputs(int64_t tile, int64_t outputs, int64_t offset) const {
+    if (tile >= count_) return;
+    float* const* const places = places_ + tile * outputs;
+    for (int64_t i = 0; i < outputs; ++i) {
+      if (places[i] == nullptr) continue;
+      float* const to = places[i] + offset + column_;
+      fetch_for_store(StoredResult(to, DType::f32), vectors_ * vw);
+      if (endings_.adds) prefetch_to_load(endings_.added_to(to), vectors_ * vw);
     }
   }
 
   // One vector of columns of a tile, whose points' products lie `apart`.
   template <class H, class W>
-  POLYPHASE_INLINE static void sum_products(const float* products, int64_t apart, VecF (&y)[H::outputs][W::outputs]) {
+  POLYPHASE_INLINE static void sum_products(const float* products, int64_t apart, VecF (&y)[H::outputs * W::outputs]) {
     VecF rows[H::points][W::outputs];
     for (int i = 0; i < H::points; ++i) {
       VecF m[W::points];
@@ -192,7 +237,7 @@ class Block : private WinogradBlock {
       VecF column[H::outputs];
       for (int i = 0; i < H::points; ++i) m[i] = rows[i][j];
       transform_products<H>(m, column);
-      for (int i = 0; i < H::outputs; ++i) y[i][j] = column[i];
+      for (int i = 0; i < H::outputs; ++i) y[i * W::outputs + j] = column[i];
     }
   }
 
@@ -232,19 +277,20 @@ class Block : private WinogradBlock {
 
   // Other endings, while the results are in the caches: of each output of the tiles, as far as the image goes.
   __attribute__((noinline)) void end_tiles(const TileRun& run, int64_t depth) const {
-    const TilePlace* const tiles = places_ + run.first;
+    float* const* const tiles = places_ + run.first * tile_outputs();
     for (int i = 0; i < plane_.outputs(0); ++i) {
       for (int j = 0; j < plane_.outputs(1); ++j) {
         int64_t count = run.count;
-        while (count > 0 && tiles[count - 1].out[i][j] == nullptr) --count;
+        float* const* const places = tiles + i * plane_.outputs(1) + j;
+        while (count > 0 && places[(count - 1) * tile_outputs()] == nullptr) --count;
         if (count == 0) continue;
         const int64_t q[3] = {run.q[0] + depth, run.q[1] + plane_.steps_h(i, j) * plane_.h.output_step(),
                               run.q[2] + plane_.steps_w(i, j) * plane_.w.output_step()};
         ResultPlace place = {run.batch, group_ * s_.out_channels + n0_, {}};
         for (int a = 0; a < 3; ++a) place.axis[a] = out_axes_[a].output_of(phase_[a], q[a]);
         const int64_t pixels = run.step * out_axes_[2].phases();
-        apply_endings(plan_.endings, p_.operands, tiles[0].out[i][j] + depth * depth_step_ + n0_, n1_ - n0_, place,
-                      true, {count, pixels * images_.out_strides.axis[2], pixels});
+        apply_endings(plan_.endings, p_.operands, places[0] + depth * depth_step_ + n0_, n1_ - n0_, place, true,
+                      {count, pixels * images_.out_strides.axis[2], pixels});
       }
     }
   }

@@ -27,12 +27,6 @@ struct FilterFamily : FilterPlane::Family {
   int64_t pitch;      // from row to row
 };
 
-// Where the outputs of a tile go, of the first depth; null where the image ends before.
-struct TilePlace {
-  float* out[2][2];
-};
-static_assert(sizeof(TilePlace) == winograd_place_bytes);
-
 // Tiles `first` and those behind it, whose first outputs lie `step` apart in one line of a phase's grid of outputs.
 struct TileRun {
   int64_t first;
@@ -71,11 +65,11 @@ class WinogradBlock {
     if (plan.input_pieces == 0) inputs_ = reinterpret_cast<float*>(take(plan.input_words * 4));
     const int64_t products = plan.together * plan.block * max_vectors * vec_width;
     products_ = reinterpret_cast<float*>(take(plan.max_points * products * 4));
-    sums_ = reinterpret_cast<float*>(take(winograd_most_outputs * products * 4));
+    sums_ = reinterpret_cast<float*>(take(plan.max_outputs * products * 4));
     bias_ = reinterpret_cast<float*>(take((plan.n_block + max_vectors * vec_width) * 4));
     zeros_ = reinterpret_cast<float*>(take((s_.in_channels + vec_width) * 4));
     std::fill_n(zeros_, s_.in_channels + vec_width, 0.0F);
-    places_ = reinterpret_cast<TilePlace*>(take(plan.block * winograd_place_bytes));
+    places_ = reinterpret_cast<float**>(take(plan.block * plan.max_outputs * int64_t{sizeof(float*)}));
   }
 
  protected:
@@ -111,6 +105,7 @@ class WinogradBlock {
   }
 
   const FilterAxis& filters_along(int a) const { return a == 0 ? depth_axis_ : a == 1 ? plane_.h : plane_.w; }
+  int64_t tile_outputs() const { return plane_.outputs(0) * plane_.outputs(1); }
   int64_t outputs_along(int a) const { return std::max<int64_t>(0, end_q_[a] - first_q_[a]); }
 
   // f(run) for the tiles of the block, or [first, end) of them.
@@ -183,9 +178,9 @@ class WinogradBlock {
         const int64_t h = run.q[1] + plane_.steps_h(i, j) * plane_.h.output_step();
         float* const line = h < end_q_[1] ? base + offset(1, h) : nullptr;
         int64_t w = run.q[2] + plane_.steps_w(i, j) * plane_.w.output_step();
-        TilePlace* place = places_ + run.first;
-        for (int64_t t = 0; t < run.count; ++t, ++place, w += run.step)
-          place->out[i][j] = line != nullptr && w < end_q_[2] ? line + offset(2, w) : nullptr;
+        float** place = places_ + run.first * tile_outputs() + i * plane_.outputs(1) + j;
+        for (int64_t t = 0; t < run.count; ++t, place += tile_outputs(), w += run.step)
+          *place = line != nullptr && w < end_q_[2] ? line + offset(2, w) : nullptr;
       }
     }
   }
@@ -276,7 +271,8 @@ class WinogradBlock {
         from[i * points_w + j] = (line | pixel) < 0 ? zeros_ : inputs.image + line + pixel;
       }
     }
-    unit_.transform[family.lengths[0]][family.lengths[1]]({.from = from,
+    unit_.transform[family.lengths[0]][family.lengths[1]]({.lengths = {family.lengths[0], family.lengths[1]},
+                                                           .from = from,
                                                            .step = tile_step * images_.in_strides.axis[2],
                                                            .tiles = count,
                                                            .channels = s_.in_channels,
@@ -298,7 +294,9 @@ class WinogradBlock {
   float* sums_ = nullptr;      // [panel of those together][output][tile][column of the panel], of the families so far
   float* bias_ = nullptr;
   float* zeros_ = nullptr;
-  TilePlace* places_ = nullptr;
+  // Where the outputs of each tile go, of the first depth: [tile][output in both directions]; null where the image ends
+  // before.
+  float** places_ = nullptr;
 
   FilterAxis depth_axis_;
   FilterPlane plane_;

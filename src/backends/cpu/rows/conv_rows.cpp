@@ -1,229 +1,16 @@
 // Rows of conv and conv_transpose: what each kernel takes, and how the contract reaches its tiles.
 
-#include <algorithm>
 #include <type_traits>
 #include <utility>
 
-#include "backends/cpu/kernels/conv_depthwise.h"
-#include "backends/cpu/kernels/conv_disjoint.h"
-#include "backends/cpu/kernels/conv_gemm.h"
-#include "backends/cpu/kernels/conv_overlap.h"
-#include "backends/cpu/kernels/conv_pairs.h"
-#include "backends/cpu/kernels/conv_pixels.h"
-#include "backends/cpu/kernels/conv_winograd.h"
-#include "backends/cpu/rows/conv_costs.h"
 #include "backends/cpu/rows/conv_desc.h"
+#include "backends/cpu/rows/conv_row_kernels.h"
 #include "backends/cpu/rows/ending_program.h"
 #include "backends/cpu/rows/product_desc.h"
 #include "backends/cpu/rows/row_list.h"
 
 namespace polyphase::cpu {
 namespace {
-
-template <class P, NarrowImages Narrow, auto MakePlan, auto PackedFloats, auto Pack, auto Phases, auto Tiles,
-          auto Entry, auto Seconds>
-struct ConvKernel {
-  using KernelPlan = P;
-  static constexpr NarrowImages narrow_images = Narrow;
-  static constexpr auto make_plan = MakePlan;
-  static constexpr auto packed_floats = PackedFloats;
-  static constexpr auto pack = Pack;
-  static constexpr auto phases = Phases;
-  static constexpr auto tiles = Tiles;
-  static constexpr auto entry = Entry;
-  static constexpr auto seconds = Seconds;
-};
-
-struct Gemm
-    : ConvKernel<ConvGemmPlan, NarrowImages::channels_first, plan_conv_gemm, conv_gemm_packed_floats, pack_conv_gemm,
-                 conv_gemm_phases, conv_gemm_tiles, &ClusterKernels::conv_gemm, conv_gemm_seconds> {
-  static std::string refuses(const ConvShape& s) {
-    // Where taps cannot be joined, few channels are gathered first, which a copy of the padded image does as well.
-    const bool gathered = s.in_channels < 12 && (s.groups > 1 || s.dilation[2] != 1);
-    return s.pad_mode != PadMode::zero && gathered ? "a padded image of few channels is copied" : "";
-  }
-};
-
-// An image of one pixel: every output reads one tap, so any stride will do; with the kernel's, no tap reads a border.
-ConvShape at_kernel_stride(const ConvShape& shape) {
-  ConvShape s = shape;
-  for (int a = 0; a < 3; ++a) s.stride[a] = s.kernel[a];
-  return s;
-}
-
-std::string refuse_point(const ConvShape& s) {
-  if (s.pad_mode != PadMode::zero) return "pads by zeros only";
-  for (const int64_t dilation : s.dilation) {
-    if (dilation != 1) return "dilated";
-  }
-  return {};
-}
-
-struct PointwiseGemm : Gemm {
-  static std::string refuses(const ConvShape& s) { return refuse_point(s); }
-  static ConvGemmPlan point_plan(const ConvShape& s, const ImageStrides& in, const ImageStrides& out,
-                                 const EndingProgram& endings, bool has_bias, int width) {
-    return plan_conv_gemm(at_kernel_stride(s), in, out, endings, has_bias, width);
-  }
-  static int64_t point_floats(const ConvShape& s, int width) {
-    return conv_gemm_packed_floats(at_kernel_stride(s), width);
-  }
-  static void point_pack(const ConvShape& s, int width, const float* weights, const WeightStrides& strides,
-                         PackShare share, float* to) {
-    pack_conv_gemm(at_kernel_stride(s), width, weights, strides, share, to);
-  }
-  static constexpr auto make_plan = point_plan;
-  static constexpr auto packed_floats = point_floats;
-  static constexpr auto pack = point_pack;
-  static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
-    return conv_gemm_seconds(at_kernel_stride(s), width, in_planar, out_planar);
-  }
-};
-
-struct Depthwise : ConvKernel<ConvDepthwisePlan, NarrowImages::channels_first, plan_conv_depthwise,
-                              conv_depthwise_packed_floats, pack_conv_depthwise, conv_depthwise_phases,
-                              conv_depthwise_tiles, &ClusterKernels::conv_depthwise, conv_depthwise_seconds> {
-  static std::string refuses(const ConvShape& s) {
-    if (s.pad_mode != PadMode::zero) return "pads by zeros only";
-    return s.in_channels == 1 && s.groups > 1 ? "" : "a group has more than one input channel";
-  }
-};
-
-struct Pixels : ConvKernel<ConvPixelsPlan, NarrowImages::channels_first, plan_conv_pixels, conv_pixels_packed_floats,
-                           pack_conv_pixels, conv_pixels_phases, conv_pixels_tiles, &ClusterKernels::conv_pixels,
-                           conv_pixels_seconds> {
-  static std::string refuses(const ConvShape& s) {
-    if (!conv_pixels_takes(s)) {
-      if (s.transposed) return "dilated along the last axis";
-      return "strides along the last axis by more than " + std::to_string(most_pixels_steps) +
-             ", in pairs, or beside other than zeros";
-    }
-    if (s.out_channels * ConvAxis(s, 2).phases() > most_pixels_columns)
-      return "more than " + std::to_string(most_pixels_columns) + " channels by phases of the last axis";
-    return {};
-  }
-};
-
-struct Disjoint : ConvKernel<ConvDisjointPlan, NarrowImages::channels_first, plan_conv_disjoint,
-                             conv_disjoint_packed_floats, pack_conv_disjoint, conv_disjoint_phases, conv_disjoint_tiles,
-                             &ClusterKernels::conv_disjoint, conv_disjoint_seconds> {
-  static std::string refuses(const ConvShape& s) {
-    if (s.pad_mode != PadMode::zero) return "pads by zeros only";
-    return conv_disjoint_takes(s) ? "" : s.transposed ? "taps meet in an output" : "more than one tap, or a stride";
-  }
-};
-
-std::string refuse_overlap(const ConvShape& s) {
-  return conv_overlap_takes(s) ? ""
-                               : "a convolution that strides, fewer than 8 or more than 256 input channels, too many "
-                                 "columns, or taps or pads too far apart";
-}
-
-struct Overlap : ConvKernel<ConvOverlapPlan, NarrowImages::channels_first, plan_conv_overlap,
-                            conv_overlap_packed_floats, pack_conv_overlap, conv_overlap_phases, conv_overlap_tiles,
-                            &ClusterKernels::conv_overlap, conv_overlap_seconds> {
-  static std::string refuses(const ConvShape& s) {
-    return s.pad_mode != PadMode::zero ? "pads by zeros only" : refuse_overlap(s);
-  }
-};
-
-struct OverlapLast : ConvKernel<ConvOverlapPlan, NarrowImages::channels_first, plan_conv_overlap_last,
-                                conv_overlap_last_packed_floats, pack_conv_overlap_last, conv_overlap_phases,
-                                conv_overlap_tiles, &ClusterKernels::conv_overlap, conv_overlap_last_seconds> {
-  static std::string refuses(const ConvShape& s) { return refuse_overlap(s); }
-};
-
-struct Pairs {
-  using KernelPlan = ConvPairsPlan;
-  static constexpr NarrowImages narrow_images = NarrowImages::bf16;
-  static constexpr auto phases = conv_pairs_phases;
-  static constexpr auto tiles = conv_pairs_tiles;
-  static constexpr auto entry = &ClusterKernels::conv_pairs;
-  static constexpr auto make_plan = plan_conv_pairs;
-  static double seconds(const ConvShape& s, Cluster cluster, bool in_planar, bool out_planar) {
-    return conv_pairs_seconds(s, cluster, in_planar, out_planar);
-  }
-  static int64_t packed_floats(const ConvShape& s, int) {
-    return ceil_div(conv_pairs_packed_bytes(s), int64_t{sizeof(float)});
-  }
-  static void pack(const ConvShape& s, int, const float* weights, const WeightStrides& strides, PackShare share,
-                   float* to) {
-    pack_conv_pairs(s, weights, strides, share, reinterpret_cast<uint16_t*>(to));
-  }
-  static std::string refuses(const ConvShape& s) { return conv_pairs_refuses(s); }
-};
-
-struct PointPairs : Pairs {
-  static ConvPairsPlan point_plan(const ConvShape& s, const ImageStrides& in, const ImageStrides& out,
-                                  const EndingProgram& endings, bool has_bias, const PairUnit* unit) {
-    return plan_conv_pairs(at_kernel_stride(s), in, out, endings, has_bias, unit);
-  }
-  static constexpr auto make_plan = point_plan;
-  static double seconds(const ConvShape& s, Cluster cluster, bool in_planar, bool out_planar) {
-    return conv_pairs_seconds(at_kernel_stride(s), cluster, in_planar, out_planar);
-  }
-  static int64_t packed_floats(const ConvShape& s, int width) {
-    return Pairs::packed_floats(at_kernel_stride(s), width);
-  }
-  static void pack(const ConvShape& s, int width, const float* weights, const WeightStrides& strides, PackShare share,
-                   float* to) {
-    Pairs::pack(at_kernel_stride(s), width, weights, strides, share, to);
-  }
-  static std::string refuses(const ConvShape& s) {
-    const std::string reason = refuse_point(s);
-    return reason.empty() ? conv_pairs_refuses(at_kernel_stride(s)) : reason;
-  }
-};
-
-struct Winograd : ConvKernel<ConvWinogradPlan, NarrowImages::channels_first, plan_conv_winograd,
-                             conv_winograd_packed_floats, pack_conv_winograd, conv_winograd_phases, conv_winograd_tiles,
-                             &ClusterKernels::conv_winograd, conv_winograd_seconds> {
-  static std::string refuses(const ConvShape& s) {
-    if (s.phases() > winograd_phases) return "strides of too many phases";
-    if (!conv_winograd_takes(s)) return "no axis whose taps filter two outputs with fewer products";
-    return winograd_keeps_bound(s) ? "" : "sums of fewer terms than keep the error in its bound";
-  }
-};
-
-// A kernel of floats with words of pairs in their place, where the cluster multiplies them in vectors.
-template <class K>
-struct InPairs : K {
-  static ConvShape in_pairs(ConvShape s) {
-    s.products = Products::pairs;
-    return s;
-  }
-  static std::string refuses(const ConvShape& s) {
-    return s.in_channels < 2 ? "a single input channel has no pairs" : K::refuses(in_pairs(s));
-  }
-  static auto plan_pairs(const ConvShape& s, const ImageStrides& in, const ImageStrides& out,
-                         const EndingProgram& endings, bool has_bias, int width) {
-    return K::make_plan(in_pairs(s), in, out, endings, has_bias, width);
-  }
-  static int64_t packed_pairs(const ConvShape& s, int width) { return K::packed_floats(in_pairs(s), width); }
-  static void pack_pairs(const ConvShape& s, int width, const float* weights, const WeightStrides& strides,
-                         PackShare share, float* to) {
-    K::pack(in_pairs(s), width, weights, strides, share, to);
-  }
-  static constexpr auto make_plan = plan_pairs;
-  static constexpr auto packed_floats = packed_pairs;
-  static constexpr auto pack = pack_pairs;
-  static double seconds(const ConvShape& s, int width, bool in_planar, bool out_planar) {
-    return K::seconds(in_pairs(s), width, in_planar, out_planar);
-  }
-};
-
-struct DisjointPairs : InPairs<Disjoint> {
-  static constexpr auto unit = &PairUnit::multiply_panel;
-};
-
-struct PixelsPairs : InPairs<Pixels> {
-  static constexpr auto unit = &PairUnit::pixels_tiles;
-};
-
-// Rounds operands after they are transformed, which are not those of the model any more.
-struct WinogradPairs : InPairs<Winograd> {
-  static constexpr auto unit = &PairUnit::winograd;
-};
 
 // What a plan holds: the kernel's own plan, the entry of the cluster, and which of the step's operands are which.
 template <class K>
@@ -235,49 +22,94 @@ struct ConvPlanHead {
   EndingOperands operands;
 };
 
+// What a kernel asks of a step, but for what its shape says.
+struct ConvDemands {
+  NarrowImages narrow_images;
+  bool is_narrow;           // multiplies in bf16
+  bool filters;             // computes other numbers from the operands before it multiplies
+  const char* allowed_by;   // a boolean attribute that must be set; null: none
+  const char* not_allowed;  // what is said where it is not
+  bool is_point;
+  bool is_planar_only;
+  bool reads_last_only;
+  int most_axes;  // whose sizes only a run may tell
+  bool (*runs_on)(Cluster cluster);
+  std::string (*refuses)(const ConvShape& shape);
+};
+
+std::string refuse_demands(const ConvDemands& demands, const StepDesc& desc, const Target& target) {
+  std::string reason = refuse_conv(desc, demands.narrow_images);
+  if (!reason.empty()) return reason;
+  const auto products = desc.attributes().get<DType>("products");
+  const bool whole = products == DType::i32 || products == DType::i8;
+  if (demands.is_narrow && products != DType::bf16 && products != DType::i8) return "must multiply in f32";
+  if (demands.filters && whole) return "must compute no other numbers of whole ones";
+  if (!demands.runs_on(target.cluster)) return "the CPU multiplies no bf16 in vectors";
+  if (demands.allowed_by != nullptr && !desc.attributes().get<bool>(demands.allowed_by)) return demands.not_allowed;
+  if (demands.is_point && !is_one_pixel(desc.data())) return "the image has more than one pixel";
+  const bool in_planar = lies_planar(desc.data());
+  if (demands.is_planar_only && (!in_planar || !lies_planar(desc.outputs[0]))) {
+    return "between channels-first images only";
+  }
+  if (demands.reads_last_only && in_planar) return "reads channels-last images only";
+  if (desc.data().type.shape.rank() > demands.most_axes + 2) return "three axes";
+  const ConvShape shape = conv_shape_of(desc);
+  if (!demands.is_point && shape.phases(most_planned_phases) > most_planned_phases) {
+    return "the strides' product is more than " + std::to_string(most_planned_phases) + ": too many phases";
+  }
+  return demands.refuses(shape);
+}
+
+// What a kernel's plan is made of.
+struct Planned {
+  explicit Planned(const PlanRequest& request)
+      : shape(conv_shape_of(request.desc)),
+        at(conv_operands_of(request.desc)),
+        in(image_strides_of(request.inputs[static_cast<std::size_t>(at.data)])),
+        out(image_strides_of(request.outputs[0])),
+        endings(translate_endings(request)) {}
+
+  ConvShape shape;
+  ConvOperands at;
+  ImageStrides in;
+  ImageStrides out;
+  TranslatedEndings endings;
+};
+
 template <class K>
 struct ConvRow {
   static constexpr bool is_pairs = std::is_base_of_v<Pairs, K>;
-  static constexpr bool is_point = std::is_same_v<K, PointwiseGemm> || std::is_same_v<K, PointPairs>;
   static constexpr bool is_overlap = std::is_same_v<K, Overlap> || std::is_same_v<K, OverlapLast>;
-  static constexpr bool is_planar_only = std::is_base_of_v<Disjoint, K> || std::is_same_v<K, Overlap>;
-  static constexpr bool in_pairs = requires { K::unit; };
-  static constexpr bool is_narrow = is_pairs || in_pairs;  // multiplies in bf16
+  static constexpr bool in_vectors = requires { K::unit; };  // of pairs
+  static constexpr bool is_narrow = is_pairs || in_vectors;
+
+  static bool runs_on([[maybe_unused]] Cluster cluster) {
+    if constexpr (in_vectors) {
+      return kernels_of(cluster).pair_unit->*K::unit != nullptr;
+    } else {
+      return true;
+    }
+  }
 
   static std::string accepts(const StepDesc& desc, const Target& target) {
-    std::string reason = refuse_conv(desc, K::narrow_images);
-    const auto products = desc.attributes().get<DType>("products");
-    if (reason.empty() && is_narrow && products != DType::bf16 && products != DType::i8) {
-      reason = "must multiply in f32";
-    }
-    if (reason.empty() && std::is_base_of_v<Winograd, K> && (products == DType::i32 || products == DType::i8)) {
-      reason = "must compute no other numbers of whole ones";
-    }
-    if constexpr (in_pairs) {
-      if (reason.empty() && kernels_of(target.cluster).pair_unit->*K::unit == nullptr) {
-        reason = "the CPU multiplies no bf16 in vectors";
-      }
-    }
-    if (reason.empty() && std::is_same_v<K, WinogradPairs> && !desc.attributes().get<bool>("rounds_transformed")) {
-      reason = "must not round what it has transformed";
-    }
-    if (reason.empty() && is_point && !is_one_pixel(desc.data())) {
-      reason = "the image has more than one pixel";
-    }
-    if (reason.empty() && is_planar_only && (!lies_planar(desc.data()) || !lies_planar(desc.outputs[0]))) {
-      reason = "between channels-first images only";
-    }
-    if (reason.empty() && std::is_same_v<K, OverlapLast> && lies_planar(desc.data())) {
-      reason = "reads channels-last images only";
-    }
-    constexpr int most_axes = is_overlap ? 2 : 3;  // whose sizes only a run may tell
-    if (reason.empty() && desc.data().type.shape.rank() > most_axes + 2) reason = "three axes";
-    if (!reason.empty()) return reason;
-    const ConvShape shape = conv_shape_of(desc);
-    if (!is_point && shape.phases(most_planned_phases) > most_planned_phases) {
-      return "the strides' product is more than " + std::to_string(most_planned_phases) + ": too many phases";
-    }
-    return K::refuses(shape);
+    constexpr bool rounds = std::is_same_v<K, WinogradPairs>;
+    constexpr bool in_fours = std::is_same_v<K, WinogradFours>;
+    static constexpr ConvDemands demands = {
+        .narrow_images = K::narrow_images,
+        .is_narrow = is_narrow,
+        .filters = std::is_base_of_v<Winograd, K>,
+        .allowed_by = rounds     ? "rounds_transformed"
+                      : in_fours ? "filters_fours"
+                                 : nullptr,
+        .not_allowed =
+            rounds ? "must not round what it has transformed" : "must filter no more than two outputs at once",
+        .is_point = std::is_same_v<K, PointwiseGemm> || std::is_same_v<K, PointPairs>,
+        .is_planar_only = std::is_base_of_v<Disjoint, K> || std::is_same_v<K, Overlap>,
+        .reads_last_only = std::is_same_v<K, OverlapLast>,
+        .most_axes = is_overlap ? 2 : 3,
+        .runs_on = runs_on,
+        .refuses = K::refuses};
+    return refuse_demands(demands, desc, target);
   }
 
   static double cost(const StepDesc& desc, const Target& target) {
@@ -286,7 +118,7 @@ struct ConvRow {
     } else {
       const double seconds = K::seconds(estimated_shape(desc), vector_width(target.cluster), is_planar(desc.data()),
                                         is_planar(desc.outputs[0]));
-      return in_pairs && target.cluster == Cluster::amx ? pairs_beside_matrix_unit * seconds : seconds;
+      return in_vectors && target.cluster == Cluster::amx ? pairs_beside_matrix_unit * seconds : seconds;
     }
   }
 
@@ -303,24 +135,19 @@ struct ConvRow {
   }
 
   static Plan plan(const PlanRequest& request, const Target& target) {
-    const StepDesc& desc = request.desc;
-    const ConvOperands at = conv_operands_of(desc);
-    const TensorDesc& result = request.outputs[0];
-    const TranslatedEndings endings = translate_endings(request);
-    const ImageStrides in = image_strides_of(request.inputs[static_cast<std::size_t>(at.data)]);
+    const Planned p(request);
     ConvPlanHead<K> head = {};
     if constexpr (is_pairs) {
-      head.plan = K::make_plan(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
-                               kernels_of(target.cluster).pair_unit);
+      head.plan =
+          K::make_plan(p.shape, p.in, p.out, p.endings.program, p.at.bias >= 0, kernels_of(target.cluster).pair_unit);
     } else {
-      head.plan = K::make_plan(conv_shape_of(desc), in, image_strides_of(result), endings.program, at.bias >= 0,
-                               vector_width(target.cluster));
+      head.plan = K::make_plan(p.shape, p.in, p.out, p.endings.program, p.at.bias >= 0, vector_width(target.cluster));
     }
-    if constexpr (in_pairs) head.plan.pairs = kernels_of(target.cluster).pair_unit->*K::unit;
+    if constexpr (in_vectors) head.plan.pairs = kernels_of(target.cluster).pair_unit->*K::unit;
     head.entry = kernels_of(target.cluster).*K::entry;
-    head.data = at.data;
-    head.bias = at.bias;
-    head.operands = endings.operands;
+    head.data = p.at.data;
+    head.bias = p.at.bias;
+    head.operands = p.endings.operands;
     return Plan::of(head);
   }
 
@@ -439,6 +266,12 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
       "sum |x||w|";
   rows.push_back(ConvRow<Winograd>::row("conv_transpose_winograd", "conv_transpose", "conv_winograd/2", winograd,
                                         Exactness::bounded));
+  constexpr const char* winograd_fours =
+      "minimal filtering F(4, 2) and F(4, 3): four outputs of two or three taps from five or six products; the error "
+      "is "
+      "some three times that of direct sums in the L2 norm";
+  rows.push_back(ConvRow<WinogradFours>::row("conv_transpose_winograd_fours", "conv_transpose", "conv_winograd_fours/1",
+                                             winograd_fours, Exactness::loose));
   constexpr const char* winograd_pairs =
       "minimal filtering F(2, 2) and F(2, 3), whose transformed operands are rounded to bf16";
   rows.push_back(ConvRow<WinogradPairs>::row("conv_transpose_winograd_pairs", "conv_transpose", "conv_winograd_pairs/2",
@@ -462,6 +295,8 @@ void add_conv_rows(const ClusterKernels&, RowList& rows) {
   rows.push_back(ConvRow<Overlap>::row("conv_overlap", "conv", "conv_overlap/1", overlap));
   rows.push_back(ConvRow<OverlapLast>::row("conv_overlap_last", "conv", "conv_overlap_last/1", overlap_last));
   rows.push_back(ConvRow<Winograd>::row("conv_winograd", "conv", "conv_winograd/2", winograd, Exactness::bounded));
+  rows.push_back(ConvRow<WinogradFours>::row("conv_winograd_fours", "conv", "conv_winograd_fours/1", winograd_fours,
+                                             Exactness::loose));
   rows.push_back(ConvRow<WinogradPairs>::row("conv_winograd_pairs", "conv", "conv_winograd_pairs/2", winograd_pairs,
                                              Exactness::bounded));
   rows.push_back(ConvRow<Pairs>::row("conv_pairs", "conv", "conv_pairs/2", pairs));

@@ -100,7 +100,8 @@ StepDesc product_as_conv(const StepDesc& desc) {
                    {"post", std::vector<Dim>{0}},
                    {"groups", int64_t{1}},
                    {"products", desc.attributes().get<DType>("products")},
-                   {"rounds_transformed", false}});
+                   {"rounds_transformed", false},
+                   {"filters_fours", false}});
   out.parts[out.anchor].attributes = std::move(conv);
   return out;
 }
