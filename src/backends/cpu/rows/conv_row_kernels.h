@@ -1,5 +1,5 @@
-// The convolution kernels as rows see them: what each is planned, packed and run by, which shapes it refuses, and what it
-// is estimated to take.
+// The convolution kernels as rows see them: what each is planned, packed and run by, which shapes it refuses, and what
+// it is estimated to take.
 #pragma once
 
 #include <string>
