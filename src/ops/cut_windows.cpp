@@ -13,11 +13,16 @@ namespace {
 using Integers = std::vector<std::int64_t>;
 using Dims = std::vector<Dim>;
 
-// Minimal filtering computes outputs by pairs that lie a dilation apart: pieces that begin with a pair round as the
-// whole.
-constexpr std::int64_t pair = 2;
+// Outputs that minimal filtering computes at once, which lie a dilation apart: pieces that begin with the first of them
+// round as the whole. Four where `filters_fours` allows it, or where a line of so many taps is filtered twice.
+std::int64_t filtered_at_once(const CutContext& context, std::int64_t taps) {
+  constexpr std::int64_t filtered_twice = 4;
+  const bool fours = context.attributes().has("filters_fours") && context.attributes().get<bool>("filters_fours");
+  return fours || taps >= filtered_twice ? 4 : 2;
+}
 
 struct CutWindow {
+  std::int64_t taps;
   std::int64_t taps_span;  // (k - 1) * dilation + 1
   std::int64_t stride;
   std::int64_t dilation;
@@ -44,8 +49,8 @@ WindowAnswer window_of(const CutContext& context, const Dim& taps) {
   if (!taps.is_constant() || !in.has_value() || !out.has_value())
     return refused("has sizes along " + axis_words(x) + " that depend on other sizes");
   const std::int64_t dilation = context.attributes().get<Integers>("dilation")[spatial];
-  return {{(taps.value() - 1) * dilation + 1, context.attributes().get<Integers>("stride")[spatial], dilation,
-           pre.value(), *in, *out},
+  return {{taps.value(), (taps.value() - 1) * dilation + 1, context.attributes().get<Integers>("stride")[spatial],
+           dilation, pre.value(), *in, *out},
           {}};
 }
 
@@ -58,7 +63,7 @@ CutAnswer cut_forward(const CutContext& context, const WindowAnswer& found) {
   y.low = std::max<std::int64_t>(0, ceil_div(x.low + w.pre, w.stride));
   const std::int64_t right = floor_div(w.in - x.high - w.taps_span + w.pre, w.stride) + 1;
   y.high = std::max<std::int64_t>(0, w.out - right);
-  context.align(y, pair * w.dilation);
+  context.align(y, filtered_at_once(context, w.taps) * w.dilation);
   return y;
 }
 
@@ -89,7 +94,8 @@ CutAnswer cut_conv_transpose(const CutContext& context) {
   // Output o holds what inputs (o + pre - t * dilation) / stride scatter.
   y.low = std::max<std::int64_t>(0, (x.low - 1) * w.stride + w.taps_span - w.pre);
   y.high = std::max<std::int64_t>(0, w.out - ((w.in - x.high) * w.stride - w.pre));
-  context.align(y, pair * w.stride * w.dilation);
+  const std::int64_t most_taps = w.dilation == 1 ? ceil_div(w.taps, w.stride) : w.taps;  // of a phase
+  context.align(y, filtered_at_once(context, most_taps) * w.stride * w.dilation);
   return y;
 }
 
