@@ -13,14 +13,6 @@ namespace {
 using Integers = std::vector<std::int64_t>;
 using Dims = std::vector<Dim>;
 
-// Outputs that minimal filtering computes at once, which lie a dilation apart: pieces that begin with the first of them
-// round as the whole. Four where `filters_fours` allows it, or where a line of so many taps is filtered twice.
-std::int64_t filtered_at_once(const CutContext& context, std::int64_t taps) {
-  constexpr std::int64_t filtered_twice = 4;
-  const bool fours = context.attributes().has("filters_fours") && context.attributes().get<bool>("filters_fours");
-  return fours || taps >= filtered_twice ? 4 : 2;
-}
-
 struct CutWindow {
   std::int64_t taps;
   std::int64_t taps_span;  // (k - 1) * dilation + 1
@@ -54,6 +46,20 @@ WindowAnswer window_of(const CutContext& context, const Dim& taps) {
           {}};
 }
 
+// Minimal filtering computes two outputs at once that lie `apart`, or four where `filters_fours` allows it or a line of
+// so many taps is filtered twice: pieces that begin with the first of them round as the whole. Of two, and of lines
+// that are filtered twice, each is computed from what its own window reads; of `filters_fours` from what the windows of
+// all read, so that those beside a spoiled one are spoiled.
+void keep_together(const CutContext& context, CutState& y, std::int64_t taps, std::int64_t apart, std::int64_t out) {
+  constexpr std::int64_t filtered_twice = 4;
+  const bool fours = context.attributes().has("filters_fours") && context.attributes().get<bool>("filters_fours");
+  const std::int64_t together = (fours || taps >= filtered_twice ? 4 : 2) * apart;
+  context.align(y, together);
+  if (!fours) return;
+  y.low = ceil_div(y.low, together) * together;
+  y.high = out - std::max<std::int64_t>(0, floor_div(out - y.high, together) * together);
+}
+
 CutAnswer cut_forward(const CutContext& context, const WindowAnswer& found) {
   if (!found.refusal.empty()) return found.refusal;
   const CutWindow& w = found.window;
@@ -63,7 +69,7 @@ CutAnswer cut_forward(const CutContext& context, const WindowAnswer& found) {
   y.low = std::max<std::int64_t>(0, ceil_div(x.low + w.pre, w.stride));
   const std::int64_t right = floor_div(w.in - x.high - w.taps_span + w.pre, w.stride) + 1;
   y.high = std::max<std::int64_t>(0, w.out - right);
-  context.align(y, filtered_at_once(context, w.taps) * w.dilation);
+  keep_together(context, y, w.taps, w.dilation, w.out);
   return y;
 }
 
@@ -95,7 +101,7 @@ CutAnswer cut_conv_transpose(const CutContext& context) {
   y.low = std::max<std::int64_t>(0, (x.low - 1) * w.stride + w.taps_span - w.pre);
   y.high = std::max<std::int64_t>(0, w.out - ((w.in - x.high) * w.stride - w.pre));
   const std::int64_t most_taps = w.dilation == 1 ? ceil_div(w.taps, w.stride) : w.taps;  // of a phase
-  context.align(y, filtered_at_once(context, most_taps) * w.stride * w.dilation);
+  keep_together(context, y, most_taps, w.stride * w.dilation, w.out);
   return y;
 }
 

@@ -135,7 +135,9 @@ def test_the_order_of_sums_does_not_depend_on_the_image(polyphase, tmp_path, lay
 @pytest.mark.parametrize("layers, precision", [
     ([nn.Conv1d(64, 64, 7, padding=3)], "model"), ([nn.Conv1d(64, 48, 11, padding=10, dilation=2), nn.ReLU(), nn.Conv1d(48, 64, 8)], "model"),
     ([nn.ConvTranspose1d(64, 64, 16, 2, 7), nn.ConvTranspose1d(64, 32, 9, 1, 8, dilation=2)], "model"), ([nn.Conv2d(64, 64, 3, padding=1)], "auto"),
-    ([nn.ConvTranspose2d(64, 40, 4, 2, 1), nn.ReLU(), nn.Conv2d(40, 64, 5, padding=4, dilation=2)], "auto")], ids=str)
+    ([nn.ConvTranspose2d(64, 40, 4, 2, 1), nn.ReLU(), nn.Conv2d(40, 64, 5, padding=4, dilation=2)], "auto"),
+    ([nn.Conv2d(64, 32, 3, dilation=3), nn.PReLU(32), nn.ConvTranspose2d(32, 64, 5, 2, 2)], "auto"),
+    ([nn.ConvTranspose2d(64, 32, 7, padding=3), nn.ReLU(), nn.Conv2d(32, 64, 7, stride=2, padding=3)], "auto")], ids=str)
 def test_outputs_filtered_at_once_begin_with_the_tile(polyphase, tmp_path, layers, precision):
     """Four of a line of four taps and more, and of two axes under automatic precision."""
     x = noise(1, 64, *((391,) if isinstance(layers[0], (nn.Conv1d, nn.ConvTranspose1d)) else (71, 83)))
@@ -143,7 +145,7 @@ def test_outputs_filtered_at_once_begin_with_the_tile(polyphase, tmp_path, layer
     export(nn.Sequential(*layers), torch.from_numpy(x), tmp_path / "net.onnx")
     polyphase("compile", tmp_path / "net.onnx", "-o", tmp_path / "net.ppe", "--precision", precision)
     assert ("winograd_fours" if precision == "auto" else "winograd") in polyphase("inspect", tmp_path / "net.ppe").stdout
-    for tile in ("22", "34"):
+    for tile in ("22", "35", "41"):
         whole, tiled, report = both(polyphase, tmp_path / "net.ppe", x, tmp_path, "--tile", tile)
         assert same_bits(whole, tiled) and report["tiles"]["count"] > 1
 
