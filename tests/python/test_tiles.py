@@ -197,6 +197,40 @@ def test_random_networks(polyphase, tmp_path, seed):
     assert same_bits(whole, tiled), f"seed {seed}, --tile {tile}: {net.text()}"
 
 
+def drawn_layers(draw, rank):
+    """One to three convolutions, forward or transposed, wide enough for every kernel, with activations between."""
+    forward, transposed = ((nn.Conv1d, nn.ConvTranspose1d), (nn.Conv2d, nn.ConvTranspose2d), (nn.Conv3d, nn.ConvTranspose3d))[rank - 1]
+    pick = lambda choices: choices[int(draw.integers(len(choices)))]
+    channels, layers = [pick([3, 16, 32, 40, 64, 96])], []
+    for _ in range(int(draw.integers(1, 4))):
+        inner, outer = channels[-1], pick([1, 3, 8, 20, 32, 64, 64])
+        kernel, up = pick([2, 3, 3, 4] if rank == 3 else [1, 2, 3, 3, 4, 5, 7]), draw.random() < 0.45
+        stride = pick([1, 1, 2, 2, 3, 4] if up else [1, 1, 1, 2])
+        dilation = pick([1, 1, 2, 3]) if stride == 1 else 1
+        padding = int(draw.integers(0, (kernel - 1) * dilation // 2 + 1))
+        if up:
+            layers.append(transposed(inner, outer, kernel, stride, min(padding, 3), dilation=dilation))
+        else:
+            layers.append(forward(inner, outer, kernel, stride, padding, dilation, padding_mode=pick(["zeros", "zeros", "reflect", "replicate"]) if padding else "zeros"))
+        layers.append(pick([nn.ReLU(), nn.PReLU(outer), nn.SiLU(), nn.Identity()]))
+        channels.append(outer)
+    return nn.Sequential(*layers), channels[0]
+
+
+@pytest.mark.parametrize("seed", range(200) if FULL else range(4, 200, 9))
+def test_drawn_layers(polyphase, tmp_path, seed):
+    draw = np.random.default_rng(90_000 + seed)
+    torch.manual_seed(seed)
+    rank = (1, 2, 2, 2, 3)[int(draw.integers(5))]
+    net, channels = drawn_layers(draw, rank)
+    x = noise(1, channels, *(int(n) for n in draw.integers(*((100, 600), (24, 90), (9, 22))[rank - 1], size=rank)))
+    export(net, torch.from_numpy(x), tmp_path / "net.onnx")
+    polyphase("compile", tmp_path / "net.onnx", "-o", tmp_path / "net.ppe", "--precision", ("auto", "model", "auto")[seed % 3])
+    tile = str(int(draw.integers(*((20, 200), (5, 50), (5, 12))[rank - 1])))
+    whole, tiled, _ = both(polyphase, tmp_path / "net.ppe", x, tmp_path, "--tile", tile)
+    assert same_bits(whole, tiled), f"--tile {tile} of {x.shape}: {net}"
+
+
 def polyphase_or_error(polyphase, folder, output, *more):
     done = subprocess.run([str(polyphase.path), "run", str(folder / "net.onnx"), "--input", str(folder / "x.npy"), "--output", str(folder / output), *more],
                           capture_output=True, text=True, timeout=300, check=False)

@@ -59,20 +59,23 @@ class GemmWork : private GemmBlock {
   }
 
   // K in chunks whose part of a panel stays in the first-level cache while all rows pass by; the rows' part stays in
-  // the second while the panels of a group pass by.
+  // the second while the panels of a group pass by. Few rows pass by panel after panel, in the same chunks, so that a
+  // pixel has the same bits in an image and in a part of it.
   void multiply() {
     const PanelGrid panels(plan_.format.columns, vw);
     const int64_t first = n0_ / panel_columns;
     const int64_t last = std::min(panels.count(), ceil_div(n1_, panel_columns));
     const int64_t depth = segments_ * channels_;
-    if (row_count_ <= tile_rows(2) || depth <= chunk_above) {
+    const int64_t together = row_count_ == 1              ? std::min<int64_t>(row_panels, plan_.panels_summed)
+                             : row_count_ <= tile_rows(2) ? 1
+                                                          : plan_.panels_summed;
+    if (depth <= chunk_above) {
       const Chunk all = {0, segments_, 0, channels_, true, true};
-      int64_t p = first;
-      for (; row_count_ == 1 && p + row_panels < last; p += row_panels) multiply_row(p, all);
-      for (; p < last; ++p) multiply_panel(p, first, all, p + 1 < last ? p + 1 : first, all);
+      multiply_panels(first, last, all, first, all);
     } else {
-      for (int64_t p = first; p < last; p += plan_.panels_summed) {
-        multiply_chunks(p, std::min(p + plan_.panels_summed, last));
+      for (int64_t p = first; p < last; p += together) {
+        const int64_t end = std::min(p + together, last);
+        multiply_chunks(p, end, end < last ? end : first);
       }
     }
     if (!plan_.brief.are_all && !plan_.out_planar) end_lines();
@@ -85,7 +88,8 @@ class GemmWork : private GemmBlock {
     bool first, last;
   };
 
-  void multiply_chunks(int64_t panel0, int64_t panel1) {
+  // `next_panel`: the one behind them.
+  void multiply_chunks(int64_t panel0, int64_t panel1, int64_t next_panel) {
     const int64_t parts = ceil_div(channels_, chunk_depth);
     const int64_t part = ceil_div(channels_, parts);
     const int32_t together = parts > 1 ? 1 : segments_in_chunk();
@@ -97,12 +101,25 @@ class GemmWork : private GemmBlock {
         Chunk behind = chunk;  // of the next pass over the panels
         behind.segment0 = end < segments_ ? end : 0;
         if (end == segments_) behind.channel = c + part < channels_ ? c + part : 0;
-        for (int64_t p = panel0; p < panel1; ++p) {
-          const bool is_last = p + 1 == panel1;
-          multiply_panel(p, panel0, chunk, is_last ? panel0 : p + 1, is_last ? behind : chunk);
-        }
+        multiply_panels(panel0, panel1, chunk, chunk.last ? next_panel : panel0, behind);
       }
     }
+  }
+
+  // Behind them chunk `behind` of `next_panel` is multiplied.
+  void multiply_panels(int64_t panel0, int64_t panel1, const Chunk& chunk, int64_t next_panel, const Chunk& behind) {
+    int64_t p = panel0;
+    if (row_count_ == 1) {
+      for (; p + row_panels <= panel1 && all_of_two_vectors(p); p += row_panels) multiply_row(p, panel0, chunk);
+    }
+    for (; p < panel1; ++p) {
+      const bool is_last = p + 1 == panel1;
+      multiply_panel(p, panel0, chunk, is_last ? next_panel : p + 1, is_last ? behind : chunk);
+    }
+  }
+
+  bool all_of_two_vectors(int64_t panel) const {
+    return PanelGrid(plan_.format.columns, vw).vectors_of(panel + row_panels - 1) == 2;
   }
 
   int32_t segments_in_chunk() const {
@@ -136,17 +153,20 @@ class GemmWork : private GemmBlock {
             .endings = {}};
   }
 
-  // Some panels of two vectors with the only row; another one follows them.
-  void multiply_row(int64_t panel, const Chunk& all) {
+  // Some panels of two vectors with the only row.
+  void multiply_row(int64_t panel, int64_t first_panel, const Chunk& chunk) {
     alignas(64) float sums[row_panels * panel_columns];
     vectors_ = 2;
-    sum_row(tile_of(panel, all), panel_pitch_, sums);
+    sum_row(tile_of(panel, chunk), panel_pitch_, sums);
     for (int64_t k = 0; k < row_panels; ++k) {
       column_ = (panel + k) * panel_columns;
       float* const of_panel = sums + k * panel_columns;
-      for (int64_t i = 0; i < panel_columns; i += vw)
-        store(of_panel + i, load(of_panel + i) + load(bias_ + (column_ - n0_) + i));
-      GemmTile t = tile_of(panel, all);
+      float* const kept = sums_at_[chunk.first && chunk.last ? 0 : (panel + k - first_panel) * plan_.max_rows];
+      const float* const before = chunk.first ? bias_ + (column_ - n0_) : kept;
+      float* const to = chunk.last ? of_panel : kept;
+      for (int64_t i = 0; i < panel_columns; i += vw) store(to + i, load(of_panel + i) + load(before + i));
+      if (!chunk.last) continue;
+      GemmTile t = tile_of(panel, chunk);
       t.segments = 0;  // they are multiplied
       t.init = of_panel;
       set_way_out(t);
@@ -162,9 +182,7 @@ class GemmWork : private GemmBlock {
     vectors_ = panels.vectors_of(panel);
     GemmTile t = tile_of(panel, chunk);
     const int64_t sums = (panel - first_panel) * plan_.max_rows;  // among sums_at_, where a chunk is not all
-    const int64_t tiles = ceil_div(row_count_, tile_rows(vectors_));
-    const int64_t short_rows = row_count_ / tiles;
-    const int64_t longer = row_count_ % tiles;
+    const EvenTiles even(row_count_, vectors_);
     const int64_t share = t.segments * t.channels * vw;  // of what comes next, fetched by each register tile
     const float* const following = panel_at(next_panel, segments_ > 0 ? taps_[next.segment0] : 0, next);
     // Of one tap, the next tile's rows lie behind each other, mostly.
@@ -172,21 +190,20 @@ class GemmWork : private GemmBlock {
     const bool may_skip = !chunk.first && !chunk.last;
     if (chunk.last) set_way_out(t);
     t.init = bias_ + (column_ - n0_);
-    const GemmTileFunction short_tile = gemm_tile(static_cast<int>(short_rows), vectors_);
-    const GemmTileFunction longer_tile =
-        longer > 0 ? gemm_tile(static_cast<int>(short_rows + 1), vectors_) : short_tile;
+    const GemmTileFunction short_tile = gemm_tile(even.rows, vectors_);
+    const GemmTileFunction longer_tile = even.longer > 0 ? gemm_tile(even.rows + 1, vectors_) : short_tile;
     t.next_panel = following;
     t.next_share = share;
-    if (fetch_rows) t.row_tiles = static_cast<int32_t>(tiles - 1);
+    if (fetch_rows) t.row_tiles = even.tiles - 1;
     // Tiles of as many rows run in one call, where nothing is asked of each and one bias is added to all.
     const bool together = chunk.first && chunk.last && !plan_.format.stacked;
     int64_t row = 0;
-    for (int64_t i = 0; i < tiles; i += t.tiles) {
-      const bool is_longer = i < longer;
-      const int count = static_cast<int>(short_rows + (is_longer ? 1 : 0));
+    for (int32_t i = 0; i < even.tiles; i += t.tiles) {
+      const bool is_longer = i < even.longer;
+      const int count = even.rows + (is_longer ? 1 : 0);
       const GemmTileFunction function = is_longer ? longer_tile : short_tile;
-      t.tile = static_cast<int32_t>(i);
-      if (together) t.tiles = static_cast<int32_t>((is_longer ? longer : tiles) - i);
+      t.tile = i;
+      if (together) t.tiles = (is_longer ? even.longer : even.tiles) - i;
       if (!may_skip || !reads_zeros(chunk, row, count)) {
         t.rows = rows_ + chunk.segment0 * row_count_ + row;
         if (!chunk.first) t.init = sums_at_[sums + row];

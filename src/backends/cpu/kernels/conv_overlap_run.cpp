@@ -139,22 +139,20 @@ class OverlapWork {
     t.last_lanes = vw;
     for (int64_t panel = 0; panel < panels.count(); ++panel) {
       const int vectors = panels.vectors_of(panel);
-      const auto tiles = static_cast<int32_t>(ceil_div(count, tile_rows(vectors)));
-      const auto rows = static_cast<int>(count / tiles);
-      const auto longer = static_cast<int32_t>(count % tiles);
+      const EvenTiles even(count, vectors);
       t.next_panel = t.panel;
       t.out_column = panel * panel_columns;
-      t.row_tiles = panel == 0 ? tiles - 1 : 0;
+      t.row_tiles = panel == 0 ? even.tiles - 1 : 0;
       t.rows = pixels_;
       t.out = products_;
       t.tile = 0;
-      t.tiles = longer;
-      if (longer > 0) gemm_tile(rows + 1, vectors)(t);
-      t.rows += longer * (rows + 1);
-      t.out += longer * (rows + 1);
-      t.tile = longer;
-      t.tiles = tiles - longer;
-      gemm_tile(rows, vectors)(t);
+      t.tiles = even.longer;
+      if (even.longer > 0) gemm_tile(even.rows + 1, vectors)(t);
+      t.rows += even.longer * (even.rows + 1);
+      t.out += even.longer * (even.rows + 1);
+      t.tile = even.longer;
+      t.tiles = even.tiles - even.longer;
+      gemm_tile(even.rows, vectors)(t);
       t.panel += s_.in_channels * vectors * vw;
     }
   }

@@ -188,6 +188,20 @@ GemmTileFunction pick_gemm_tile(int rows, std::integer_sequence<int, Rows...>) {
   return table[rows - 1];
 }
 
+// Register tiles of so many rows, as equal as can be: the first `longer` of them have one row more than `rows`.
+struct EvenTiles {
+  int32_t tiles = 1;
+  int32_t rows;
+  int32_t longer = 0;
+
+  EvenTiles(int64_t count, int vectors) : rows(static_cast<int32_t>(count)) {
+    if (count <= tile_rows(vectors)) return;
+    tiles = static_cast<int32_t>(ceil_div(count, tile_rows(vectors)));
+    longer = rows % tiles;
+    rows /= tiles;
+  }
+};
+
 // The tile for 1 <= rows <= tile_rows(vectors) rows and 1 <= vectors <= max_vectors vectors of columns.
 inline GemmTileFunction gemm_tile(int rows, int vectors) {
   if (vectors == 1) return pick_gemm_tile<1>(rows, std::make_integer_sequence<int, tile_rows(1)>());
