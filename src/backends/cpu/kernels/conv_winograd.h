@@ -28,8 +28,7 @@
 //
 //     F(4, 2)   v = 27/32 d0 - 9/16 d1 - 3/2 d2 + d3,   d3 - 3/4 d2 - 9/8 d1,   d3 - 9/4 d2 + 9/8 d1,   d3 - 9/16 d1,
 //                   d4 - 3/2 d3 - 9/16 d2 + 27/32 d1
-//     F(4, 3)   v = 81/64 d0 - 45/16 d2 + d4,   (d4 - 9/4 d2) ± 3/4 (d3 - 9/4 d1),   (d4 - 9/16 d2) ± 3/2 (d3 - 9/16
-//     d1),
+//     F(4, 3)   v = 81/64 d0 - 45/16 d2 + d4,   d4 - 9/4 d2 ± 3/4 (d3 - 9/4 d1),   d4 - 9/16 d2 ± 3/2 (d3 - 9/16 d1),
 //                   81/64 d1 - 45/16 d3 + d5
 //
 // Its rounding error is some two to three times a direct sum's in the L2 norm. It is of the size of all that a tile
