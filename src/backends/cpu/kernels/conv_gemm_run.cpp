@@ -75,7 +75,12 @@ class GemmWork : private GemmBlock {
     } else {
       for (int64_t p = first; p < last; p += together) {
         const int64_t end = std::min(p + together, last);
-        multiply_chunks(p, end, end < last ? end : first);
+        const int64_t next_panel = end < last ? end : first;
+        if (row_count_ > 1 && row_count_ <= tile_rows(panels.vectors_of(p))) {
+          multiply_few_rows(p, next_panel);
+        } else {
+          multiply_chunks(p, end, next_panel);
+        }
       }
     }
     if (!plan_.brief.are_all && !plan_.out_planar) end_lines();
@@ -88,8 +93,9 @@ class GemmWork : private GemmBlock {
     bool first, last;
   };
 
-  // `next_panel`: the one behind them.
-  void multiply_chunks(int64_t panel0, int64_t panel1, int64_t next_panel) {
+  // f(chunk, next) for each chunk, with the one that follows it; the first follows the last.
+  template <class F>
+  void each_chunk(F f) const {
     const int64_t parts = ceil_div(channels_, chunk_depth);
     const int64_t part = ceil_div(channels_, parts);
     const int32_t together = parts > 1 ? 1 : segments_in_chunk();
@@ -98,12 +104,41 @@ class GemmWork : private GemmBlock {
         const int32_t end = std::min(s + together, segments_);
         const Chunk chunk = {
             s, end, c, std::min(part, channels_ - c), s == 0 && c == 0, end == segments_ && c + part >= channels_};
-        Chunk behind = chunk;  // of the next pass over the panels
-        behind.segment0 = end < segments_ ? end : 0;
-        if (end == segments_) behind.channel = c + part < channels_ ? c + part : 0;
-        multiply_panels(panel0, panel1, chunk, chunk.last ? next_panel : panel0, behind);
+        Chunk next = chunk;
+        next.segment0 = end < segments_ ? end : 0;
+        if (end == segments_) next.channel = c + part < channels_ ? c + part : 0;
+        f(chunk, next);
       }
     }
+  }
+
+  // `next_panel`: the one behind them.
+  void multiply_chunks(int64_t panel0, int64_t panel1, int64_t next_panel) {
+    each_chunk([&](const Chunk& chunk, const Chunk& next) {
+      multiply_panels(panel0, panel1, chunk, chunk.last ? next_panel : panel0, next);
+    });
+  }
+
+  // A panel with the rows of one register tile, whose sums are the first of sums_at_.
+  void multiply_few_rows(int64_t panel, int64_t next_panel) {
+    column_ = panel * panel_columns;
+    vectors_ = PanelGrid(plan_.format.columns, vw).vectors_of(panel);
+    const int count = static_cast<int>(row_count_);
+    const GemmTileFunction function = gemm_tile(count, vectors_);
+    each_chunk([&](const Chunk& chunk, const Chunk& next) {
+      if (!chunk.first && !chunk.last && reads_zeros(chunk, 0, count)) return;
+      GemmTile t = tile_of(panel, chunk);
+      t.init = chunk.first ? bias_ + (column_ - n0_) : sums_at_[0];
+      t.next_panel = panel_at(chunk.last ? next_panel : panel, taps_[next.segment0], next);
+      t.next_share = t.segments * t.channels * vw;
+      if (chunk.last) {
+        set_way_out(t);
+        finish(t, function, 0, count);
+      } else {
+        t.out = sums_at_;
+        function(t);
+      }
+    });
   }
 
   // Behind them chunk `behind` of `next_panel` is multiplied.
