@@ -41,7 +41,7 @@ WORDS = {
     "upsampling": "Equal input, equal output: `docs/guides/upsampling.md` says when to choose which.",
 }
 
-ALLOWED = ("Precision auto lets a system round what it multiplies to bf16: ours by `precision=\"auto\"`, which rounds what it has filtered as well, PyTorch by autocast, OpenVINO by its hint. Results may be off by 2e-2\n"
+ALLOWED = ("Precision auto lets a system round what it multiplies to bf16: ours by `precision=\"auto\"`, which rounds what it has filtered as well or filters four outputs at once in FP32, PyTorch by autocast, OpenVINO by its hint. Results may be off by 2e-2\n"
            "of their L2 norm, all systems alike.")
 
 
