@@ -52,7 +52,7 @@ WindowAnswer window_of(const CutContext& context, const Dim& taps) {
 // all read, so that those beside a spoiled one are spoiled.
 void keep_together(const CutContext& context, CutState& y, std::int64_t taps, std::int64_t apart, std::int64_t out) {
   constexpr std::int64_t filtered_twice = 4;
-  const bool fours = context.attributes().has("filters_fours") && context.attributes().get<bool>("filters_fours");
+  const bool fours = context.attributes().get<bool>("filters_fours");
   const std::int64_t together = (fours || taps >= filtered_twice ? 4 : 2) * apart;
   context.align(y, together);
   if (!fours) return;
@@ -69,7 +69,6 @@ CutAnswer cut_forward(const CutContext& context, const WindowAnswer& found) {
   y.low = std::max<std::int64_t>(0, ceil_div(x.low + w.pre, w.stride));
   const std::int64_t right = floor_div(w.in - x.high - w.taps_span + w.pre, w.stride) + 1;
   y.high = std::max<std::int64_t>(0, w.out - right);
-  keep_together(context, y, w.taps, w.dilation, w.out);
   return y;
 }
 
@@ -79,7 +78,11 @@ CutAnswer cut_conv(const CutContext& context) {
   const CutState& x = context.state(0);
   if (context.any_cut(1)) return "takes weights that lie in pieces";
   if (x.axis == 0) return x;
-  return cut_forward(context, window_of(context, x.axis < 2 ? Dim(1) : context.operand(1).shape[x.axis]));
+  const auto found = window_of(context, x.axis < 2 ? Dim(1) : context.operand(1).shape[x.axis]);
+  CutAnswer y = cut_forward(context, found);
+  const CutWindow& w = found.window;
+  if (y.refusal.empty()) keep_together(context, y.state, w.taps, w.dilation, w.out);
+  return y;
 }
 
 CutAnswer cut_pool(const CutContext& context) {

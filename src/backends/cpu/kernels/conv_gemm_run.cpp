@@ -119,7 +119,8 @@ class GemmWork : private GemmBlock {
     });
   }
 
-  // A panel with the rows of one register tile, whose sums are the first of sums_at_.
+  // A panel with the rows of one register tile, whose sums are the first of sums_at_. What multiply_panel would find
+  // anew for each chunk costs such rows 5 to 7 %.
   void multiply_few_rows(int64_t panel, int64_t next_panel) {
     column_ = panel * panel_columns;
     vectors_ = PanelGrid(plan_.format.columns, vw).vectors_of(panel);
@@ -196,9 +197,9 @@ class GemmWork : private GemmBlock {
     for (int64_t k = 0; k < row_panels; ++k) {
       column_ = (panel + k) * panel_columns;
       float* const of_panel = sums + k * panel_columns;
-      float* const kept = sums_at_[chunk.first && chunk.last ? 0 : (panel + k - first_panel) * plan_.max_rows];
-      const float* const before = chunk.first ? bias_ + (column_ - n0_) : kept;
-      float* const to = chunk.last ? of_panel : kept;
+      const auto kept = [&] { return sums_at_[(panel + k - first_panel) * plan_.max_rows]; };
+      const float* const before = chunk.first ? bias_ + (column_ - n0_) : kept();
+      float* const to = chunk.last ? of_panel : kept();
       for (int64_t i = 0; i < panel_columns; i += vw) store(to + i, load(of_panel + i) + load(before + i));
       if (!chunk.last) continue;
       GemmTile t = tile_of(panel, chunk);

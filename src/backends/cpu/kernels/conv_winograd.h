@@ -76,6 +76,7 @@ inline constexpr std::size_t winograd_pair_of_one_tap = 1;  // of winograd_lengt
 inline constexpr std::size_t winograd_four_of_one_tap = 4;
 inline constexpr int winograd_most_taps = 3;    // in a direction
 inline constexpr int winograd_most_points = 6;  // there
+inline constexpr int winograd_most_outputs = 4;
 
 // Filters of the same length along an axis. `outer` and `inner` are of winograd_lengths: an axis that is filtered once
 // has but inner ones.

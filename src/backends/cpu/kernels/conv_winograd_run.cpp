@@ -159,44 +159,22 @@ class Block : private WinogradBlock {
         with_length_of_fours(family.lengths[0], [](auto h) { return sum_columns_of_fours<decltype(h)>; });
     const int points_h = family.points(0);
     const int outputs_w = plane_.outputs(1);
+    const int64_t outputs = tile_outputs();
     const WayOut way(*this, offset);
     const int64_t row = vectors_ * vw;
     const int64_t apart = plan_.block * row;
     PointsOfFours rows;
-    VecF y[4 * 4];
+    VecF y[winograd_most_outputs * winograd_most_outputs];
     for (int64_t i = 0; i < count_; ++i) {
-      float* const* const tile = places_ + i * tile_outputs();
-      if (last) fetch_outputs(i + tiles_ahead, tile_outputs(), offset);
+      float* const* const tile = places_ + i * outputs;
+      if (last) fetch_outputs(i + tiles_ahead, outputs, offset);
       for (int64_t lane = 0; lane < row; lane += vw) {
         sum_rows(panel_products_ + i * row + lane, apart, points_h, rows);
         sum_columns(rows, outputs_w, y);
-        const int64_t outputs = tile_outputs();
 #pragma GCC unroll 1
         for (int64_t k = 0; k < outputs; ++k)
           put(way, tile[k], lane, y[k], panel_sums_ + i * row + lane + k * apart, first, last);
       }
-    }
-  }
-
-  template <class W>
-  static void sum_rows_of_fours(const float* products, int64_t apart, int points_h, PointsOfFours& to) {
-    for (int i = 0; i < points_h; ++i) {
-      VecF m[W::points];
-      VecF y[W::outputs];
-      unrolled<W::points>([&](int j) POLYPHASE_INLINE_LAMBDA { m[j] = load(products + (i * W::points + j) * apart); });
-      transform_products<W>(m, y);
-      unrolled<W::outputs>([&](int j) POLYPHASE_INLINE_LAMBDA { to[i][j] = y[j]; });
-    }
-  }
-
-  template <class H>
-  static void sum_columns_of_fours(const PointsOfFours& from, int outputs_w, VecF* to) {
-    for (int j = 0; j < outputs_w; ++j) {
-      VecF m[H::points];
-      VecF y[H::outputs];
-      unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA { m[i] = from[i][j]; });
-      transform_products<H>(m, y);
-      unrolled<H::outputs>([&](int i) POLYPHASE_INLINE_LAMBDA { to[i * outputs_w + j] = y[i]; });
     }
   }
 

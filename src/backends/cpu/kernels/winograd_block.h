@@ -171,6 +171,7 @@ class WinogradBlock {
 
   __attribute__((noinline)) void place_outputs(const TileRun& run) const {
     const ImageStrides& strides = images_.out_strides;
+    const int64_t outputs = tile_outputs();
     const auto offset = [&](int a, int64_t q) { return out_axes_[a].output_of(phase_[a], q) * strides.axis[a]; };
     float* const base = images_.out + run.batch * strides.batch + offset(0, run.q[0]) + group_ * s_.out_channels;
     for (int i = 0; i < plane_.outputs(0); ++i) {
@@ -178,8 +179,8 @@ class WinogradBlock {
         const int64_t h = run.q[1] + plane_.steps_h(i, j) * plane_.h.output_step();
         float* const line = h < end_q_[1] ? base + offset(1, h) : nullptr;
         int64_t w = run.q[2] + plane_.steps_w(i, j) * plane_.w.output_step();
-        float** place = places_ + run.first * tile_outputs() + i * plane_.outputs(1) + j;
-        for (int64_t t = 0; t < run.count; ++t, place += tile_outputs(), w += run.step)
+        float** place = places_ + run.first * outputs + i * plane_.outputs(1) + j;
+        for (int64_t t = 0; t < run.count; ++t, place += outputs, w += run.step)
           *place = line != nullptr && w < end_q_[2] ? line + offset(2, w) : nullptr;
       }
     }

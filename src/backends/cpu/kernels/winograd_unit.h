@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/kernels/conv_winograd.h"
 #include "backends/cpu/kernels/gemm_tile.h"
+#include "backends/cpu/kernels/winograd_fours.h"
 #include "backends/cpu/kernels/winograd_transform.h"
 #include "backends/cpu/simd/pairs.h"
 #include "backends/cpu/simd/rows.h"
@@ -141,35 +142,7 @@ void transform_winograd_inputs(const WinogradInputs& t) {
   for (int64_t tile = 0; tile < t.tiles; ++tile) transform_winograd_tile<products, H, W>(t, tile);
 }
 
-// Four outputs in one direction or in both, in floats: one direction after the other, through memory, since no register
-// file holds their points, and two small functions of each length are less code than one of each pair of lengths.
-using PointsOfFours = VecF[winograd_most_points][winograd_most_points];
-
-template <class H>
-void transform_columns_of_fours(const float* const* from, int64_t offset, int lanes, int points_w, int64_t step,
-                                PointsOfFours& to) {
-  for (int j = 0; j < points_w; ++j) {
-    VecF column[H::points];
-    unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA {
-      const float* const at = from[i * points_w + j] + offset;
-      column[i] = load_some(at, lanes);
-      if (j + 4 >= points_w) __builtin_prefetch(at + step, 0, 3);
-    });
-    transform_inputs<H>(column);
-    unrolled<H::points>([&](int i) POLYPHASE_INLINE_LAMBDA { to[i][j] = column[i]; });
-  }
-}
-
-template <class W>
-void transform_rows_of_fours(const PointsOfFours& from, int points_h, float* to, int64_t apart) {
-  for (int i = 0; i < points_h; ++i) {
-    VecF row[W::points];
-    unrolled<W::points>([&](int j) POLYPHASE_INLINE_LAMBDA { row[j] = from[i][j]; });
-    transform_inputs<W>(row);
-    unrolled<W::points>([&](int j) POLYPHASE_INLINE_LAMBDA { store(to + (i * W::points + j) * apart, row[j]); });
-  }
-}
-
+// Four outputs in one direction or in both, in floats (winograd_fours.h).
 inline void transform_winograd_inputs_of_fours(const WinogradInputs& t) {
   const auto columns =
       with_length_of_fours(t.lengths[0], [](auto h) { return transform_columns_of_fours<decltype(h)>; });
