@@ -194,8 +194,9 @@ TEST(ConvKernels, ChannelsMultipliedAtATimeGiveTheSameBits) {
   }
 }
 
-// Of one channel per group, which leave the registers as lines that are joined to runs.
-ConvCase random_depthwise_case(std::mt19937_64& random) {
+// Of one channel per group. `joined`: transposed, of few channels, which leave the registers as lines that are joined
+// to runs; otherwise of any kind.
+ConvCase random_depthwise_case(std::mt19937_64& random, bool joined) {
   const auto pick = [&](int64_t lo, int64_t hi) {
     return lo + static_cast<int64_t>(random() % static_cast<uint64_t>(hi - lo + 1));
   };
@@ -205,17 +206,17 @@ ConvCase random_depthwise_case(std::mt19937_64& random) {
     c.name = "depthwise";
     c.rank = static_cast<int>(pick(1, 3));
     c.bias = pick(0, 1) != 0;
-    s.transposed = true;
+    s.transposed = joined || pick(0, 2) == 0;
     s.batch = pick(1, 2);
-    s.groups = pick(1, 9);
+    s.groups = joined ? pick(1, 9) : pick(2, 70);
     s.in_channels = 1;
     s.out_channels = 1;
     for (int a = 0; a < 3; ++a) {
       const bool used = a >= 3 - c.rank;
-      s.in[a] = used ? pick(1, a == 2 ? 130 : c.rank == 3 ? 6 : 20) : 1;
-      s.kernel[a] = used ? pick(1, 7) : 1;
-      s.stride[a] = used ? pick(a == 2 ? 2 : 1, 4) : 1;
-      s.dilation[a] = used && a < 2 && pick(0, 5) == 0 ? pick(2, 3) : 1;
+      s.in[a] = used ? pick(1, a < 2 ? (c.rank == 3 ? 6 : 20) : joined ? 130 : 40) : 1;
+      s.kernel[a] = used ? pick(1, joined ? 7 : 9) : 1;
+      s.stride[a] = used ? pick(joined && a == 2 ? 2 : 1, joined || s.transposed ? 4 : 2) : 1;
+      s.dilation[a] = used && (a < 2 || !joined) && pick(0, 5) == 0 ? pick(2, 3) : 1;
       s.pre[a] = used ? pick(-3, 5) : 0;
       s.out[a] = output_extent(s, a, used ? pick(-4, 5) : 0);
     }
@@ -228,10 +229,29 @@ TEST(ConvKernels, JoinedLinesOfDepthwiseGeometriesAreExact) {
   const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
   for (uint64_t i = 0; i < cases && !HasFatalFailure(); ++i) {
     std::mt19937_64 random(seed * 5'000'011 + i);
-    const ConvCase c = random_depthwise_case(random);
+    const ConvCase c = random_depthwise_case(random, true);
     const Layouts layouts = {
         .in_planar = random() % 4 != 0, .out_planar = random() % 4 != 0, .extra = random() % 3 == 0 ? 5 : 0};
     expect_exact(c, {"pixels"}, seed + i, layouts);
+  }
+}
+
+// Outputs whose taps read the same columns are computed together: some lie at the ends of lines, or are computed twice.
+TEST(ConvKernels, SharedColumnsOfDepthwiseGeometriesAreExact) {
+  const uint64_t cases = test::suite_size("POLYPHASE_FUZZ_CASES", 500, 2000);
+  const uint64_t seed = test::suite_size("POLYPHASE_FUZZ_SEED", 1, 1);
+  for (uint64_t i = 0; i < cases && !HasFatalFailure(); ++i) {
+    std::mt19937_64 random(seed * 7'000'003 + i);
+    const ConvCase c = random_depthwise_case(random, false);
+    const Layouts layouts = {
+        .in_planar = random() % 8 == 0, .out_planar = random() % 8 == 0, .extra = random() % 3 == 0 ? 5 : 0};
+    expect_exact(c, {"depthwise"}, seed + i, layouts);
+  }
+  // Images that are fetched ahead of the products.
+  for (const std::string taps : {"k3x3 s1x1 d1x1 pre1x1 post1x1", "k5x5 s1x1 d2x2 pre4x4 post4x4"}) {
+    const Layouts channels_last = {.in_planar = false, .out_planar = false, .extra = 0};
+    expect_exact(*parse_conv_case("fetched conv n1 g40 c40:40 in165x170 " + taps + " bias"), {"depthwise"}, seed,
+                 channels_last);
   }
 }
 

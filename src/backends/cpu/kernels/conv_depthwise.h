@@ -1,9 +1,9 @@
 // Depthwise convolution and transposed convolution: every channel by itself, vectors along the channels.
 //
 // Weights are packed [kernel point][out channel, padded to whole vectors]. Each output pixel adds its phase's taps
-// straight from the channels-last input; a tile is some output lines by a range of the last axis, with all channels. A
-// channel multiplier, a channels-first or a narrow input goes through a channels-last copy with one channel per output
-// channel (phase 0).
+// straight from the channels-last input, which neighbours share where they read the same columns of it; a tile is some
+// output lines by a range of the last axis, with all channels. A channel multiplier, a channels-first or a narrow input
+// goes through a channels-last copy with one channel per output channel (phase 0).
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,14 @@ struct ConvDepthwisePlan {
   int64_t scratch_bytes;
   int64_t shared_bytes;
 };
+
+// Whether so many taps beside each other of a phase are computed for eight outputs at once, which load what they share
+// once: numbers that networks have, and not where vectors of 512 bits of single taps wait for their stores. The scalar
+// cluster has half the code instead.
+inline bool shares_columns(int64_t taps, int64_t in_step, int width) {
+  const bool is_wide = width == 16;
+  return width > 4 && in_step == 1 && taps >= (is_wide ? 2 : 1) && (taps <= 5 || taps == 7);
+}
 
 // For shapes with one input channel per group.
 ConvDepthwisePlan plan_conv_depthwise(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,

@@ -14,6 +14,7 @@ namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
 constexpr int pixels = 6;        // outputs of one phase beside each other: 12 accumulators with two vectors of channels
+constexpr int slid_pixels = 8;   // that share their inputs: 8 accumulators with one vector of channels
 constexpr int64_t few_taps = 3;  // along the last axis
 
 // The same number, of which the compiler knows nothing: it would keep each multiple in memory where address modes
@@ -112,6 +113,7 @@ class DepthwiseWork {
   void run_phase(int64_t r) {
     const int64_t q0 = w_.first_q(r, x0_);
     const int64_t q1 = w_.first_q(r, x1_);
+    if (const Slide* slide = slide_of()) return slide_phase(*slide, r, q0, q1);
     // Between `from` and `to` every tap reads inside the input.
     const auto [from, to] = w_.inside(taps_, q0, q1);
     int64_t q = q0;
@@ -120,6 +122,114 @@ class DepthwiseWork {
     for (; q + pixels <= to; q += together) run_blocks<pixels>(r, q, q + together, 0, taps_.count);
     for (; q < to; ++q) run_blocks<1>(r, q, q + 1, 0, taps_.count);
     for (; q < q1; ++q) run_edge(r, q);
+  }
+
+  // Outputs as far apart as their taps are, which read what their neighbours read as well: each input column is loaded
+  // once for all of them.
+  //
+  //   columns   0 1 2 3 … 9      three taps
+  //   output 0  └───┘            the first taps of output i read column i
+  //   output 1    └───┘
+  struct SlidPixels {
+    int64_t phase;
+    int64_t q;  // of the first
+    int count;
+    int from;  // columns [from, to) lie inside the image
+    int to;
+  };
+  struct Slide {
+    int taps;
+    void (DepthwiseWork::*inside)(const SlidPixels&);  // as many as there may be, with all their columns
+    void (DepthwiseWork::*anywhere)(const SlidPixels&);
+  };
+
+  template <int Taps>
+  static constexpr Slide slide() {
+    return {Taps, &DepthwiseWork::slide_pixels<Taps, true>, &DepthwiseWork::slide_pixels<Taps, false>};
+  }
+
+  // Null where nothing is shared.
+  const Slide* slide_of() const {
+    if constexpr (vec_width > 4) {
+      static constexpr Slide all[] = {slide<1>(), slide<2>(), slide<3>(), slide<4>(), slide<5>(), slide<7>()};
+      if (plan_.channels < vw || !shares_columns(taps_.count, w_.in_step(), vw)) return nullptr;
+      return std::find_if(std::begin(all), std::end(all), [&](const Slide& each) { return each.taps == taps_.count; });
+    }
+    return nullptr;
+  }
+
+  void slide_phase(const Slide& slide, int64_t phase, int64_t q0, int64_t q1) {
+    const int64_t apart = std::max<int64_t>(1, taps_.shift_step);
+    const int64_t columns = slid_pixels - 1 + slide.taps;
+    for (int64_t first = q0; first < std::min(q0 + apart, q1); ++first) {
+      const int64_t count = ceil_div(q1 - first, apart);
+      for (int64_t i = 0; i < count; i += slid_pixels) {
+        // The last ones once more, rather than a few by themselves.
+        const int64_t begin = std::max<int64_t>(0, std::min(i, count - slid_pixels));
+        const int64_t q = first + begin * apart;
+        const int64_t at = q + taps_.first_shift;  // of column 0
+        const int64_t from = std::clamp<int64_t>(ceil_div(-at, apart), 0, columns);
+        const int64_t to = std::clamp<int64_t>(ceil_div(s_.in[2] - at, apart), 0, columns);
+        const int64_t together = std::min<int64_t>(slid_pixels, count - begin);
+        const bool is_inside = together == slid_pixels && from == 0 && to == columns;
+        (this->*(is_inside ? slide.inside : slide.anywhere))(
+            {phase, q, static_cast<int>(together), static_cast<int>(from), static_cast<int>(to)});
+      }
+    }
+  }
+
+  template <int Taps, bool Inside>
+  __attribute__((noinline)) void slide_pixels(const SlidPixels& p) {
+    const int64_t apart = std::max<int64_t>(1, taps_.shift_step);
+    float* const out = out_ + w_.output_of(p.phase, p.q) * out_pitch_;
+    const int64_t out_step = w_.phases() * apart * out_pitch_;
+    const int64_t start = (p.q + taps_.first_shift) * in_strides_.axis[2];
+    const int64_t in_step = apart * in_strides_.axis[2];
+    const int64_t first_weight = taps_.first_index * plan_.pitch;
+    const int64_t weight_step = taps_.index_step * plan_.pitch;
+    const float* const ahead = ahead_ == nullptr ? nullptr : ahead_ + p.q * in_strides_.axis[2];
+    for (int64_t c = 0;;) {
+      if (Inside && ahead != nullptr) {
+        float* to = out + c;
+        const float* next = ahead + c;
+        unrolled<slid_pixels>([&](int) POLYPHASE_INLINE_LAMBDA {
+          prefetch_for_store(to);
+          __builtin_prefetch(next, 0, 2);
+          to += out_step;
+          next += in_step;
+        });
+      }
+      VecF acc[slid_pixels];
+      const VecF bias = load(bias_ + c);
+      unrolled<slid_pixels>([&](int i) POLYPHASE_INLINE_LAMBDA { acc[i] = bias; });
+      for (int64_t l = 0; l < line_count_; ++l) {
+        const float* in = lines_[l].in + start + c;
+        const float* weight = lines_[l].weights + first_weight + c;
+        VecF w[Taps];
+        unrolled<Taps>([&](int t) POLYPHASE_INLINE_LAMBDA {
+          w[t] = load(weight);
+          weight += weight_step;
+        });
+        unrolled<slid_pixels - 1 + Taps>([&](int j) POLYPHASE_INLINE_LAMBDA {
+          if (Inside || (j >= p.from && j < p.to)) {
+            VecF x = load(in);
+            hold(x);
+            unrolled<Taps>([&](int t) POLYPHASE_INLINE_LAMBDA {
+              if (j >= t && j - t < slid_pixels) acc[j - t] = fma(x, w[t], acc[j - t]);
+            });
+          }
+          in += in_step;
+        });
+      }
+      activate(endings_, acc);
+      float* to = out + c;
+      unrolled<slid_pixels>([&](int i) POLYPHASE_INLINE_LAMBDA {
+        if (Inside || i < p.count) store(to, acc[i]);
+        to += out_step;
+      });
+      if (c + vw == plan_.channels) break;
+      c = std::min(c + vw, plan_.channels - vw);  // the last ones once more, rather than a part of a vector
+    }
   }
 
   // Taps [first, last) of the pixels [q0, q1), P at a time.

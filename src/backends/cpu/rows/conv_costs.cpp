@@ -351,9 +351,11 @@ double conv_depthwise_seconds(const ConvShape& s, int width, bool in_planar, boo
   const double in_turned = in_planar ? turned(s, s.in, s.groups, width) : 0;
   const double out_turned = out_planar ? turned(s, s.out, channels, width) : 0;
   const double results = product_of_factors(s.batch, ceil_div(channels, width)) * points_of(s.out);
-  return (by.product * multiplies + (s.transposed ? by.result_transposed : by.result) * results +
-          by.in_turned * in_turned + by.out_turned * out_turned + by.byte * bytes_of_images(s) +
-          by.byte_beyond * bytes_beyond_caches(s) + by.call) *
+  const ConvAxis w(s, 2);
+  const bool shares = shares_columns(ceil_div(s.kernel[2], w.phases()), w.in_step(), width);
+  const double result = !shares ? by.result_alone : s.transposed ? by.result_transposed : by.result;
+  return ((shares ? by.product : by.product_alone) * multiplies + result * results + by.in_turned * in_turned +
+          by.out_turned * out_turned + by.byte_beyond * bytes_beyond_caches(s)) *
              ns +
          conversion_seconds(s, of_floats);
 }

@@ -335,27 +335,27 @@ struct DepthwiseFactors {
   double product;
   double result;  // vectors of them
   double result_transposed;
+  double product_alone;  // of taps that outputs do not share
+  double result_alone;
   double in_turned;
   double out_turned;
-  double byte;
   double byte_beyond;
-  double call;
 };
-inline constexpr DepthwiseFactors depthwise_avx2 = {.product = 0.3,
-                                                    .result = 2,
-                                                    .result_transposed = 1.65,
+inline constexpr DepthwiseFactors depthwise_avx2 = {.product = 0.235,
+                                                    .result = 0.95,
+                                                    .result_transposed = 1.45,
+                                                    .product_alone = 0.265,
+                                                    .result_alone = 3.2,
                                                     .in_turned = 0.207,
                                                     .out_turned = 0.219,
-                                                    .byte = 0,
-                                                    .byte_beyond = 0.08,
-                                                    .call = 32};
-inline constexpr DepthwiseFactors depthwise_avx512 = {.product = 0.33,
-                                                      .result = 3.9,
-                                                      .result_transposed = 3.8,
+                                                    .byte_beyond = 0.05};
+inline constexpr DepthwiseFactors depthwise_avx512 = {.product = 0.23,
+                                                      .result = 3.7,
+                                                      .result_transposed = 4.1,
+                                                      .product_alone = 0.5,
+                                                      .result_alone = 3.9,
                                                       .in_turned = 0.42,
                                                       .out_turned = 0.177,
-                                                      .byte = 0,
-                                                      .byte_beyond = 0.07,
-                                                      .call = 138};
+                                                      .byte_beyond = 0.03};
 
 }  // namespace polyphase::cpu
