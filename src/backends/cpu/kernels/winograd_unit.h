@@ -69,6 +69,7 @@ inline void multiply_last_winograd_rows(const WinogradProduct& t, int64_t row, i
                                .taps = &tap,
                                .panel = t.panel,
                                .next_panel = next,
+                               .next_share = 0,
                                .init = init.data(),
                                .out = out,
                                .row_pitch = count,
