@@ -44,12 +44,32 @@ function(polyphase_light)
   endforeach()
 endfunction()
 
+# polyphase_options_of_files(TARGET OPTIONS FILE...): compiles these files of a target with options of their own: one file that
+# includes them all where others are compiled so (Unity.cmake).
+function(polyphase_options_of_files target options)
+  set(compiled ${ARGN})
+  if(POLYPHASE_UNITY)
+    set(compiled ${CMAKE_CURRENT_BINARY_DIR}/${target}_with_options.cpp)
+    set(includes "")
+    foreach(file IN LISTS ARGN)
+      string(APPEND includes "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${file}\"\n")
+    endforeach()
+    file(CONFIGURE OUTPUT ${compiled} CONTENT "${includes}" @ONLY)
+    target_sources(${target} PRIVATE ${compiled})
+    set_source_files_properties(${ARGN} PROPERTIES HEADER_FILE_ONLY ON)
+  endif()
+  set_source_files_properties(${compiled} PROPERTIES COMPILE_OPTIONS "${options}" SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
 # polyphase_small(TARGET) or polyphase_small(TARGET FILE...): code that runs once per load or call, not per element. In Release it is
 # compiled for size, which halves it: libpolyphase_runtime has 5 MB to live in.
 function(polyphase_small target)
   if(ARGN)
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
+    polyphase_options_of_files(${target} "$<$<CONFIG:Release>:-Os>" ${ARGN})
   else()
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+    if(NOT POLYPHASE_SANITIZE)
+      polyphase_precompiled(${target} small)
+    endif()
   endif()
 endfunction()

@@ -12,7 +12,7 @@ namespace {
 
 // ---------------------------------------------------------------- roi_align
 
-constexpr int64_t channels_at_once = 32;
+constexpr int64_t region_channels_at_once = 32;
 
 // A tile is one region and up to 32 channels: the places and weights of a sample serve all of them.
 struct RegionPlan {
@@ -47,10 +47,10 @@ Plan plan_regions(const PlanRequest& request, const Target&) {
 Fault run_regions(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   const RegionPlan& p = plan.head<RegionPlan>();
   const RegionSettings& s = p.settings;
-  const int64_t blocks = ceil_div(p.channels, channels_at_once);
+  const int64_t blocks = ceil_div(p.channels, region_channels_at_once);
   const int64_t region = tile / blocks;
-  const int64_t channel = tile % blocks * channels_at_once;
-  const int64_t channels = std::min(channels_at_once, p.channels - channel);
+  const int64_t channel = tile % blocks * region_channels_at_once;
+  const int64_t channels = std::min(region_channels_at_once, p.channels - channel);
   const int64_t image = p.wide_indices ? reinterpret_cast<const int64_t*>(pointers.inputs[2])[region]
                                        : reinterpret_cast<const int32_t*>(pointers.inputs[2])[region];
   if (image < 0 || image >= p.images) return "a region names an image that is not there";
@@ -62,7 +62,7 @@ Fault run_regions(const Plan& plan, const Pointers& pointers, int, int64_t tile,
   const int64_t cells = s.height * s.width;
   const float* x = reinterpret_cast<const float*>(pointers.inputs[0]) + (image * p.channels + channel) * plane;
   float* y = reinterpret_cast<float*>(pointers.outputs[0]) + (region * p.channels + channel) * cells;
-  double joined[channels_at_once];
+  double joined[region_channels_at_once];
   for (int64_t cell = 0; cell < cells; ++cell) {
     join_samples(s, grid, cell / s.width, cell % s.width, x, plane, channels, joined);
     for (int64_t c = 0; c < channels; ++c) y[c * cells + cell] = static_cast<float>(joined[c]);
@@ -122,7 +122,7 @@ void add_region_rows(const ClusterKernels&, RowList& rows) {
   row.cost = [](const StepDesc& desc, const Target&) { return moving_seconds(desc) + result_elements(desc) * 2e-8; };
   row.plan = plan_regions;
   row.tiles = [](const Plan& plan, int) {
-    return plan.head<RegionPlan>().regions * ceil_div(plan.head<RegionPlan>().channels, channels_at_once);
+    return plan.head<RegionPlan>().regions * ceil_div(plan.head<RegionPlan>().channels, region_channels_at_once);
   };
   row.run = run_regions;
   rows.push_back(row);
