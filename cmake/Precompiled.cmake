@@ -48,12 +48,14 @@ if(POLYPHASE_PCH)
   polyphase_define_precompiled(glue LIBS polyphase_glue_flags)
 endif()
 
-# Each .pch is built only where a target reuses it. What waits for others is compiled like the rest where nothing is watched.
+# Each .pch is built only where a target reuses it. Of a target's kinds the last counts. Without sanitizers glue has the flags of
+# loops; with them small has those of its room.
 function(polyphase_precompiled target kind)
-  if(POLYPHASE_PCH)
-    if(kind STREQUAL glue AND NOT POLYPHASE_SANITIZE)
-      set(kind loops)
-    endif()
-    set_target_properties(${target} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM polyphase_pch_${kind})
+  if(NOT POLYPHASE_PCH OR (kind STREQUAL small AND POLYPHASE_SANITIZE))
+    return()
   endif()
+  if(kind STREQUAL glue AND NOT POLYPHASE_SANITIZE)
+    set(kind loops)
+  endif()
+  set_target_properties(${target} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM polyphase_pch_${kind})
 endfunction()

@@ -133,9 +133,9 @@ class DepthwiseWork {
   struct SlidPixels {
     int64_t phase;
     int64_t q;  // of the first
-    int count;
-    int from;  // columns [from, to) lie inside the image
-    int to;
+    int64_t count;
+    int64_t from;  // columns [from, to) lie inside the image
+    int64_t to;
   };
   struct Slide {
     int taps;
@@ -159,7 +159,7 @@ class DepthwiseWork {
   }
 
   void slide_phase(const Slide& slide, int64_t phase, int64_t q0, int64_t q1) {
-    const int64_t apart = std::max<int64_t>(1, taps_.shift_step);
+    const int64_t apart = taps_.shift_step;
     const int64_t columns = slid_pixels - 1 + slide.taps;
     for (int64_t first = q0; first < std::min(q0 + apart, q1); ++first) {
       const int64_t count = ceil_div(q1 - first, apart);
@@ -172,15 +172,14 @@ class DepthwiseWork {
         const int64_t to = std::clamp<int64_t>(ceil_div(s_.in[2] - at, apart), 0, columns);
         const int64_t together = std::min<int64_t>(slid_pixels, count - begin);
         const bool is_inside = together == slid_pixels && from == 0 && to == columns;
-        (this->*(is_inside ? slide.inside : slide.anywhere))(
-            {phase, q, static_cast<int>(together), static_cast<int>(from), static_cast<int>(to)});
+        (this->*(is_inside ? slide.inside : slide.anywhere))({phase, q, together, from, to});
       }
     }
   }
 
   template <int Taps, bool Inside>
   __attribute__((noinline)) void slide_pixels(const SlidPixels& p) {
-    const int64_t apart = std::max<int64_t>(1, taps_.shift_step);
+    const int64_t apart = taps_.shift_step;
     float* const out = out_ + w_.output_of(p.phase, p.q) * out_pitch_;
     const int64_t out_step = w_.phases() * apart * out_pitch_;
     const int64_t start = (p.q + taps_.first_shift) * in_strides_.axis[2];
