@@ -24,12 +24,12 @@ constexpr int64_t lines_by_halo = 6;            // of a tile, for each that it s
 constexpr int64_t overlap_tiles_aimed = 24;
 constexpr double least_overlap_work = 8192;  // vector instructions: much beside what beginning a tile costs
 
-// Lines of which a processor fetches what comes next by itself: of many at once, Zen 3 loses them, so that images in
-// memory take five times as long; Emerald Rapids follows some eighty, and loses time by every sum that is put aside.
-// There many chunks, which fetch the next block themselves, read all channels.
+// Lines of many chunks, which fetch the next block themselves, are all read at once. Of few chunks, a processor fetches
+// what comes next by itself: of many lines, Zen 3 loses them, so that images in memory take five times as long; Emerald
+// Rapids follows some eighty, and loses time by every sum that is put aside.
 constexpr int64_t lines_fetched(int width, bool has_many_chunks) {
-  if (width < 16) return 8;
-  return has_many_chunks ? most_overlap_channels : 64;
+  if (has_many_chunks) return most_overlap_channels;
+  return width < 16 ? 8 : 64;
 }
 
 // Channels so many floats apart share sets of the first-level cache, which has eight to twelve ways.

@@ -164,7 +164,6 @@ class OverlapWork {
     const int64_t at_once = plan_.words < s_.in_channels ? std::max<int64_t>(1, pixels / plan_.block) : 1;
     const bool is_copied = plan_.copies && lines != gathered_;
     const int64_t offset = 0;
-    const int64_t parts = ceil_div(plan_.block, cache_line_floats);
     PixelsTile t = {};
     t.offsets = &offset;
     t.channel_pitch = pitch;
@@ -184,8 +183,7 @@ class OverlapWork {
         t.channel_pitch = vectors * vec_width;
       }
       for (int64_t chunk = 0; chunk < f_.chunks; ++chunk) {
-        // Each chunk fetches another part of the next block.
-        t.fetched = lines + p + plan_.block + cache_line_floats - 1 + chunk % parts * cache_line_floats;
+        t.fetched = lines + p + plan_.block + cache_line_floats - 1;  // the next block
         t.weights = weights + chunk * s_.in_channels * f_.chunk;
         t.sums = to + chunk * f_.chunk * plan_.column_pitch + p;
         functions_[vectors - 1](t);
