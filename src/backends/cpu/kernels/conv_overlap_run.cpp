@@ -164,7 +164,9 @@ class OverlapWork {
     const int64_t at_once = plan_.words < s_.in_channels ? std::max<int64_t>(1, pixels / plan_.block) : 1;
     const bool is_copied = plan_.copies && lines != gathered_;
     const int64_t offset = 0;
+    const int64_t parts = ceil_div(plan_.block, cache_line_floats);
     PixelsTile t = {};
+    t.fetches_block = plan_.words < s_.in_channels || f_.chunks < parts;
     t.offsets = &offset;
     t.channel_pitch = pitch;
     t.sum_pitch = plan_.column_pitch;
@@ -183,7 +185,9 @@ class OverlapWork {
         t.channel_pitch = vectors * vec_width;
       }
       for (int64_t chunk = 0; chunk < f_.chunks; ++chunk) {
-        t.fetched = lines + p + plan_.block + cache_line_floats - 1;  // the next block
+        // Each chunk fetches another part of the next block, or, of few, all of it.
+        t.fetched = lines + p + plan_.block + cache_line_floats - 1;
+        if (!t.fetches_block) t.fetched += chunk % parts * cache_line_floats;
         t.weights = weights + chunk * s_.in_channels * f_.chunk;
         t.sums = to + chunk * f_.chunk * plan_.column_pitch + p;
         functions_[vectors - 1](t);

@@ -90,6 +90,7 @@ struct PixelsTile {
   int64_t channel_pitch;   // floats of `lines` from word to word
   const float* fetched;    // of one tap: what is fetched along with the first word of the first block
   int64_t fetched_pitch;   // from word to word
+  bool fetches_block;      // as many floats as a block has, not one line of the caches
   const int64_t* offsets;  // [tap]: floats from the word's first to the tap's
   int64_t words;
   int64_t taps;

@@ -44,8 +44,11 @@ POLYPHASE_INLINE const float* add_products(VecF (&acc)[M * V], const PixelsTile&
       const float* line = lines + t.offsets[first_tap];
       for (const float* const end = weight + words * M; weight != end;
            weight += M, line += t.channel_pitch, fetched += t.fetched_pitch) {
-        unrolled<(V * vec_width + 15) / 16>(
-            [&](int i) POLYPHASE_INLINE_LAMBDA { __builtin_prefetch(fetched + i * 16, 0, 3); });
+        __builtin_prefetch(fetched, 0, 3);
+        if (t.fetches_block) {
+          unrolled<(V * vec_width - 1) / 16>(
+              [&](int i) POLYPHASE_INLINE_LAMBDA { __builtin_prefetch(fetched + (i + 1) * 16, 0, 3); });
+        }
         add_products_of_tap<products, M, V>(acc, line, weight);
       }
       return weight;
