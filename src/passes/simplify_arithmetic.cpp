@@ -41,12 +41,15 @@ bool drop_repetition(Graph& graph, Node* node) {
   return false;
 }
 
-// x ^ 2 = x * x, 0 - x = -x, a clip that is a relu or nothing.
+// x ^ 2 = x * x, x ^ 3 = x * x * x, 0 - x = -x, a clip that is a relu or nothing.
 bool use_plainer_word(Graph& graph, Node* node) {
   Value* x = node->input(0);
   Rewrite rewrite(graph, node);
   if (node->is("pow") && is_filled_with(node->input(1), 2)) {
     return rewrite.commit(node->output(), rewrite.add("mul", {}, {x, x}));
+  }
+  if (node->is("pow") && is_filled_with(node->input(1), 3)) {
+    return rewrite.commit(node->output(), rewrite.add("mul", {}, {rewrite.add("mul", {}, {x, x}), x}));
   }
   if (node->is("sub") && is_filled_with(x, 0) && is_signed(x->type.dtype)) {
     return rewrite.commit(node->output(), rewrite.add("neg", {}, {node->input(1)}));

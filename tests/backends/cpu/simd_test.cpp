@@ -57,6 +57,42 @@ SIMD_TEST(FunctionsAreAccurate) {
   EXPECT_LE(worst([](VecF v) { return tanh(v); }, d([](double v) { return std::tanh(v); }), -12, 12), 3.0);
   EXPECT_LE(worst([](VecF v) { return sigmoid(v); }, d([](double v) { return 1 / (1 + std::exp(-v)); }), -80, 80), 3.0);
   EXPECT_LE(worst([](VecF v) { return erf(v); }, d([](double v) { return std::erf(v); }), -5, 5), 3.0);
+  const auto arcsine = [](VecF v) { return asin(v); };
+  const auto arccosine = [](VecF v) { return acos(v); };
+  const auto arctangent = [](VecF v) { return atan(v); };
+  for (const double range : {1.0, 1e-3, 1e-30}) {
+    EXPECT_LE(worst(arcsine, d([](double v) { return std::asin(v); }), -range, range), 2.0);
+    EXPECT_LE(worst(arccosine, d([](double v) { return std::acos(v); }), -range, range), 2.0);
+  }
+  for (const double range : {1e-30, 1.0, 10.0, 1e30})
+    EXPECT_LE(worst(arctangent, d([](double v) { return std::atan(v); }), -range, range), 2.0);
+}
+
+// All bases by all exponents of a few ranges, results from subnormal to infinite.
+SIMD_TEST(PowersAreAccurate) {
+  const float exponents[] = {0.5F,  -0.5F,  1.0F / 3, 2.0F,  3.0F, -1.0F, 1.7F, -2.25F, 7.0F,
+                             12.5F, 100.3F, -31.0F,   1e-3F, 1e4F, -1e6F, 3e7F, 1e-30F};
+  for (const float y : exponents) {
+    const auto ours = [y](VecF v) { return power(v, broadcast(y)); };
+    const auto theirs = [y](double v) { return std::pow(v, static_cast<double>(y)); };
+    EXPECT_LE(worst(ours, theirs, 0, 4, 20003), 2.0) << y;
+    EXPECT_LE(worst(ours, theirs, -4, 0, 20003), 2.0) << y;
+    EXPECT_LE(worst(ours, theirs, 0.999, 1.001, 20003), 2.0) << y;
+    EXPECT_LE(worst(ours, theirs, 0, 1e30, 20003), 2.0) << y;
+    EXPECT_LE(worst(ours, theirs, 0, 1e-38, 20003), 2.0) << y;
+  }
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float special[] = {0.0F,  -0.0F, 1.0F,   -1.0F,  2.0F, -2.0F, 3.0F, 0.5F,
+                           -0.5F, 1e9F,  -1e-9F, 1e-42F, inf,  -inf,  nan};
+  for (const float x : special) {
+    for (const float y : special) {
+      float lanes[vec_width];
+      store(lanes, power(broadcast(x), broadcast(y)));
+      const double want = std::pow(static_cast<double>(x), static_cast<double>(y));
+      EXPECT_LE(ulps(lanes[0], want), 1.0) << x << " to the " << y << " is " << lanes[0];
+      EXPECT_TRUE(std::isnan(want) || std::signbit(lanes[0]) == std::signbit(want)) << x << " to the " << y;
+    }
+  }
 }
 
 // What nears 0 below gives no subnormal numbers, which all arithmetic behind it would wait for, and makes none on its
@@ -105,7 +141,7 @@ SIMD_TEST(SpecialValues) {
     return lanes[vec_width - 1];
   };
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  VecF (*const functions[])(VecF) = {exp, exp_or_zero, log, tanh, sigmoid, erf, sin, cos};
+  VecF (*const functions[])(VecF) = {exp, exp_or_zero, log, tanh, sigmoid, erf, sin, cos, asin, acos, atan};
   for (auto* f : functions) EXPECT_TRUE(std::isnan(at(f, nan)));
   EXPECT_EQ(at(exp, inf), inf);
   EXPECT_EQ(at(exp, -inf), 0.0F);
@@ -117,6 +153,11 @@ SIMD_TEST(SpecialValues) {
   EXPECT_EQ(at(sigmoid, -inf), 0.0F);
   EXPECT_EQ(at(sigmoid, inf), 1.0F);
   EXPECT_EQ(at(erf, inf), 1.0F);
+  EXPECT_EQ(at(atan, -inf), -1.57079637F);
+  for (const float beyond : {1.5F, -1.5F, inf, -inf}) {
+    EXPECT_TRUE(std::isnan(at(asin, beyond)));
+    EXPECT_TRUE(std::isnan(at(acos, beyond)));
+  }
 }
 
 SIMD_TEST(PartialLoadsAndStoresTouchOnlyTheirLanes) {

@@ -151,6 +151,10 @@ POLYPHASE_INLINE VecF ending_value(VecF x, VecF v, VecF alpha, VecF beta) {
   if constexpr (kind == EndingKind::divide_into) return v / x;
   if constexpr (kind == EndingKind::minimum) return is_nan_select(x, min(x, v));
   if constexpr (kind == EndingKind::maximum) return is_nan_select(x, max(x, v));
+  if constexpr (kind == EndingKind::power) return power(x, v);
+  if constexpr (kind == EndingKind::asin) return asin(x);
+  if constexpr (kind == EndingKind::acos) return acos(x);
+  if constexpr (kind == EndingKind::atan) return atan(x);
   if constexpr (kind == EndingKind::log) return log(x);
   if constexpr (kind == EndingKind::abs) return abs(x);
   if constexpr (kind == EndingKind::negate) return broadcast(-0.0F) - x;
@@ -222,17 +226,11 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
   }
 }
 
-// Functions of one number that the C library computes better than a short polynomial would; null: of two, or not its.
+// Functions that the C library computes better than a short polynomial would.
 inline double (*library_function(EndingKind kind))(double) {
   switch (kind) {
     case EndingKind::tan:
       return std::tan;
-    case EndingKind::asin:
-      return std::asin;
-    case EndingKind::acos:
-      return std::acos;
-    case EndingKind::atan:
-      return std::atan;
     case EndingKind::sinh:
       return std::sinh;
     case EndingKind::cosh:
@@ -241,27 +239,16 @@ inline double (*library_function(EndingKind kind))(double) {
       return std::asinh;
     case EndingKind::acosh:
       return std::acosh;
-    case EndingKind::atanh:
-      return std::atanh;
     default:
-      return nullptr;
+      return std::atanh;
   }
 }
 
 // The steps that the C library does, number by number.
-inline void run_library_ending(EndingKind kind, EndingRun operand, const float* from, float* to, int64_t n,
-                               const EndingRows& rows) {
+inline void run_library_ending(EndingKind kind, const float* from, float* to, int64_t n, const EndingRows& rows) {
   double (*const function)(double) = library_function(kind);
-  for (int64_t row = 0; row < rows.count; ++row) {
-    for (int64_t i = 0; i < n; ++i) {
-      const auto x = static_cast<double>(from[i]);
-      const double y =
-          function != nullptr ? function(x) : std::pow(x, static_cast<double>(operand.data[i * operand.stride]));
-      to[i] = static_cast<float>(y);
-    }
-    from += rows.step;
-    to += rows.step;
-    operand.data += operand.row_step;
+  for (int64_t row = 0; row < rows.count; ++row, from += rows.step, to += rows.step) {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(function(static_cast<double>(from[i])));
   }
 }
 
@@ -272,6 +259,10 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
 #define POLYPHASE_ENDING(name) \
   case EndingKind::name:       \
     return run_ending<EndingKind::name>(step, operand, from, to, n, rows);
+    POLYPHASE_ENDING(power)
+    POLYPHASE_ENDING(asin)
+    POLYPHASE_ENDING(acos)
+    POLYPHASE_ENDING(atan)
     POLYPHASE_ENDING(add)
     POLYPHASE_ENDING(subtract)
     POLYPHASE_ENDING(multiply)
@@ -318,17 +309,13 @@ inline void run_ending(const EndingStep& step, EndingRun operand, const float* f
 #undef POLYPHASE_ENDING
     case EndingKind::add_bf16:  // apply_endings' own
       break;
-    case EndingKind::power:
     case EndingKind::tan:
-    case EndingKind::asin:
-    case EndingKind::acos:
-    case EndingKind::atan:
     case EndingKind::sinh:
     case EndingKind::cosh:
     case EndingKind::asinh:
     case EndingKind::acosh:
     case EndingKind::atanh:
-      run_library_ending(step.kind, operand, from, to, n, rows);
+      run_library_ending(step.kind, from, to, n, rows);
   }
 }
 

@@ -58,10 +58,10 @@ enum class EndingKind : uint8_t {
   thresholded_relu,  // x > alpha ? x : 0
   round_f16,         // to the nearest number that the dtype holds: what a cast in the middle of a chain does
   round_bf16,
-  tan,  // from here on lane by lane, by the C library
   asin,
   acos,
   atan,
+  tan,  // from here on lane by lane, by the C library
   sinh,
   cosh,
   asinh,

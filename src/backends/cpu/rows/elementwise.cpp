@@ -91,8 +91,9 @@ std::string accepts_elementwise(const StepDesc& desc, const Target&) {
 double cost_elementwise(const StepDesc& desc, const Target& target) {
   double per_element = 0.05e-9;
   for (const EndingStep& step : chain_steps(desc).value_or(std::vector<EndingStep>())) {
-    const bool lane_by_lane = step.kind >= EndingKind::tan || step.kind == EndingKind::power;
-    per_element += lane_by_lane ? 20e-9 : (step.kind >= EndingKind::sigmoid ? 0.6e-9 : 0.1e-9);
+    const bool lane_by_lane = step.kind >= EndingKind::tan;
+    const bool is_function = step.kind >= EndingKind::sigmoid || step.kind == EndingKind::power;
+    per_element += lane_by_lane ? 20e-9 : (is_function ? 0.6e-9 : 0.1e-9);
   }
   return moving_seconds(desc) + result_elements(desc) * per_element * (target.cluster == Cluster::scalar ? 6 : 1);
 }

@@ -1,5 +1,5 @@
-// Elementary functions on vectors of floats: exp, log, tanh, sigmoid, erf, sin, cos; about 1 to 2 ulp over the whole
-// range.
+// Elementary functions on vectors of floats: exp, log, power, tanh, sigmoid, erf, sin, cos, asin, acos, atan; about 1
+// to 2 ulp over the whole range.
 //
 // Each one reduces its argument to a short interval and evaluates a minimax polynomial there. NaN stays NaN.
 #pragma once
@@ -113,6 +113,88 @@ POLYPHASE_INLINE VecF log(VecF x) {
   return is_nan_select(x, result);
 }
 
+// A number in two floats, whose sum it is: the second holds what the first leaves out. Dekker, A floating-point
+// technique for extending the available precision, Numerische Mathematik 18 (1971). What is held is not multiplied and
+// added in one, which would round less than the second float says.
+struct TwoFloats {
+  VecF high;
+  VecF low;
+};
+
+// a + b where a is no smaller.
+POLYPHASE_INLINE TwoFloats exact_sum(VecF a, VecF b) {
+  hold(b);
+  VecF high = a + b;
+  hold(high);
+  return {high, (a - high) + b};
+}
+
+POLYPHASE_INLINE TwoFloats exact_product(VecF a, VecF b) {
+  VecF high = a * b;
+  hold(high);
+  return {high, product_error(a, b)};
+}
+
+// log2(x) = e + 2 / ln(2) * artanh(s), s = (m - 1) / (m + 1), for finite x > 0 and to some 2^-34 of it. Its first two
+// factors and all sums and products of the first two terms are in two floats.
+POLYPHASE_INLINE TwoFloats log2_exactly(VecF x) {
+  const VecF one = broadcast(1.0F);
+  const Mask tiny = less(x, broadcast(1.17549435e-38F));
+  const VecF scaled = select(tiny, x * broadcast(0x1p24F), x);
+  const VecI bits = as_int(scaled) - broadcast(0x3f3504f3);
+  const VecI biased = shift_right_logical<23>(bits + broadcast(0x40000000));
+  const VecF e = to_float(biased - broadcast(128)) - select(tiny, broadcast(24.0F), broadcast(0.0F));
+  const VecF m = as_float((bits & broadcast(0x007fffff)) + broadcast(0x3f3504f3));
+  const VecF above = m - one;
+  const VecF below = m + one;
+  const VecF left_out = m - (below - one);
+  const VecF s = above / below;
+  const TwoFloats undone = exact_product(s, below);
+  const VecF s_low = ((above - undone.high) - undone.low - s * left_out) / below;
+  const TwoFloats square = exact_product(s, s);
+  constexpr float tail[] = {0.577078016F, 0.412198583F, 0.320598898F, 0.262308189F, 0.221953083F};
+  TwoFloats third = exact_sum(broadcast(0.961796701F), square.high * polynomial(square.high, tail));
+  third.low = third.low + broadcast(-7.36e-9F);
+  const TwoFloats beside = exact_product(square.high, third.high);
+  TwoFloats factor = exact_sum(broadcast(2.88539004F), beside.high);
+  const VecF square_low = fma(broadcast(2.0F) * s, s_low, square.low);
+  factor.low = factor.low + broadcast(3.8519e-8F) + (beside.low + fma(square.high, third.low, square_low * third.high));
+  const TwoFloats fraction = exact_product(s, factor.high);
+  TwoFloats result = exact_sum(e, fraction.high);
+  result.low = result.low + (fraction.low + fma(s, factor.low, s_low * factor.high));
+  return result;
+}
+
+// x to the y = 2^(y * log2 |x|), with the sign of x where y is odd; special values as C's pow has them (IEEE 754,
+// 9.2.1).
+POLYPHASE_INLINE VecF power(VecF x, VecF y) {
+  const VecF zero = broadcast(0.0F);
+  const VecF one = broadcast(1.0F);
+  const VecF infinity = broadcast(std::numeric_limits<float>::infinity());
+  const VecF a = abs(x);
+  const TwoFloats logarithm = log2_exactly(a);
+  const TwoFloats exponent = exact_product(y, logarithm.high);
+  const VecF low = fma(y, logarithm.low, exponent.low);
+  const VecF bounded = min(broadcast(200.0F), max(broadcast(-200.0F), exponent.high));
+  const VecF n = round_nearest(bounded);
+  const VecF r = (bounded - n) + select(less(abs(exponent.high), broadcast(200.0F)), low, zero);
+  constexpr float tail[] = {0.693147181F,   0.240226507F,   5.55041087e-2F, 9.61812911e-3F,
+                            1.33335581e-3F, 1.54035304e-4F, 1.52527338e-5F};
+  VecF result = scale(fma(r, polynomial(r, tail), one), n);
+  const Mask grows = less(zero, y);
+  result = select(equal(a, zero), select(grows, zero, infinity), result);
+  result = select(equal(a, infinity), select(grows, infinity, zero), result);
+  result = select(equal(a, one), one, result);
+  const VecF half = y * broadcast(0.5F);
+  const Mask is_whole = equal(floor(y), y);
+  const VecF signs = select(equal(floor(half), half), zero, select(is_whole, x, zero));
+  result = as_float(as_int(result) | (as_int(signs) & broadcast(INT32_MIN)));
+  const VecF of_fraction = select(equal(a, infinity), result, broadcast(std::numeric_limits<float>::quiet_NaN()));
+  result = select(less(x, zero), select(is_whole, result, of_fraction), result);
+  result = is_nan_select(y, is_nan_select(x, result));
+  return select(equal(y, zero), one, select(equal(x, one), one, result));
+}
+
 // log(1 + u) for 0 <= u <= 1, which is log(2) + log(1 + (u - 1) / 2) from sqrt(2) on. No square of u by itself, which
 // may be subnormal.
 POLYPHASE_INLINE VecF log_one_plus(VecF u) {
@@ -156,6 +238,54 @@ POLYPHASE_INLINE VecF erf(VecF x) {
   const VecF far = broadcast(1.0F) - exp_bounded(broadcast(0.0F) - polynomial(a, large));
   return copy_sign(select(less(a, broadcast(1.0F)), near_zero, far), x);
 }
+
+// atan(|x|) = pi/4 * k + atan(t): t = x up to tan(pi/8), (x - 1) / (x + 1) up to tan(3/8 pi), -1 / x beyond.
+POLYPHASE_INLINE VecF atan(VecF x) {
+  const VecF a = abs(x);
+  const VecF one = broadcast(1.0F);
+  const Mask middle = less(broadcast(0.414213562F), a);
+  const Mask far = less(broadcast(2.41421356F), a);
+  const VecF above = select(far, broadcast(-1.0F), select(middle, a - one, a));
+  const VecF below = select(far, a, select(middle, a + one, one));
+  const VecF begin = select(far, broadcast(1.57079637F), select(middle, broadcast(0.785398185F), broadcast(0.0F)));
+  const VecF left_out =
+      select(far, broadcast(-4.37113883e-8F), select(middle, broadcast(-2.18556941e-8F), broadcast(0.0F)));
+  const VecF t = above / below;
+  const VecF z = t * t;
+  constexpr float tail[] = {-0.333333164F, 0.199984714F, -0.142435327F, 0.105938129F, -0.0607821941F};
+  const VecF value = begin + (t + fma(t * z, polynomial(z, tail), left_out));
+  return is_nan_select(x, copy_sign(value, x));
+}
+
+// (asin(s) - s) / s for z = s^2 up to 1/4.
+POLYPHASE_INLINE VecF arcsine_tail(VecF z) {
+  constexpr float tail[] = {0.166667521F, 0.0749529749F, 0.0454703793F, 0.0241795033F, 0.0421663299F};
+  return z * polynomial(z, tail);
+}
+
+// Beyond 1/2 asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)). NaN beyond 1.
+template <bool cosine>
+POLYPHASE_INLINE VecF arcsine(VecF x) {
+  const VecF a = abs(x);
+  const Mask near = less_equal(a, broadcast(0.5F));
+  const VecF z = select(near, a * a, fma(a, broadcast(-0.5F), broadcast(0.5F)));
+  const VecF s = select(near, a, sqrt(z));
+  const VecF beside = s * arcsine_tail(z);
+  const VecF angle = s + beside;
+  const auto from_quarters = [&](float quarters, VecF first, VecF second) POLYPHASE_INLINE_LAMBDA {
+    const TwoFloats rest = exact_sum(broadcast(1.57079637F * quarters), broadcast(0.0F) - first);
+    return rest.high + (rest.low + (broadcast(-4.37113883e-8F * quarters) - second));
+  };
+  if constexpr (cosine) {
+    const VecF inside = from_quarters(1, copy_sign(s, x), copy_sign(beside, x));
+    const VecF below = from_quarters(2, s + s, beside + beside);
+    return select(near, inside, select(less(x, broadcast(0.0F)), below, angle + angle));
+  }
+  return copy_sign(select(near, angle, from_quarters(1, s + s, beside + beside)), x);
+}
+
+POLYPHASE_INLINE VecF asin(VecF x) { return arcsine<false>(x); }
+POLYPHASE_INLINE VecF acos(VecF x) { return arcsine<true>(x); }
 
 // sin and cos share the reduction x = q*pi/2 + r, |r| <= pi/4, with pi/2 in three parts: good to |x| < 8192; larger
 // arguments, which networks do not produce, go lane by lane through the C library.
