@@ -57,22 +57,46 @@ int64_t lookup_tiles(const Plan& plan, int) {
   return ceil_div(plan.head<LookupPlan>().rows, plan.head<LookupPlan>().rows_per_tile);
 }
 
+template <class Element, class Index>
 Fault look_up_row(const LookupPlan& p, const std::byte* x, const std::byte* indices, std::byte* y) {
   const int last = p.rank - 1;
+  const auto* from = reinterpret_cast<const Element*>(x);
+  const auto* at = reinterpret_cast<const Index*>(indices);
+  auto* to = reinterpret_cast<Element*>(y);
+  const int64_t size = p.axis_size;
   for (int64_t i = 0; i < p.sizes[last]; ++i) {
-    int64_t index = p.index_dtype == DType::i64 ? reinterpret_cast<const int64_t*>(indices)[i * p.at[last]]
-                                                : reinterpret_cast<const int32_t*>(indices)[i * p.at[last]];
-    if (index < 0) index += p.axis_size;
-    if (index < 0 || index >= p.axis_size) return "an index lies outside its axis";
-    std::memcpy(y + i * p.to[last] * p.element_bytes, x + (i * p.from[last] + index * p.axis_stride) * p.element_bytes,
-                static_cast<std::size_t>(p.element_bytes));
+    int64_t index = *at;
+    if (index < 0) index += size;
+    if (index < 0 || index >= size) return "an index lies outside its axis";
+    *to = from[index * p.axis_stride];
+    from += p.from[last];
+    at += p.at[last];
+    to += p.to[last];
   }
   return nullptr;
 }
 
+using LookupFunction = Fault (*)(const LookupPlan&, const std::byte*, const std::byte*, std::byte*);
+
+template <class Index>
+LookupFunction lookup_of(int64_t element_bytes) {
+  switch (element_bytes) {
+    case 1:
+      return look_up_row<uint8_t, Index>;
+    case 2:
+      return look_up_row<uint16_t, Index>;
+    case 4:
+      return look_up_row<uint32_t, Index>;
+    default:
+      return look_up_row<uint64_t, Index>;
+  }
+}
+
 Fault run_lookup(const Plan& plan, const Pointers& pointers, int, int64_t tile, std::byte*) {
   const LookupPlan& p = plan.head<LookupPlan>();
-  const int64_t index_bytes = p.index_dtype == DType::i64 ? 8 : 4;
+  const bool is_wide = p.index_dtype == DType::i64;
+  const int64_t index_bytes = is_wide ? 8 : 4;
+  const LookupFunction look_up = is_wide ? lookup_of<int64_t>(p.element_bytes) : lookup_of<int32_t>(p.element_bytes);
   const int64_t end = std::min(p.rows, (tile + 1) * p.rows_per_tile);
   for (int64_t row = tile * p.rows_per_tile; row < end; ++row) {
     int64_t from = 0;
@@ -87,8 +111,8 @@ Fault run_lookup(const Plan& plan, const Pointers& pointers, int, int64_t tile, 
       to += i * p.to[axis];
     }
     const Fault fault =
-        look_up_row(p, pointers.inputs[p.x] + from * p.element_bytes, pointers.inputs[p.indices] + at * index_bytes,
-                    pointers.outputs[0] + to * p.element_bytes);
+        look_up(p, pointers.inputs[p.x] + from * p.element_bytes, pointers.inputs[p.indices] + at * index_bytes,
+                pointers.outputs[0] + to * p.element_bytes);
     if (fault != nullptr) return fault;
   }
   return nullptr;
