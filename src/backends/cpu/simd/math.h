@@ -94,14 +94,23 @@ POLYPHASE_INLINE VecF log_tail(VecF f) {
   return polynomial(f, tail);
 }
 
-// log(x) = e*ln(2) + log(m), sqrt(1/2) <= m < sqrt(2). Subnormals are scaled up first; log(0) = -inf, log(x < 0) = NaN.
-POLYPHASE_INLINE VecF log(VecF x) {
+// x = 2^exponent * mantissa, sqrt(1/2) <= mantissa < sqrt(2), for finite x > 0; subnormals are scaled up first.
+struct Parts {
+  VecF exponent;
+  VecF mantissa;
+};
+POLYPHASE_INLINE Parts parts_of(VecF x) {
   const Mask tiny = less(x, broadcast(1.17549435e-38F));
   const VecF scaled = select(tiny, x * broadcast(0x1p24F), x);
   const VecI bits = as_int(scaled) - broadcast(0x3f3504f3);  // places the split of the exponent at sqrt(1/2)
-  const VecI biased = shift_right_logical<23>(bits + broadcast(0x40000000));  // e + 128
-  const VecF e = to_float(biased - broadcast(128)) - select(tiny, broadcast(24.0F), broadcast(0.0F));
-  const VecF m = as_float((bits & broadcast(0x007fffff)) + broadcast(0x3f3504f3));
+  const VecI biased = shift_right_logical<23>(bits + broadcast(0x40000000));  // the exponent + 128
+  const VecF exponent = to_float(biased - broadcast(128)) - select(tiny, broadcast(24.0F), broadcast(0.0F));
+  return {exponent, as_float((bits & broadcast(0x007fffff)) + broadcast(0x3f3504f3))};
+}
+
+// log(x) = e*ln(2) + log(m) of x's parts; log(0) = -inf, log(x < 0) = NaN.
+POLYPHASE_INLINE VecF log(VecF x) {
+  const auto [e, m] = parts_of(x);
   const VecF f = m - broadcast(1.0F);
   VecF low = fma(e, broadcast(-2.12194440e-4F), f * f * f * log_tail(f));
   low = fma(f * f, broadcast(-0.5F), low);
@@ -135,16 +144,11 @@ POLYPHASE_INLINE TwoFloats exact_product(VecF a, VecF b) {
   return {high, product_error(a, b)};
 }
 
-// log2(x) = e + 2 / ln(2) * artanh(s), s = (m - 1) / (m + 1), for finite x > 0 and to some 2^-34 of it. Its first two
-// factors and all sums and products of the first two terms are in two floats.
-POLYPHASE_INLINE TwoFloats log2_exactly(VecF x) {
+// log2(x) = e + 2 / ln(2) * artanh(s), s = (m - 1) / (m + 1) of x's parts, to some 2^-34 of it. The first two factors
+// of the series, and sums and products of its first two terms, are in two floats.
+POLYPHASE_INLINE TwoFloats log2_in_two(VecF x) {
   const VecF one = broadcast(1.0F);
-  const Mask tiny = less(x, broadcast(1.17549435e-38F));
-  const VecF scaled = select(tiny, x * broadcast(0x1p24F), x);
-  const VecI bits = as_int(scaled) - broadcast(0x3f3504f3);
-  const VecI biased = shift_right_logical<23>(bits + broadcast(0x40000000));
-  const VecF e = to_float(biased - broadcast(128)) - select(tiny, broadcast(24.0F), broadcast(0.0F));
-  const VecF m = as_float((bits & broadcast(0x007fffff)) + broadcast(0x3f3504f3));
+  const auto [e, m] = parts_of(x);
   const VecF above = m - one;
   const VecF below = m + one;
   const VecF left_out = m - (below - one);
@@ -154,11 +158,12 @@ POLYPHASE_INLINE TwoFloats log2_exactly(VecF x) {
   const TwoFloats square = exact_product(s, s);
   constexpr float tail[] = {0.577078016F, 0.412198583F, 0.320598898F, 0.262308189F, 0.221953083F};
   TwoFloats third = exact_sum(broadcast(0.961796701F), square.high * polynomial(square.high, tail));
-  third.low = third.low + broadcast(-7.36e-9F);
+  third.low = third.low + broadcast(-7.0284617e-9F);
   const TwoFloats beside = exact_product(square.high, third.high);
   TwoFloats factor = exact_sum(broadcast(2.88539004F), beside.high);
   const VecF square_low = fma(broadcast(2.0F) * s, s_low, square.low);
-  factor.low = factor.low + broadcast(3.8519e-8F) + (beside.low + fma(square.high, third.low, square_low * third.high));
+  factor.low =
+      factor.low + broadcast(3.85192598e-8F) + (beside.low + fma(square.high, third.low, square_low * third.high));
   const TwoFloats fraction = exact_product(s, factor.high);
   TwoFloats result = exact_sum(e, fraction.high);
   result.low = result.low + (fraction.low + fma(s, factor.low, s_low * factor.high));
@@ -172,7 +177,7 @@ POLYPHASE_INLINE VecF power(VecF x, VecF y) {
   const VecF one = broadcast(1.0F);
   const VecF infinity = broadcast(std::numeric_limits<float>::infinity());
   const VecF a = abs(x);
-  const TwoFloats logarithm = log2_exactly(a);
+  const TwoFloats logarithm = log2_in_two(a);
   const TwoFloats exponent = exact_product(y, logarithm.high);
   const VecF low = fma(y, logarithm.low, exponent.low);
   const VecF bounded = min(broadcast(200.0F), max(broadcast(-200.0F), exponent.high));
