@@ -239,7 +239,7 @@ inline double (*library_function(EndingKind kind))(double) {
       return std::asinh;
     case EndingKind::acosh:
       return std::acosh;
-    default:
+    default:  // atanh, the last of them
       return std::atanh;
   }
 }

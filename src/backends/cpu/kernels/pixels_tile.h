@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernels/blocked_sum.h"
 #include "backends/cpu/kernels/conv_pixels.h"
+#include "backends/cpu/kernels/scratch_pieces.h"
 #include "backends/cpu/simd/pairs.h"
 #include "backends/cpu/simd/unrolled.h"
 #include "backends/cpu/simd/vec.h"
@@ -46,8 +47,8 @@ POLYPHASE_INLINE const float* add_products(VecF (&acc)[M * V], const PixelsTile&
            weight += M, line += t.channel_pitch, fetched += t.fetched_pitch) {
         __builtin_prefetch(fetched, 0, 3);
         if (t.fetches_block) {
-          unrolled<(V * vec_width - 1) / 16>(
-              [&](int i) POLYPHASE_INLINE_LAMBDA { __builtin_prefetch(fetched + (i + 1) * 16, 0, 3); });
+          unrolled<(V * vec_width - 1) / cache_line_floats>(
+              [&](int i) POLYPHASE_INLINE_LAMBDA { __builtin_prefetch(fetched + (i + 1) * cache_line_floats, 0, 3); });
         }
         add_products_of_tap<products, M, V>(acc, line, weight);
       }

@@ -1,7 +1,8 @@
 // Elementary functions on vectors of floats: exp, log, power, tanh, sigmoid, erf, sin, cos, asin, acos, atan; about 1
 // to 2 ulp over the whole range.
 //
-// Each one reduces its argument to a short interval and evaluates a minimax polynomial there. NaN stays NaN.
+// Each one reduces its argument to a short interval and evaluates a polynomial there, minimax or a series. NaN stays
+// NaN.
 #pragma once
 
 #include <cmath>
@@ -35,6 +36,10 @@ POLYPHASE_INLINE VecF polynomial_by_parity(VecF x, const float (&c)[n]) {
 }
 
 POLYPHASE_INLINE VecF is_nan_select(VecF x, VecF otherwise) { return select(equal(x, x), otherwise, x); }
+
+POLYPHASE_INLINE VecF copy_sign(VecF magnitude, VecF sign) {
+  return as_float((as_int(magnitude) & broadcast(0x7fffffff)) | (as_int(sign) & broadcast(INT32_MIN)));
+}
 
 // 2^n for integer lanes -126 <= n <= 127.
 POLYPHASE_INLINE VecF power_of_two(VecI n) { return as_float(shift_left<23>(n + broadcast(127))); }
@@ -193,7 +198,7 @@ POLYPHASE_INLINE VecF power(VecF x, VecF y) {
   const VecF half = y * broadcast(0.5F);
   const Mask is_whole = equal(floor(y), y);
   const VecF signs = select(equal(floor(half), half), zero, select(is_whole, x, zero));
-  result = as_float(as_int(result) | (as_int(signs) & broadcast(INT32_MIN)));
+  result = copy_sign(result, signs);
   const VecF of_fraction = select(equal(a, infinity), result, broadcast(std::numeric_limits<float>::quiet_NaN()));
   result = select(less(x, zero), select(is_whole, result, of_fraction), result);
   result = is_nan_select(y, is_nan_select(x, result));
@@ -207,10 +212,6 @@ POLYPHASE_INLINE VecF log_one_plus(VecF u) {
   const VecF f = select(small, u, fma(u, broadcast(0.5F), broadcast(-0.5F)));
   const VecF part = fma(f, fma(f, log_tail(f), broadcast(-0.5F)), broadcast(1.0F));
   return fma(f, part, select(small, broadcast(0.0F), broadcast(0.693147181F)));
-}
-
-POLYPHASE_INLINE VecF copy_sign(VecF magnitude, VecF sign) {
-  return as_float((as_int(magnitude) & broadcast(0x7fffffff)) | (as_int(sign) & broadcast(INT32_MIN)));
 }
 
 POLYPHASE_INLINE VecF tanh(VecF x) {
@@ -252,13 +253,12 @@ POLYPHASE_INLINE VecF atan(VecF x) {
   const Mask far = less(broadcast(2.41421356F), a);
   const VecF above = select(far, broadcast(-1.0F), select(middle, a - one, a));
   const VecF below = select(far, a, select(middle, a + one, one));
-  const VecF begin = select(far, broadcast(1.57079637F), select(middle, broadcast(0.785398185F), broadcast(0.0F)));
-  const VecF left_out =
-      select(far, broadcast(-4.37113883e-8F), select(middle, broadcast(-2.18556941e-8F), broadcast(0.0F)));
+  const VecF k = select(far, broadcast(2.0F), select(middle, one, broadcast(0.0F)));
   const VecF t = above / below;
   const VecF z = t * t;
   constexpr float tail[] = {-0.333333164F, 0.199984714F, -0.142435327F, 0.105938129F, -0.0607821941F};
-  const VecF value = begin + (t + fma(t * z, polynomial(z, tail), left_out));
+  const VecF beside = fma(t * z, polynomial(z, tail), k * broadcast(-2.18556941e-8F));
+  const VecF value = fma(k, broadcast(0.785398185F), t + beside);
   return is_nan_select(x, copy_sign(value, x));
 }
 
