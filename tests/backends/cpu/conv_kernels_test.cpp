@@ -230,9 +230,21 @@ TEST(ConvKernels, JoinedLinesOfDepthwiseGeometriesAreExact) {
   for (uint64_t i = 0; i < cases && !HasFatalFailure(); ++i) {
     std::mt19937_64 random(seed * 5'000'011 + i);
     const ConvCase c = random_depthwise_case(random, true);
-    const Layouts layouts = {
-        .in_planar = random() % 4 != 0, .out_planar = random() % 4 != 0, .extra = random() % 3 == 0 ? 5 : 0};
+    constexpr DType types[] = {DType::f32, DType::f32, DType::f16, DType::bf16};
+    const Layouts layouts = {.in_planar = random() % 4 != 0,
+                             .out_planar = random() % 4 != 0,
+                             .types = {types[random() % 4], types[random() % 4]},
+                             .extra = random() % 3 == 0 ? 5 : 0};
     expect_exact(c, {"pixels"}, seed + i, layouts);
+  }
+  // Lines that are cut, by any crop in front of them.
+  for (const std::string width : {"k3 s2", "k4 s2", "k1 s2", "k6 s3", "k7 s4"}) {
+    for (int crop = -2; crop <= 5; ++crop) {
+      const std::string text =
+          "cut conv_transpose n1 g3 c3:3 in2001 " + width + " d1 pre" + std::to_string(crop) + " post1 bias";
+      expect_exact(*parse_conv_case(text), {"pixels"}, seed,
+                   {.in_planar = true, .out_planar = true, .types = {}, .extra = 0});
+    }
   }
 }
 

@@ -114,7 +114,7 @@ struct ConvPixelsPlan {
   bool in_planar;
   bool out_planar;
   bool past_caches;  // rows of an output so large that the caches cannot hold it for its reader
-  bool depthwise;    // lines leave the registers as they are in the output
+  bool depthwise;    // lines leave the registers as they are in the output; q of the last axis are outputs' then
   int32_t width;
   int64_t first_q[3];  // un-cropped q range of each axis
   int64_t q_count[3];
@@ -122,7 +122,7 @@ struct ConvPixelsPlan {
   int64_t blocks[3];  // tiles along each axis
   int64_t tile_groups;
   int64_t group_blocks;
-  int64_t first_shift[2];  // least input shift of any phase of an outer axis
+  int64_t first_shift[3];  // least input shift of any phase of an axis
   int64_t tile_lines[2];   // input depths of a tile, lines of a depth
   int64_t run_lines;       // neighbouring lines of q that are one run
   int64_t steps;           // input pixels from q to q of the last axis, of a convolution
@@ -159,6 +159,60 @@ void pack_conv_pixels(const ConvShape& shape, int width, const float* weights, c
 // vectors of more than two take longer there than from memory.
 constexpr int64_t most_depthwise_phases(int width) { return width == 16 ? 4 : 2; }
 inline constexpr int64_t depthwise_phase_bytes = 3 * sizeof(void*);  // of an outer phase, in a tile's scratch
+
+// Those phases by the outputs that lie beside each other: output s*q + r of a line adds up products of pixels beside
+// each other, columns, of which one in front of the others and one behind them may reach some phases only. A line takes
+// as many q as its outputs then, whatever is cropped in front of them.
+//
+//     s = 2, k = 3, crop 1       column 0: phases 0 1      column 1: phase 1
+//     s = 2, k = 4, crop 1       column 0: phase 0         column 1: phases 0 1      column 2: phase 1
+struct OutputPhases {
+  struct Range {
+    int64_t first;
+    int64_t end;
+    int64_t count() const { return end > first ? 1 : 0; }  // of columns
+  };
+
+  int64_t count;
+  int64_t cropped;      // phases of the un-cropped grid in front of output 0
+  int64_t taps;         // stacked
+  int64_t first_shift;  // column 0's pixel, from the q of the un-cropped grid on that the first outputs have
+  Range lead;           // phases that the column in front reaches; none if there is no such column
+  Range trail;          // behind
+  int64_t between;      // columns that reach all
+
+  // Of the last axis of a transposed convolution, whose dilation is 1.
+  explicit OutputPhases(const ConvAxis& axis)
+      : count(axis.phases()), cropped(floor_mod(axis.crop(), count)), taps(axis.stacked_taps().count) {
+    const int64_t behind = count - cropped;  // those whose output lies a q further in the un-cropped grid
+    const int64_t reached = axis.kernel - count * (taps - 1);  // that have the first of the stacked taps
+    first_shift = 1 - taps + (reached <= cropped ? 1 : 0);
+    const int64_t last_shift = cropped > 0 ? 1 : 0;
+    const auto range = [&](int64_t shift) -> Range {
+      const int64_t tap = shift + taps - 1;
+      if (tap == 0) return {0, std::min(behind, reached - cropped)};
+      return {shift > 0 ? behind : 0, behind + (tap > 1 ? cropped : std::min(cropped, reached))};
+    };
+    lead = range(first_shift);
+    if (lead.first > 0 || lead.count() == 0 || lead.end == count) lead = {};
+    trail = range(last_shift);
+    if (last_shift == first_shift && lead.count() > 0) trail = {};
+    if (trail.first == 0 && trail.end == count) trail = {};
+    between = last_shift + 1 - first_shift - lead.count() - trail.count();
+  }
+
+  int64_t columns() const { return lead.count() + between + trail.count(); }
+  Range reached(int64_t column) const {
+    if (column < lead.count()) return lead;
+    return column < lead.count() + between ? Range{0, count} : trail;
+  }
+
+  // Phase `phase` of the outputs, in the un-cropped grid, and which of its stacked taps a column is.
+  int64_t uncropped(int64_t phase) const { return (phase + cropped) % count; }
+  int64_t tap(int64_t phase, int64_t column) const {
+    return first_shift + column + taps - 1 - (phase + cropped) / count;
+  }
+};
 
 // Floats behind a tile's lines, which are read as whole register blocks.
 constexpr int64_t lines_slack(int width) { return 3 * width; }

@@ -24,12 +24,6 @@ AxisTaps last_axis_taps(const ConvShape& shape) {
   return shape.transposed ? w.stacked_taps() : w.taps(0);
 }
 
-// Pixels of a piece of a line that lie behind those of the last q.
-int64_t reach(const ConvShape& shape) {
-  const AxisTaps taps = last_axis_taps(shape);
-  return (taps.count - 1) * taps.shift_step / ConvAxis(shape, 2).in_step();
-}
-
 // Whether the phases of the middle axis, joined, take less than one after the other, of so many columns each: a vector
 // that is loaded takes as long as three products, of pairs as one at most, and a kernel that the stride does not divide
 // is filled up.
@@ -85,7 +79,17 @@ class PixelsPlanner {
       plan.tile_q[a] = 1;
       if (a < 2) find_shifts(axis, a);
     }
-    plan.steps = ConvAxis(s_, 2).in_step();
+    const ConvAxis w(s_, 2);
+    const AxisTaps taps = last_axis_taps(s_);
+    plan.first_shift[2] = taps.first_shift;
+    reach_ = (taps.count - 1) * taps.shift_step / w.in_step();
+    if (plan.depthwise) {
+      const OutputPhases phases(w);
+      plan.q_count[2] = std::max<int64_t>(1, ceil_div(w.out, w.phases()));
+      plan.first_shift[2] = phases.first_shift;
+      reach_ = phases.columns() - 1;
+    }
+    plan.steps = w.in_step();
     plan.tile_groups = 1;
   }
 
@@ -125,7 +129,7 @@ class PixelsPlanner {
 
   // Input lines (depths) that so many q of an outer axis read.
   int64_t lines(int a, int64_t q) const { return (q - 1) * ConvAxis(s_, a).in_step() + halo_[a]; }
-  int64_t floats(int64_t lines, int64_t q) const { return s_.in_words() * lines * plan_.steps * (q + reach(s_)); }
+  int64_t floats(int64_t lines, int64_t q) const { return s_.in_words() * lines * plan_.steps * (q + reach_); }
   int64_t tile_floats() const { return floats(lines(0, plan_.tile_q[0]) * lines(1, plan_.tile_q[1]), plan_.tile_q[2]); }
 
   // Long lines are cut where their halos stay short beside them, or where a few of them would not fit, in whole
@@ -134,9 +138,9 @@ class PixelsPlanner {
     const int64_t block = pixel_vectors(plan_.width, static_cast<int>(plan_.format.chunk)) * plan_.width;
     const int64_t few = lines(1, std::min<int64_t>(few_lines, plan_.q_count[1]));
     const int64_t a_pixel = s_.in_words() * plan_.steps * lines(0, 1) * few;
-    const int64_t wide = a_pixel * std::max<int64_t>(512, 16 * reach(s_));
+    const int64_t wide = a_pixel * std::max<int64_t>(512, 16 * reach_);
     const int64_t columns = plan_.format.chunk * plan_.format.chunks;
-    const int64_t most = std::min(std::clamp(wide, kept_line_floats, scratch_floats) / a_pixel - reach(s_),
+    const int64_t most = std::min(std::clamp(wide, kept_line_floats, scratch_floats) / a_pixel - reach_,
                                   std::max(scratch_floats / columns, block));
     const int64_t q = plan_.q_count[2];
     plan_.tile_q[2] = q;
@@ -172,7 +176,7 @@ class PixelsPlanner {
   }
 
   void choose_run() {
-    plan_.step_pitch = plan_.tile_q[2] + reach(s_);
+    plan_.step_pitch = plan_.tile_q[2] + reach_;
     plan_.pitch = plan_.steps * plan_.step_pitch;
     constexpr int64_t line = 16;  // floats of a line of the cache; channels an odd number of them apart share no sets
     const int64_t of_channel = plan_.tile_lines[0] * plan_.tile_lines[1] * plan_.pitch;
@@ -189,6 +193,7 @@ class PixelsPlanner {
   ConvPixelsPlan& plan_;
   const ConvShape& s_;
   int64_t halo_[2] = {};
+  int64_t reach_;  // pixels of a piece of a line that lie behind those of the last q
 };
 
 // Of the kernel alone: the order of sums must not depend on the image's size.
@@ -201,8 +206,9 @@ bool is_depthwise(const ConvShape& shape, int width) {
 int64_t depthwise_bytes(const ConvShape& shape) {
   const int64_t outer_phases = ConvAxis(shape, 0).phases() * ConvAxis(shape, 1).phases();
   const int64_t lines = shape.kernel[0] * shape.kernel[1];
+  const int64_t columns = OutputPhases(ConvAxis(shape, 2)).columns();
   return scratch_piece_bytes<std::byte>(outer_phases * depthwise_phase_bytes) + scratch_piece_bytes<int64_t>(lines) +
-         scratch_piece_bytes<float>(lines * last_axis_taps(shape).count * ConvAxis(shape, 2).phases());
+         scratch_piece_bytes<float>(lines * columns * ConvAxis(shape, 2).phases());
 }
 
 // Outputs that lie behind each other and are written one after the other.

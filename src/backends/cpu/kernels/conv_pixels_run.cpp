@@ -39,7 +39,8 @@ class PixelsWork {
     if (!plan.depthwise) return;
     depthwise_phases_ = pieces.next<DepthwisePhase>(d_.phases() * h_.phases());
     depthwise_offsets_ = pieces.next<int64_t>(s_.kernel[0] * s_.kernel[1]);
-    depthwise_weights_ = pieces.next<float>(s_.kernel[0] * s_.kernel[1] * taps_w_.count * w_.phases());
+    const int64_t columns = OutputPhases(w_).columns();
+    depthwise_weights_ = pieces.next<float>(s_.kernel[0] * s_.kernel[1] * columns * w_.phases());
   }
 
   void run(int64_t tile) {
@@ -51,9 +52,14 @@ class PixelsWork {
     const int64_t first = tile % plan_.group_blocks * plan_.tile_groups;
     place_.batch = tile / plan_.group_blocks;
     find_phases();
-    part_ = LinePart::of(w_, q0_[2], q1_[2]);
-    place_.axis[2] = w_.output_of(0, q0_[2]) + part_.lo;
-    if (plan_.depthwise) find_depthwise_phases();
+    if (plan_.depthwise) {
+      place_.axis[2] = (q0_[2] - plan_.first_q[2]) * w_.phases();
+      part_ = {0, std::min((q1_[2] - q0_[2]) * w_.phases(), w_.out - place_.axis[2]), 0, 0};
+      find_depthwise_phases();
+    } else {
+      part_ = LinePart::of(w_, q0_[2], q1_[2]);
+      place_.axis[2] = w_.output_of(0, q0_[2]) + part_.lo;
+    }
     PixelsBlock block = input_block();
     for (group_ = first; group_ < std::min(s_.groups, first + plan_.tile_groups); ++group_) {
       block.image = StoredImage(p_.in, s_.types.in) +
@@ -87,7 +93,7 @@ class PixelsWork {
       block.first[a] = q0_[a] * step + plan_.first_shift[a];
       block.extent[a] = (q1_[a] - 1 - q0_[a]) * step + plan_.tile_lines[a] - (plan_.tile_q[a] - 1) * step;
     }
-    block.first[2] = q0_[2] * plan_.steps + taps_w_.first_shift;
+    block.first[2] = q0_[2] * plan_.steps + plan_.first_shift[2];
     block.extent[2] = plan_.pitch;
     block.read = q1_[2] - q0_[2] + plan_.pitch - plan_.tile_q[2];
     return block;
@@ -148,6 +154,8 @@ class PixelsWork {
 
   void find_depthwise_phases() {
     static_assert(sizeof(DepthwisePhase) == depthwise_phase_bytes);
+    const OutputPhases phases(w_);
+    const int64_t columns = phases.columns();
     int64_t* offset = depthwise_offsets_;
     const float* weights = depthwise_weights_;
     for (int64_t r = 0; r < d_.phases() * h_.phases(); ++r) {
@@ -155,7 +163,7 @@ class PixelsWork {
       const int64_t* const first = offset;
       offset = std::copy_n(offsets_ + phase.offsets, phase.lines, offset);
       depthwise_phases_[r] = {first, offset, weights};
-      weights += phase.taps * w_.phases();
+      weights += phase.lines * columns * w_.phases();
     }
     by_line_ = {.phases = nullptr,
                 .phase_count = h_.phases(),
@@ -164,27 +172,34 @@ class PixelsWork {
                 .blocks = 0,
                 .from = nullptr,
                 .from_step = h_.in_step() * plan_.pitch,
-                .lead = part_.lo,
-                .end = part_.hi,
+                .length = part_.hi,
                 .to = nullptr,
-                .taps = taps_w_.count,
-                .first_phases = f_.first_columns / f_.line_phases,
-                .bias = 0};
+                .lead = phases.lead.end,
+                .between = phases.between,
+                .trail = phases.trail,
+                .bias = 0,
+                .half = s_.types.out == DType::f16};
     split_line(q1_[2] - q0_[2]);
   }
 
-  // A group's, in the order in which they are used; zeros where a phase has no first tap.
+  // A group's, in the order in which they are used; none where a column does not reach a phase.
   void copy_weights() {
+    const OutputPhases phases(w_);
     const int64_t firsts = f_.firsts(0);
+    const int64_t others = (taps_w_.count - 1) * f_.chunk;  // of a line of taps
     float* to = depthwise_weights_;
     for (int64_t r = 0; r < d_.phases() * h_.phases(); ++r) {
       const PixelsPhase& phase = phases_[r / f_.line_phases];
       const float* first = p_.weights + group_ * f_.group_size + phase.weights + r % f_.line_phases;
       const float* other = first + phase.lines * firsts;
-      for (int64_t line = 0; line < phase.lines; ++line, first += firsts) {
-        for (int64_t w = 0; w < w_.phases(); ++w) *to++ = w < by_line_.first_phases ? first[w * f_.line_phases] : 0.0F;
-        for (int64_t k = 1; k < taps_w_.count; ++k, other += f_.chunk) {
-          for (int64_t w = 0; w < w_.phases(); ++w) *to++ = other[w * f_.line_phases];
+      for (int64_t line = 0; line < phase.lines; ++line, first += firsts, other += others) {
+        for (int64_t c = 0; c < phases.columns(); ++c, to += phases.count) {
+          const auto [begin, end] = phases.reached(c);
+          for (int64_t w = begin; w < end; ++w) {
+            const int64_t tap = phases.tap(w, c);
+            const float* const of_tap = tap == 0 ? first : other + (tap - 1) * f_.chunk;
+            to[w] = of_tap[phases.uncropped(w) * f_.line_phases];
+          }
         }
       }
     }
@@ -195,8 +210,8 @@ class PixelsWork {
   void run_depthwise() {
     if (part_.lo >= part_.hi) return;
     copy_weights();
-    if constexpr (joins_halves) {
-      if (leaves_in_halves()) return run_depthwise<false>();
+    if constexpr (joins_narrow) {
+      if (leaves_narrow()) return run_depthwise<false>();
     }
     run_depthwise<true>();
   }
@@ -205,15 +220,15 @@ class PixelsWork {
   bool is_row() const { return plan_.out_planar || plan_.out.axis[2] == 1; }
 
   bool is_held() const {
-    const bool joins = !is_narrow(s_.types.out) || (joins_halves && s_.types.out == DType::f16);
+    const bool joins = !is_narrow(s_.types.out) || joins_narrow;
     return !is_row() || plan_.endings.count > 0 || !joins;
   }
-  bool leaves_in_halves() const { return s_.types.out == DType::f16 && !is_held(); }
+  bool leaves_narrow() const { return is_narrow(s_.types.out) && !is_held(); }
 
   template <bool wide>
   void run_depthwise() {
     by_line_.bias = bias_[0];
-    const int64_t length = part_.hi - part_.lo;
+    const int64_t length = part_.hi;
     const bool held = is_held();
     const bool joins = is_row() && plan_.out.axis[1] == length;
     const int64_t most = !joins ? 1 : held ? std::max<int64_t>(1, plan_.line_floats / length) : s_.out[1];
@@ -237,7 +252,7 @@ class PixelsWork {
         by_line_.from = plane + (qh - q0_[1]) * h_.in_step() * plan_.pitch;
         const int64_t count = std::min(most, y1 - y);
         if (held || to.data != end) {
-          run.finish();
+          run.finish(by_line_.half);
           auto* const first = reinterpret_cast<Element*>(held ? reinterpret_cast<std::byte*>(line_) : to.data);
           run = JoinedRun<wide>(first, !held && plan_.past_caches);
         }
@@ -246,12 +261,12 @@ class PixelsWork {
         by_line_.to = &run;
         sum_lines_(by_line_);
         if (held) {
-          run.finish();
+          run.finish(by_line_.half);
           end_and_write(y, count, to);
         }
       }
     }
-    run.finish();
+    run.finish(by_line_.half);
   }
 
   void end_and_write(int64_t first, int64_t count, StoredResult to) {
@@ -260,13 +275,13 @@ class PixelsWork {
     store_line(line_, to, plan_.out.axis[2], count * length, plan_.past_caches);
   }
 
-  // As few register blocks as can be, all of one size.
+  // As few register blocks as can be, all of one size; three vectors are not filled up to four.
   void split_line(int64_t count) {
     const int64_t vectors = ceil_div(count, vec_width);
-    by_line_.blocks = ceil_div(vectors, static_cast<int64_t>(depthwise_vectors(static_cast<int>(w_.phases()))));
-    const DepthwiseFunction* functions = depthwise_functions<true>(w_.phases(), taps_w_.count);
-    if constexpr (joins_halves) {
-      if (leaves_in_halves()) functions = depthwise_functions<false>(w_.phases(), taps_w_.count);
+    by_line_.blocks = vectors == 3 ? vectors : ceil_div(vectors, int64_t{depthwise_vectors});
+    const DepthwiseFunction* functions = depthwise_functions<true>(w_.phases(), by_line_.between);
+    if constexpr (joins_narrow) {
+      if (leaves_narrow()) functions = depthwise_functions<false>(w_.phases(), by_line_.between);
     }
     sum_lines_ = functions[ceil_div(vectors, by_line_.blocks) - 1];
   }

@@ -1,5 +1,5 @@
 // Parts of vectors, one behind the other, to whole vectors of memory: lines that lie behind each other in an image are
-// written as one run, whatever their length: in f32, which can go past the caches, or in f16.
+// written as one run, whatever their length: in f32, which can go past the caches, or in f16 or bf16.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,11 @@
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 
-// Whether there are runs of f16: where vectors are short, small code matters more.
-inline constexpr bool joins_halves = vec_width > 4;
+// Whether there are runs of two bytes an element: where vectors are short, small code matters more.
+inline constexpr bool joins_narrow = vec_width > 4;
 
+// `wide`: f32; otherwise f16 (`half`) or bf16, which is said at each call: kept with the run, it would take the run's
+// state out of the registers.
 template <bool wide>
 class JoinedRun {
  public:
@@ -19,7 +21,7 @@ class JoinedRun {
 
   JoinedRun() = default;
   JoinedRun(Element* to, bool past_caches) : past_caches_(past_caches) {
-    // Halves are stored unaligned.
+    // Two bytes an element are stored unaligned.
     const int past = wide ? static_cast<int>(reinterpret_cast<uintptr_t>(to) / sizeof(Element) % vec_width) : 0;
     to_ = to - past;
     first_ = past;
@@ -28,28 +30,46 @@ class JoinedRun {
     streams_ = wide && past_caches && past == 0;
   }
 
-  // The first `count` lanes: none, or up to a vector.
-  POLYPHASE_INLINE void append(VecF x, int64_t count) {
+  // Whether what was appended ends with a vector of memory: more can be put there as it is.
+  bool ends_whole() const { return count_ == 0; }
+  POLYPHASE_INLINE void put(VecF x, bool half) {
+    if constexpr (!wide) {
+      half ? store_f16(to_, x) : store_bf16(to_, x);
+    } else if (streams_) {
+      stream(to_, x);
+    } else if (first_ > 0) {
+      store_range(to_, x, first_, vec_width);
+      first_ = 0;
+      streams_ = past_caches_;
+    } else {
+      store(to_, x);
+    }
+    to_ += vec_width;
+  }
+
+  POLYPHASE_INLINE void append(VecF x, bool half) {
+    const VecF turned = pick(x, turn_);
+    put(select(less(lane(), begun_lanes_), begun_, turned), half);
+    begun_ = turned;
+  }
+
+  // The first `count` lanes, less than a vector.
+  POLYPHASE_INLINE void append_first(VecF x, int64_t count, bool half) {
     const VecF turned = pick(x, turn_);
     const VecF joined = select(less(lane(), begun_lanes_), begun_, turned);
-    if (count >= vec_width) {
-      put(joined);
-      begun_ = turned;
-    } else if (count > 0) {
-      const int end = count_ + static_cast<int>(count);
-      if (end >= vec_width) put(joined);
-      begun_ = end >= vec_width ? turned : joined;
-      begin_at(end % vec_width);
-    }
+    const int end = count_ + static_cast<int>(count);
+    if (end >= vec_width) put(joined, half);
+    begun_ = end >= vec_width ? turned : joined;
+    begin_at(end % vec_width);
   }
 
   // What is left of the last vector; the run is over.
-  void finish() {
+  void finish(bool half) {
     if (count_ > first_) {
-      if constexpr (wide) {
-        store_range(to_, begun_, first_, count_);
+      if constexpr (!wide) {
+        half ? store_f16_first(to_, begun_, count_) : store_bf16_first(to_, begun_, count_);
       } else {
-        store_f16_first(to_, begun_, count_);
+        store_range(to_, begun_, first_, count_);
       }
     }
     first_ = count_;
@@ -64,21 +84,6 @@ class JoinedRun {
     turn_ = (iota() + broadcast(static_cast<int32_t>(vec_width - count))) & broadcast(int32_t{vec_width - 1});
   }
 
-  POLYPHASE_INLINE void put(VecF x) {
-    if constexpr (!wide) {
-      store_f16(to_, x);
-    } else if (streams_) {
-      stream(to_, x);
-    } else if (first_ > 0) {
-      store_range(to_, x, first_, vec_width);
-      first_ = 0;
-      streams_ = past_caches_;
-    } else {
-      store(to_, x);
-    }
-    to_ += vec_width;
-  }
-
   VecF begun_;        // lanes [first_, count_) of the vector at to_
   VecF begun_lanes_;  // how many
   VecI turn_;
@@ -88,10 +93,5 @@ class JoinedRun {
   bool past_caches_ = false;
   bool streams_ = false;
 };
-
-// x without its first lanes.
-POLYPHASE_INLINE VecF drop_lanes(VecF x, int64_t count) {
-  return pick(x, (iota() + broadcast(static_cast<int32_t>(count))) & broadcast(int32_t{vec_width - 1}));
-}
 
 }  // namespace polyphase::cpu::POLYPHASE_CLUSTER

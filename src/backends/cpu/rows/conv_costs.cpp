@@ -158,7 +158,7 @@ double joined_pixels_nanoseconds(const ConvShape& s, const ConvPixelsPlan& plan,
                                product_of_factors(ConvAxis(s, 0).phases(), ConvAxis(s, 1).phases());
   const double groups = product_of_factors(s.batch, s.groups, plan.blocks[0], plan.blocks[1], plan.blocks[2]);
   return by.product * vectors * lines_of_taps * static_cast<double>(s.kernel[2]) +
-         by.visit * vectors * lines_of_taps * static_cast<double>(plan.format.taps_w) +
+         by.visit * vectors * lines_of_taps * static_cast<double>(OutputPhases(ConvAxis(s, 2)).columns()) +
          by.joined_result * vectors * static_cast<double>(ConvAxis(s, 2).phases()) + by.joined_line * work.lines +
          by.copied * work.copied + by.copied_line * work.copied_lines + by.joined_group * groups +
          by.joined_byte_beyond * bytes_beyond_caches(s) + by.call;

@@ -173,8 +173,10 @@ POLYPHASE_INLINE __m128i narrow_bf16(Vec<float> a) {
   const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
   const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
   const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q));
-  const __m256i high = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
-  return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32(high, high), 0x08));
+  const __m256i upper =
+      _mm256_broadcastsi128_si256(_mm_set_epi8(15, 14, 11, 10, 7, 6, 3, 2, 15, 14, 11, 10, 7, 6, 3, 2));
+  const __m256i words = _mm256_shuffle_epi8(_mm256_blendv_epi8(rounded, quiet, nan), upper);
+  return _mm256_castsi256_si128(_mm256_permute4x64_epi64(words, 0x08));
 }
 POLYPHASE_INLINE void store_bf16(uint16_t* p, Vec<float> a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), narrow_bf16(a));

@@ -137,11 +137,13 @@ POLYPHASE_INLINE Vec<float> widen_bf16(__m256i bits) {
 }
 POLYPHASE_INLINE __m256i narrow_bf16(Vec<float> a) {
   const __m512i bits = _mm512_castps_si512(a.v);
-  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+  const __m512i even = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+  const __m512i rounded = _mm512_mask_add_epi32(even, odd, bits, _mm512_set1_epi32(0x8000));
   const __mmask16 nan = _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
-  const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
-  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_blend_epi32(nan, rounded, quiet), 16));
+  const __m512i x = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+  const __m256i upper = _mm256_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  return _mm512_castsi512_si256(_mm512_permutexvar_epi16(_mm512_castsi256_si512(upper), x));
 }
 POLYPHASE_INLINE Vec<float> load_bf16(const uint16_t* p) {
   return widen_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
