@@ -123,6 +123,7 @@ class GemmBlock {
       q1_ = w_.first_q(column_group_, x1_);
     }
     row_count_ = line_count_ * (q1_ - q0_);
+    reads_outside_ = false;
     taps_d_ = d_.taps(phase_[0]);
     taps_h_ = h_.taps(phase_[1]);
     taps_w_ = plan_.format.stacked ? w_.stacked_taps() : w_.taps(column_group_);
@@ -221,6 +222,7 @@ class GemmBlock {
           any = any || line != nullptr;
           if (line == nullptr) {
             at = std::fill_n(at, q1_ - q0_, zeros_);
+            reads_outside_ = true;
             continue;
           }
           for (int64_t q = q0_; q < from; ++q) *at++ = border_row(line, q, border);
@@ -281,10 +283,12 @@ class GemmBlock {
     const int64_t shift = taps_w_.first_shift + k * taps_w_.shift_step;
     const int64_t pitch = w_.in_step() * in_strides_.axis[2];
     const float** at = rows_ + segments_ * row_count_;
+    reads_outside_ = reads_outside_ || from > q0_ || to < q1_;
     for (int64_t l = 0; l < line_count_; ++l) {
       const float* line = input_line(lines_[l], i, j);
       if (line == nullptr || from == to) {
         std::fill_n(at, q1_ - q0_, zeros_);
+        reads_outside_ = true;
       } else {
         std::fill_n(at, from - q0_, zeros_);
         const float* first = line + (w_.in_step() * from + shift) * in_strides_.axis[2];
@@ -425,6 +429,7 @@ class GemmBlock {
   int64_t column_group_ = 0;
   int64_t q0_ = 0, q1_ = 0;
   int64_t row_count_ = 0;
+  bool reads_outside_ = false;  // some rows' taps lie outside of the image, where they read zeros_
   AxisTaps taps_d_ = {}, taps_h_ = {}, taps_w_ = {};
   int32_t segments_ = 0;
   int64_t channels_ = 0;

@@ -2,6 +2,7 @@
 #include "backends/cpu/kernels/conv_gemm_run.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "backends/cpu/kernels/apply_endings.h"
 #include "backends/cpu/kernels/conv_gemm_block.h"
@@ -127,8 +128,9 @@ class GemmWork : private GemmBlock {
     const int count = static_cast<int>(row_count_);
     const GemmTileFunction function = gemm_tile(count, vectors_);
     each_chunk([&](const Chunk& chunk, const Chunk& next) {
-      if (!chunk.first && !chunk.last && reads_zeros(chunk, 0, count)) return;
       GemmTile t = tile_of(panel, chunk);
+      t.skipped = outside(chunk, 0, count);
+      if (!chunk.first && !chunk.last && skips_all(t)) return;
       t.init = chunk.first ? bias_ + (column_ - n0_) : sums_at_[0];
       t.next_panel = panel_at(chunk.last ? next_panel : panel, taps_[next.segment0], next);
       t.next_share = t.segments * t.channels * vw;
@@ -232,7 +234,7 @@ class GemmWork : private GemmBlock {
     t.next_share = share;
     if (fetch_rows) t.row_tiles = even.tiles - 1;
     // Tiles of as many rows run in one call, where nothing is asked of each and one bias is added to all.
-    const bool together = chunk.first && chunk.last && !plan_.format.stacked;
+    const bool together = chunk.first && chunk.last && !plan_.format.stacked && !reads_outside_;
     int64_t row = 0;
     for (int32_t i = 0; i < even.tiles; i += t.tiles) {
       const bool is_longer = i < even.longer;
@@ -240,7 +242,8 @@ class GemmWork : private GemmBlock {
       const GemmTileFunction function = is_longer ? longer_tile : short_tile;
       t.tile = i;
       if (together) t.tiles = (is_longer ? even.longer : even.tiles) - i;
-      if (!may_skip || !reads_zeros(chunk, row, count)) {
+      t.skipped = outside(chunk, row, count);
+      if (!may_skip || !skips_all(t)) {
         t.rows = rows_ + chunk.segment0 * row_count_ + row;
         if (!chunk.first) t.init = sums_at_[sums + row];
         if (chunk.last) {
@@ -254,15 +257,19 @@ class GemmWork : private GemmBlock {
     }
   }
 
-  // Whether the taps of a chunk lie outside of the image for all of some rows, whose sums then stay as they are:
-  // dilated filters over small images.
-  bool reads_zeros(const Chunk& chunk, int64_t row, int count) const {
-    for (int32_t s = chunk.segment0; s < chunk.segment1; ++s) {
+  // Which of a chunk's first taps lie outside of the image for all of some rows, whose sums then stay as they are:
+  // small images, dilated filters.
+  uint64_t outside(const Chunk& chunk, int64_t row, int count) const {
+    uint64_t taps = 0;
+    if (!reads_outside_) return taps;
+    for (int32_t s = chunk.segment0; s < std::min(chunk.segment1, chunk.segment0 + 64); ++s) {
       const float* const* const rows = rows_ + s * row_count_ + row;
-      if (std::any_of(rows, rows + count, [this](const float* each) { return each != zeros_; })) return false;
+      const bool all = std::all_of(rows, rows + count, [this](const float* each) { return each == zeros_; });
+      if (all) taps |= uint64_t{1} << static_cast<unsigned>(s - chunk.segment0);
     }
-    return true;
+    return taps;
   }
+  static bool skips_all(const GemmTile& t) { return std::popcount(t.skipped) == t.segments; }
 
   // The present panel's columns [lo, hi) of a row that belong to the tile; `directly` if they are all, and follow each
   // other where they go.
