@@ -161,22 +161,21 @@ TEST(ConvKernels, TapsOfPixelsWhereTheyLieAreExact) {
   }
 }
 
-// How many channels are multiplied at a time, and whether lines are read where they lie, must not be seen: both depend
-// on the image's size.
-void check_first_lines(const ConvCase& large) {
+// What a kernel does otherwise in an image of few lines must not be seen: `out_lines` read nothing behind `in_lines`.
+void check_first_lines(const std::string& kernel, const ConvCase& large, int64_t in_lines, int64_t out_lines) {
   ConvCase small = large;
-  small.shape.in[1] = 8;
-  small.shape.out[1] = 14;
+  small.shape.in[1] = in_lines;
+  small.shape.out[1] = out_lines;
   ConvData data = make_data(large, 3, false);
   const Layouts layouts = {.in_planar = true, .out_planar = true};
   for (const std::string& cluster : runnable_clusters()) {
-    const std::vector<float> all = run_kernel("overlap", large, data, layouts, cluster);
+    const std::vector<float> all = run_kernel(kernel, large, data, layouts, cluster);
     ConvData first = data;
     first.in.clear();
     for (int64_t c = 0; c < large.shape.in_channels; ++c)
       first.in.insert(first.in.end(), data.in.begin() + c * large.shape.in_points(),
                       data.in.begin() + c * large.shape.in_points() + small.shape.in_points());
-    const std::vector<float> some = run_kernel("overlap", small, first, layouts, cluster);
+    const std::vector<float> some = run_kernel(kernel, small, first, layouts, cluster);
     for (int64_t o = 0; o < large.shape.out_channels; ++o) {
       const auto at = some.begin() + o * small.shape.out_points();
       EXPECT_TRUE(std::equal(at, at + small.shape.out_points(), all.begin() + o * large.shape.out_points()))
@@ -185,13 +184,29 @@ void check_first_lines(const ConvCase& large) {
   }
 }
 
+// How many channels are multiplied at a time, and whether lines are read where they lie.
 TEST(ConvKernels, ChannelsMultipliedAtATimeGiveTheSameBits) {
   for (const std::string image : {"far_few n1 g1 c120:2 in60x64", "far_many n1 g1 c120:4 in60x64",
                                   "shared_sets_few n1 g1 c120:1 in64x64", "shared_sets_many n1 g1 c120:4 in64x64"}) {
     const size_t end = image.find(' ');
-    check_first_lines(*parse_conv_case(image.substr(0, end) + " conv_transpose" + image.substr(end) +
-                                       " k3x3 s2x2 d1x1 pre1x1 post0x0 bias"));
+    const ConvCase large = *parse_conv_case(image.substr(0, end) + " conv_transpose" + image.substr(end) +
+                                            " k3x3 s2x2 d1x1 pre1x1 post0x0 bias");
+    check_first_lines("overlap", large, 8, 14);
   }
+}
+
+// The rows of small images are multiplied in another order, without the taps that lie outside, and taps that would be
+// joined are apart.
+TEST(ConvKernels, SortedRowsGiveTheSameBits) {
+  const auto check = [](const std::string& text, int64_t out_lines) {
+    check_first_lines("gemm", *parse_conv_case(text), 4, out_lines);
+  };
+  check("taps_apart conv n1 g1 c64:40 in100x7 k3x3 s1x1 d1x1 pre1x1 post1x1 bias", 3);
+  check("taps_joined conv n1 g1 c120:40 in100x7 k3x3 s1x1 d1x1 pre1x1 post1x1 bias", 3);
+  check("segments conv n1 g1 c200:32 in100x7 k3x3 s1x1 d1x1 pre1x1 post1x1 bias", 3);
+  check("dilated conv n1 g1 c80:32 in100x9 k3x3 s1x1 d2x3 pre2x3 post2x3 bias", 2);
+  check("stacked conv_transpose n1 g1 c100:24 in90x5 k6x6 s2x2 d1x1 pre2x2 post2x2 bias", 5);
+  check("phases conv_transpose n1 g1 c100:64 in90x5 k6x6 s2x2 d1x1 pre2x2 post2x2 bias", 5);
 }
 
 // Of one channel per group. `joined`: transposed, of few channels, which leave the registers as lines that are joined

@@ -8,6 +8,8 @@
 //
 // of one group and one outer phase, and computes every column group inside it. Channels-first inputs are first turned
 // to channels-last in shared memory (phase 0); channels-first outputs are turned tile by tile.
+//
+// The rows of small images are sorted, so that register tiles leave out taps that lie outside (row_order.h).
 #pragma once
 
 #include <cstddef>
@@ -15,6 +17,7 @@
 
 #include "backends/cpu/kernels/conv_shape.h"
 #include "backends/cpu/kernels/endings.h"
+#include "backends/cpu/kernels/scratch_pieces.h"
 #include "kernel/row.h"
 
 namespace polyphase::cpu {
@@ -26,6 +29,9 @@ struct PanelGrid {
   int64_t count() const { return vectors <= 3 ? 1 : vectors / 2; }
   int vectors_of(int64_t panel) const { return static_cast<int>(panel + 1 < count() ? 2 : vectors - 2 * panel); }
 };
+
+// K of one pass over the rows: its part of a panel stays in the first-level cache.
+inline constexpr int64_t gemm_chunk_depth = 320;
 
 // What the packed weights look like; depends on the weights' shape, strides and dilations, and on the vector width
 // only.
@@ -55,6 +61,7 @@ struct ConvGemmPlan {
   bool out_planar;      // channels-first or narrow output: tiles are transposed on their way out
   bool local;           // channels-first input of which tiles turn their own piece; they then own all outer phases
   bool joined;          // taps beside each other read pixels beside each other: all of a line are one segment
+  bool parted;          // rows are sorted, taps that would be joined apart: sums are cut where joined taps' would be
   bool gathered;        // few input channels that cannot be joined: rows are copied side by side, one segment in all
   BriefEndings brief;   // done in registers, if they are all
   bool run_contiguous;  // the channels of a pixel are followed by those of the next pixel
@@ -75,9 +82,18 @@ struct ConvGemmPlan {
   int64_t border_rows;  // of a tile: rows whose joined taps lie partly outside the image and are copied
   int64_t copy_pitch;   // elements from pixel to pixel of the copied input
   int64_t copy_points;  // input positions of one copying tile
+  int64_t sorted_rows;  // of a tile that may be multiplied in another order (row_order.h)
   int64_t scratch_bytes;
   int64_t shared_bytes;
 };
+
+// What the order of so many rows takes of a tile's scratch.
+inline int64_t row_order_bytes(int64_t rows) {
+  return rows == 0 ? 0
+                   : 2 * scratch_piece_bytes<uint64_t>(rows) + scratch_piece_bytes<const void*>(rows) +
+                         scratch_piece_bytes<float*>(rows) + scratch_piece_bytes<int32_t>(rows) +
+                         scratch_piece_bytes<int32_t>(rows + 1);
+}
 
 // Which cluster the plan is for: only its vector width matters.
 ConvGemmPlan plan_conv_gemm(const ConvShape& shape, const ImageStrides& in, const ImageStrides& out,

@@ -8,6 +8,7 @@
 #include "backends/cpu/kernels/conv_gemm.h"
 #include "backends/cpu/kernels/gemm_tile.h"
 #include "backends/cpu/kernels/planar_input.h"
+#include "backends/cpu/kernels/row_order.h"
 #include "backends/cpu/simd/vec.h"
 
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
@@ -49,6 +50,10 @@ class GemmBlock {
     if (plan_.gathered) gather_ = take<float>(at, plan_.max_rows * plan_.max_depth);
     border_ = take<float>(at, plan_.border_rows * plan_.max_segments * plan_.max_depth);
     if (plan_.local) local_ = take<float>(at, plan_.lines_per_tile * local_pitch());
+    if (plan_.sorted_rows > 0) {
+      order_ = RowOrder(plan_.sorted_rows, at);
+      at += row_order_bytes(plan_.sorted_rows);
+    }
     if (plan_.out_planar) staging_ = take<float>(at, 0);
     for (int64_t i = 0; i < plan_.max_rows * plan_.panels_summed; ++i) {
       sums_at_[i] = sums_ + i * max_vectors * vec_width;
@@ -124,6 +129,7 @@ class GemmBlock {
     }
     row_count_ = line_count_ * (q1_ - q0_);
     reads_outside_ = false;
+    order_.clear();
     taps_d_ = d_.taps(phase_[0]);
     taps_h_ = h_.taps(phase_[1]);
     taps_w_ = plan_.format.stacked ? w_.stacked_taps() : w_.taps(column_group_);
@@ -417,6 +423,8 @@ class GemmBlock {
   float* border_ = nullptr;
   float* local_ = nullptr;
   float* staging_ = nullptr;
+
+  RowOrder order_;
 
   int64_t line0_ = 0;
   int64_t local_first_ = 0;  // input position of the first pixel of a local line

@@ -117,6 +117,39 @@ int64_t border_rows_of_line(const ConvShape& shape, const ConvGemmFormat& format
   return shape.pad_mode == PadMode::zero ? std::min(most, partly) : most;
 }
 
+// Of an axis' taps, of all its outputs, the part that lies inside of the image.
+double part_inside(const ConvAxis& axis, bool stacked) {
+  int64_t all = 0;
+  int64_t inside = 0;
+  for (int64_t r = 0; r < (stacked ? 1 : axis.phases()); ++r) {
+    const AxisTaps taps = stacked ? axis.stacked_taps() : axis.taps(r);
+    const int64_t q0 = stacked ? axis.begin_q() : axis.first_q(r, 0);
+    const int64_t q1 = stacked ? q0 + axis.count_q() : axis.first_q(r, axis.out);
+    all += taps.count * (q1 - q0);
+    for (int64_t j = 0; j < taps.count; ++j) {
+      const int64_t shift = taps.first_shift + j * taps.shift_step;
+      const ConvAxis::Span span = axis.inside(shift, shift, q0, q1);
+      inside += span.to - span.from;
+    }
+  }
+  return all == 0 ? 1.0 : static_cast<double>(inside) / static_cast<double>(all);
+}
+
+// Whether a tile's rows are worth sorting by which of their taps lie inside of the image: there are not too many of
+// them, and many taps do not.
+bool sorting_pays(const ConvShape& s, const ConvGemmFormat& format) {
+  constexpr int64_t most_rows = 512;
+  constexpr int64_t most_segments = 64;
+  constexpr int64_t least_channels = 16;
+  constexpr double most_inside = 0.85;
+  const ConvAxis w(s, 2);
+  const int64_t taps = most_taps(ConvAxis(s, 0)) * most_taps(ConvAxis(s, 1)) * format.taps_w;
+  if (s.pad_mode != PadMode::zero || s.in_channels < least_channels || taps > most_segments) return false;
+  if (most_lines(s) * ceil_div(s.out[2], w.phases()) > most_rows) return false;
+  return part_inside(ConvAxis(s, 0), false) * part_inside(ConvAxis(s, 1), false) * part_inside(w, format.stacked) <=
+         most_inside;
+}
+
 struct TileSizes {
   int64_t rows;
   int64_t n_block;
@@ -181,7 +214,7 @@ void choose_tiles(ConvGemmPlan& plan) {
     const bool by_columns = aim.n_block > (few_pixels ? unit : 4 * unit);
     if (by_columns || (rows <= 48 && aim.n_block > unit)) {
       aim.n_block = halve(aim.n_block);
-    } else if (rows > 24) {
+    } else if (rows > (plan.sorted_rows > 0 ? 96 : 24)) {
       aim.rows = ceil_div(rows, 2);
     } else {
       break;
@@ -204,9 +237,11 @@ void set_tiles(ConvGemmPlan& plan, const TileCut& cut) {
 void choose_segments(ConvGemmPlan& plan, int64_t taps_w) {
   const ConvShape& s = plan.shape;
   const int64_t lines = most_taps(ConvAxis(s, 0)) * most_taps(ConvAxis(s, 1));
-  plan.joined = joins(s, plan);
+  const bool can_join = joins(s, plan);
+  plan.parted = can_join && plan.sorted_rows > 0 && taps_w * s.in_channels <= gemm_chunk_depth;
+  plan.joined = can_join && !plan.parted;
   plan.gathered =
-      !plan.local && !plan.joined && s.pad_mode == PadMode::zero && s.in_channels < gather_below && lines * taps_w > 1;
+      !plan.local && !can_join && s.pad_mode == PadMode::zero && s.in_channels < gather_below && lines * taps_w > 1;
   plan.max_segments = plan.joined ? lines : plan.gathered ? 1 : lines * taps_w;
   plan.max_depth = s.in_channels * (plan.joined ? taps_w : plan.gathered ? lines * taps_w : 1);
 }
@@ -240,7 +275,7 @@ int64_t scratch_bytes(const ConvGemmPlan& plan) {
                               (plan.max_rows / plan.lines_per_tile + 1 + plan.local_shift[1] - plan.local_shift[0]) *
                               s.in_channels * 4)
                      : 0) +
-         (plan.out_planar ? padded(x_staging * 4) : 0);
+         row_order_bytes(plan.sorted_rows) + (plan.out_planar ? padded(x_staging * 4) : 0);
 }
 
 }  // namespace
@@ -283,6 +318,7 @@ ConvGemmPlan plan_gemm(const ConvShape& shape, const ImageStrides& in, const Ima
   find_shifts(w, plan.local_shift);
   const int64_t halo = plan.local_shift[1] - plan.local_shift[0];
   plan.local = plan.in_planar && turns_locally(shape) && halo <= rows_aimed_planar / 4;
+  plan.sorted_rows = !plan.local && cut == nullptr && sorting_pays(shape, plan.format) ? 1 : 0;
   choose_segments(plan, taps_w);
   if (cut == nullptr) {
     choose_tiles(plan);
@@ -302,6 +338,7 @@ ConvGemmPlan plan_gemm(const ConvShape& shape, const ImageStrides& in, const Ima
   plan.panels_summed = std::clamp<int64_t>(summed_floats / std::max<int64_t>(1, panel_sums), 1,
                                            ceil_div(plan.n_block, 2 * plan.format.width));
   plan.copy_points = 64;
+  if (plan.sorted_rows > 0) plan.sorted_rows = plan.max_rows;
   plan.scratch_bytes = scratch_bytes(plan);
   plan.in_copied = !plan.local && (plan.in_planar || is_narrow(shape.types.in) || copying_pays(plan));
   const int64_t channels = shape.groups * shape.in_channels;

@@ -13,7 +13,6 @@
 namespace polyphase::cpu::POLYPHASE_CLUSTER {
 namespace {
 
-constexpr int64_t chunk_depth = 320;  // K of one pass over the rows: its part of a panel stays in the first-level cache
 constexpr int64_t chunk_above = 512;  // K up to which one pass is enough
 
 class GemmWork : private GemmBlock {
@@ -54,6 +53,8 @@ class GemmWork : private GemmBlock {
         point_rows();
       }
       point_outputs();
+      if (reads_outside_ && plan_.sorted_rows > 0 && row_count_ > tile_rows(2))
+        order_.sort(rows_, outs_, row_count_, segments_, zeros_);
       multiply();
     }
     if (plan_.out_planar) write_planar();
@@ -97,7 +98,7 @@ class GemmWork : private GemmBlock {
   // f(chunk, next) for each chunk, with the one that follows it; the first follows the last.
   template <class F>
   void each_chunk(F f) const {
-    const int64_t parts = ceil_div(channels_, chunk_depth);
+    const int64_t parts = ceil_div(channels_, gemm_chunk_depth);
     const int64_t part = ceil_div(channels_, parts);
     const int32_t together = parts > 1 ? 1 : segments_in_chunk();
     for (int64_t c = 0; c < channels_; c += part) {
@@ -161,8 +162,9 @@ class GemmWork : private GemmBlock {
   }
 
   int32_t segments_in_chunk() const {
-    const auto chunks = static_cast<int32_t>(ceil_div(segments_ * channels_, chunk_depth));
-    return (segments_ + chunks - 1) / chunks;
+    const auto chunks = static_cast<int32_t>(ceil_div(segments_ * channels_, gemm_chunk_depth));
+    const auto together = plan_.parted ? static_cast<int32_t>(taps_w_.count) : 1;
+    return (segments_ / together + chunks - 1) / chunks * together;
   }
 
   // Where the channels of a chunk begin in one tap of a panel.
@@ -224,7 +226,7 @@ class GemmWork : private GemmBlock {
     const int64_t share = t.segments * t.channels * vw;  // of what comes next, fetched by each register tile
     const float* const following = panel_at(next_panel, segments_ > 0 ? taps_[next.segment0] : 0, next);
     // Of one tap, the next tile's rows lie behind each other, mostly.
-    const bool fetch_rows = panel == first_panel && t.segments == 1 && t.channels == channels_;
+    const bool fetch_rows = panel == first_panel && t.segments == 1 && t.channels == channels_ && !order_.sorts();
     const bool may_skip = !chunk.first && !chunk.last;
     if (chunk.last) set_way_out(t);
     t.init = bias_ + (column_ - n0_);
@@ -236,13 +238,19 @@ class GemmWork : private GemmBlock {
     // Tiles of as many rows run in one call, where nothing is asked of each and one bias is added to all.
     const bool together = chunk.first && chunk.last && !plan_.format.stacked && !reads_outside_;
     int64_t row = 0;
-    for (int32_t i = 0; i < even.tiles; i += t.tiles) {
+    if (order_.sorts()) order_.cut(tile_rows(vectors_));
+    const int32_t tiles = order_.sorts() ? order_.tiles() : even.tiles;
+    for (int32_t i = 0; i < tiles; i += t.tiles) {
       const bool is_longer = i < even.longer;
-      const int count = even.rows + (is_longer ? 1 : 0);
-      const GemmTileFunction function = is_longer ? longer_tile : short_tile;
+      int count = even.rows + (is_longer ? 1 : 0);
+      GemmTileFunction function = is_longer ? longer_tile : short_tile;
+      if (order_.sorts()) {
+        count = order_.rows_of(i);
+        function = gemm_tile(count, vectors_);
+      }
       t.tile = i;
       if (together) t.tiles = (is_longer ? even.longer : even.tiles) - i;
-      t.skipped = outside(chunk, row, count);
+      t.skipped = order_.sorts() ? of_chunk(order_.outside(i), chunk) : outside(chunk, row, count);
       if (!may_skip || !skips_all(t)) {
         t.rows = rows_ + chunk.segment0 * row_count_ + row;
         if (!chunk.first) t.init = sums_at_[sums + row];
@@ -257,17 +265,23 @@ class GemmWork : private GemmBlock {
     }
   }
 
-  // Which of a chunk's first taps lie outside of the image for all of some rows, whose sums then stay as they are:
-  // small images, dilated filters.
-  uint64_t outside(const Chunk& chunk, int64_t row, int count) const {
+  // Which of a chunk's taps, up to 64 of them, lie outside of the image for all of some rows, whose sums then stay as
+  // they are: small images, dilated filters.
+  __attribute__((noinline)) uint64_t outside(const Chunk& chunk, int64_t row, int count) const {
     uint64_t taps = 0;
-    if (!reads_outside_) return taps;
-    for (int32_t s = chunk.segment0; s < std::min(chunk.segment1, chunk.segment0 + 64); ++s) {
+    if (!reads_outside_ || chunk.segment1 - chunk.segment0 > 64) return taps;
+    for (int32_t s = chunk.segment0; s < chunk.segment1; ++s) {
       const float* const* const rows = rows_ + s * row_count_ + row;
-      const bool all = std::all_of(rows, rows + count, [this](const float* each) { return each == zeros_; });
-      if (all) taps |= uint64_t{1} << static_cast<unsigned>(s - chunk.segment0);
+      int zeros = 0;
+      while (zeros < count && rows[zeros] == zeros_) ++zeros;
+      if (zeros == count) taps |= uint64_t{1} << static_cast<unsigned>(s - chunk.segment0);
     }
     return taps;
+  }
+  static uint64_t of_chunk(uint64_t taps, const Chunk& chunk) {
+    const int32_t count = chunk.segment1 - chunk.segment0;
+    const uint64_t all = count < 64 ? (uint64_t{1} << static_cast<unsigned>(count)) - 1 : ~uint64_t{0};
+    return taps >> static_cast<unsigned>(chunk.segment0) & all;
   }
   static bool skips_all(const GemmTile& t) { return std::popcount(t.skipped) == t.segments; }
 
@@ -282,14 +296,12 @@ class GemmWork : private GemmBlock {
   void find_parts(int64_t row, int count, Part* parts) const {
     const int64_t end = std::min(column_ + vectors_ * vw, n1_);
     const bool follow = plan_.out_planar || plan_.run_contiguous;
-    int64_t q = q0_ + row % (q1_ - q0_);
     for (int i = 0; i < count; ++i) {
       Part& part = parts[i];
-      clip(q, part.lo, part.hi);
+      clip(q0_ + (order_.sorts() ? order_.row(row + i) : row + i) % (q1_ - q0_), part.lo, part.hi);
       part.lo = std::max(part.lo, column_);
       part.hi = std::min(part.hi, end);
       part.directly = follow && part.lo == column_ && part.hi == end;
-      if (++q == q1_) q = q0_;
     }
   }
 
@@ -305,9 +317,12 @@ class GemmWork : private GemmBlock {
 
   void finish(GemmTile& t, GemmTileFunction function, int64_t row, int count) {
     if (plan_.format.stacked) return finish_stacked(t, function, row, count);
-    t.out = outs_ + row;
+    t.out = outs() + row;
     function(t);
   }
+
+  // Of the rows in the order in which they are multiplied.
+  float* const* outs() const { return order_.sorts() ? order_.outs() : outs_; }
 
   // Rows at the ends of a line, of which the tile has some columns only, go through a buffer.
   void finish_stacked(GemmTile& t, GemmTileFunction function, int64_t row, int count) {
@@ -317,13 +332,13 @@ class GemmWork : private GemmBlock {
     Part parts[max_rows];
     find_parts(row, count, parts);
     for (int i = 0; i < count; ++i)
-      at[i] = parts[i].directly ? outs_[row + i] + out_column : buffer + i * max_vectors * vw;
+      at[i] = parts[i].directly ? outs()[row + i] + out_column : buffer + i * max_vectors * vw;
     t.out = at;
     function(t);
     for (int i = 0; i < count; ++i) {
       const Part& part = parts[i];
       if (part.directly || part.lo >= part.hi) continue;
-      copy_row(buffer + i * max_vectors * vw + (part.lo - column_), outs_[row + i], out_column - column_, part.lo,
+      copy_row(buffer + i * max_vectors * vw + (part.lo - column_), outs()[row + i], out_column - column_, part.lo,
                part.hi);
     }
   }

@@ -8,6 +8,7 @@
 // channel.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -44,7 +45,7 @@ struct GemmTile {
   int64_t first_channel;
   int64_t channels;
   int32_t segments;
-  uint64_t skipped = 0;   // of the first segments, by bit: all rows read zeros there
+  uint64_t skipped = 0;   // of up to 64 segments, by bit: all rows read zeros there
   int32_t last_lanes;     // of each row's last vector that are stored; the others are whole
   int32_t tiles = 1;      // of as many rows, one behind the other, with one `init` for all
   int32_t tile = 0;       // how many of the panel were before
@@ -77,10 +78,10 @@ POLYPHASE_INLINE void multiply_tile(const GemmTile& t, const float* const* tile_
     const float* row[MR];
     unrolled<MR>([&](int i) POLYPHASE_INLINE_LAMBDA { row[i] = rows[i] + t.first_channel; });
     const float* b = t.panel + t.taps[s] * t.tap_pitch;
-    const bool skips = s < 64 && (t.skipped >> static_cast<unsigned>(s) & 1) != 0;
+    const int64_t begin = (t.skipped >> static_cast<unsigned>(s & 63) & 1) != 0 ? t.channels : 0;
     for (int64_t first = 0; first < t.channels;) {
       const int64_t end = left < t.channels - first ? first + left : t.channels;
-      for (int64_t c = skips ? end : first; c < end; ++c) {
+      for (int64_t c = std::max(first, begin); c < end; ++c) {
         VecF column[NV];
         unrolled<NV>([&](int j) POLYPHASE_INLINE_LAMBDA { column[j] = load(b + j * vw); });
         b += NV * vw;
