@@ -83,6 +83,7 @@ struct ConvGemmPlan {
   int64_t copy_pitch;   // elements from pixel to pixel of the copied input
   int64_t copy_points;  // input positions of one copying tile
   int64_t sorted_rows;  // of a tile that may be multiplied in another order (row_order.h)
+  double part_inside;   // of their taps, those that lie inside of the image
   int64_t scratch_bytes;
   int64_t shared_bytes;
 };

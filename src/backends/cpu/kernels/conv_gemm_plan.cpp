@@ -135,6 +135,11 @@ double part_inside(const ConvAxis& axis, bool stacked) {
   return all == 0 ? 1.0 : static_cast<double>(inside) / static_cast<double>(all);
 }
 
+double part_inside(const ConvShape& s, const ConvGemmFormat& format) {
+  return part_inside(ConvAxis(s, 0), false) * part_inside(ConvAxis(s, 1), false) *
+         part_inside(ConvAxis(s, 2), format.stacked);
+}
+
 // Whether a tile's rows are worth sorting by which of their taps lie inside of the image: there are not too many of
 // them, and many taps do not.
 bool sorting_pays(const ConvShape& s, const ConvGemmFormat& format) {
@@ -146,8 +151,7 @@ bool sorting_pays(const ConvShape& s, const ConvGemmFormat& format) {
   const int64_t taps = most_taps(ConvAxis(s, 0)) * most_taps(ConvAxis(s, 1)) * format.taps_w;
   if (s.pad_mode != PadMode::zero || s.in_channels < least_channels || taps > most_segments) return false;
   if (most_lines(s) * ceil_div(s.out[2], w.phases()) > most_rows) return false;
-  return part_inside(ConvAxis(s, 0), false) * part_inside(ConvAxis(s, 1), false) * part_inside(w, format.stacked) <=
-         most_inside;
+  return part_inside(s, format) <= most_inside;
 }
 
 struct TileSizes {
@@ -338,7 +342,10 @@ ConvGemmPlan plan_gemm(const ConvShape& shape, const ImageStrides& in, const Ima
   plan.panels_summed = std::clamp<int64_t>(summed_floats / std::max<int64_t>(1, panel_sums), 1,
                                            ceil_div(plan.n_block, 2 * plan.format.width));
   plan.copy_points = 64;
-  if (plan.sorted_rows > 0) plan.sorted_rows = plan.max_rows;
+  if (plan.sorted_rows > 0) {
+    plan.sorted_rows = plan.max_rows;
+    plan.part_inside = part_inside(shape, plan.format);
+  }
   plan.scratch_bytes = scratch_bytes(plan);
   plan.in_copied = !plan.local && (plan.in_planar || is_narrow(shape.types.in) || copying_pays(plan));
   const int64_t channels = shape.groups * shape.in_channels;

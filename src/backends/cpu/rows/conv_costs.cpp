@@ -60,8 +60,11 @@ double share_inside(const ConvShape& s, int a) {
   return static_cast<double>(inside) / product_of_factors(taps.count, s.out[a]);
 }
 
-// conv_gemm leaves out taps of whole lines outside of the image, where a pass over the rows is a part of the sums.
-double share_multiplied(const ConvShape& s) {
+// conv_gemm leaves out taps of whole lines outside of the image, where a pass over the rows is a part of the sums, and
+// half of what lies outside where it sorts rows: register tiles are smaller then, and hold rows of several kinds.
+double share_multiplied(const ConvShape& s, const ConvGemmPlan& plan) {
+  constexpr double left_out = 0.55;
+  if (plan.sorted_rows > 0) return 1 - left_out * (1 - plan.part_inside);
   constexpr int64_t whole_pass = 512;  // channels of all taps
   constexpr int64_t register_rows = 12;
   const int64_t depth = s.kernel[0] * s.kernel[1] * s.kernel[2] * s.in_channels;
@@ -84,7 +87,7 @@ double conv_gemm_seconds(const ConvShape& s, int width, bool in_planar, bool out
   const double panels = static_cast<double>(PanelGrid(format.columns, width).count());
   const int64_t taps_w = format.stacked ? ceil_div(s.kernel[2], s.stride[2]) : s.kernel[2];
   const double lines_of_taps = grid_of(s) * product_of_factors(s.groups, s.kernel[0], s.kernel[1]);
-  const double multiplies = share_multiplied(s) * lines_of_taps * product_of_factors(taps_w, s.in_channels) *
+  const double multiplies = share_multiplied(s, plan) * lines_of_taps * product_of_factors(taps_w, s.in_channels) *
                             vectors_of_products(vectors, by.alone);
   const bool joined = s.groups == 1 && s.in_channels < 128 && s.dilation[2] == 1;
   const int64_t column_groups = s.transposed && !format.stacked ? s.stride[2] : 1;
