@@ -16,6 +16,8 @@ import torch
 from onnx import TensorProto, helper
 
 
+pytestmark = pytest.mark.usefixtures("up")  # whose file many tests read
+
 said: list[str] = []
 
 

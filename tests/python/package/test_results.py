@@ -14,6 +14,8 @@ import pytest
 import small_models
 import torch
 
+pytestmark = pytest.mark.usefixtures("up")  # whose file many tests read
+
 
 def pixels(*sizes) -> np.ndarray:
     return np.random.default_rng(1).standard_normal(sizes, dtype=np.float32)
