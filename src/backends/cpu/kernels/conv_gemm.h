@@ -82,18 +82,17 @@ struct ConvGemmPlan {
   int64_t border_rows;  // of a tile: rows whose joined taps lie partly outside the image and are copied
   int64_t copy_pitch;   // elements from pixel to pixel of the copied input
   int64_t copy_points;  // input positions of one copying tile
-  int64_t sorted_rows;  // of a tile that may be multiplied in another order (row_order.h)
-  double part_inside;   // of their taps, those that lie inside of the image
+  bool sorts;           // a tile's rows may be multiplied in another order (row_order.h)
+  double share_inside;  // of all outputs' taps, where that is asked for: those that lie inside of the image
   int64_t scratch_bytes;
   int64_t shared_bytes;
 };
 
 // What the order of so many rows takes of a tile's scratch.
 inline int64_t row_order_bytes(int64_t rows) {
-  return rows == 0 ? 0
-                   : 2 * scratch_piece_bytes<uint64_t>(rows) + scratch_piece_bytes<const void*>(rows) +
-                         scratch_piece_bytes<float*>(rows) + scratch_piece_bytes<int32_t>(rows) +
-                         scratch_piece_bytes<int32_t>(rows + 1);
+  return 2 * scratch_piece_bytes<uint64_t>(rows) + scratch_piece_bytes<const float*>(rows) +
+         scratch_piece_bytes<float*>(rows) + scratch_piece_bytes<int32_t>(rows) +
+         scratch_piece_bytes<int32_t>(rows + 1);
 }
 
 // Which cluster the plan is for: only its vector width matters.

@@ -50,9 +50,9 @@ class GemmBlock {
     if (plan_.gathered) gather_ = take<float>(at, plan_.max_rows * plan_.max_depth);
     border_ = take<float>(at, plan_.border_rows * plan_.max_segments * plan_.max_depth);
     if (plan_.local) local_ = take<float>(at, plan_.lines_per_tile * local_pitch());
-    if (plan_.sorted_rows > 0) {
-      order_ = RowOrder(plan_.sorted_rows, at);
-      at += row_order_bytes(plan_.sorted_rows);
+    if (plan_.sorts) {
+      order_ = RowOrder(plan_.max_rows, at);
+      at += row_order_bytes(plan_.max_rows);
     }
     if (plan_.out_planar) staging_ = take<float>(at, 0);
     for (int64_t i = 0; i < plan_.max_rows * plan_.panels_summed; ++i) {

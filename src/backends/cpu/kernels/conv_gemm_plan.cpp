@@ -117,41 +117,19 @@ int64_t border_rows_of_line(const ConvShape& shape, const ConvGemmFormat& format
   return shape.pad_mode == PadMode::zero ? std::min(most, partly) : most;
 }
 
-// Of an axis' taps, of all its outputs, the part that lies inside of the image.
-double part_inside(const ConvAxis& axis, bool stacked) {
-  int64_t all = 0;
-  int64_t inside = 0;
-  for (int64_t r = 0; r < (stacked ? 1 : axis.phases()); ++r) {
-    const AxisTaps taps = stacked ? axis.stacked_taps() : axis.taps(r);
-    const int64_t q0 = stacked ? axis.begin_q() : axis.first_q(r, 0);
-    const int64_t q1 = stacked ? q0 + axis.count_q() : axis.first_q(r, axis.out);
-    all += taps.count * (q1 - q0);
-    for (int64_t j = 0; j < taps.count; ++j) {
-      const int64_t shift = taps.first_shift + j * taps.shift_step;
-      const ConvAxis::Span span = axis.inside(shift, shift, q0, q1);
-      inside += span.to - span.from;
-    }
-  }
-  return all == 0 ? 1.0 : static_cast<double>(inside) / static_cast<double>(all);
+double share_inside(const ConvShape& s, const ConvGemmFormat& format) {
+  return ConvAxis(s, 0).share_inside(false) * ConvAxis(s, 1).share_inside(false) *
+         ConvAxis(s, 2).share_inside(format.stacked);
 }
 
-double part_inside(const ConvShape& s, const ConvGemmFormat& format) {
-  return part_inside(ConvAxis(s, 0), false) * part_inside(ConvAxis(s, 1), false) *
-         part_inside(ConvAxis(s, 2), format.stacked);
-}
-
-// Whether a tile's rows are worth sorting by which of their taps lie inside of the image: there are not too many of
-// them, and many taps do not.
-bool sorting_pays(const ConvShape& s, const ConvGemmFormat& format) {
+// Whether a tile's rows can be sorted by which of their taps lie inside of the image: there are not too many of them.
+bool can_sort(const ConvShape& s, const ConvGemmFormat& format) {
   constexpr int64_t most_rows = 512;
   constexpr int64_t most_segments = 64;
   constexpr int64_t least_channels = 16;
-  constexpr double most_inside = 0.85;
-  const ConvAxis w(s, 2);
   const int64_t taps = most_taps(ConvAxis(s, 0)) * most_taps(ConvAxis(s, 1)) * format.taps_w;
-  if (s.pad_mode != PadMode::zero || s.in_channels < least_channels || taps > most_segments) return false;
-  if (most_lines(s) * ceil_div(s.out[2], w.phases()) > most_rows) return false;
-  return part_inside(s, format) <= most_inside;
+  const int64_t rows = most_lines(s) * ceil_div(s.out[2], ConvAxis(s, 2).phases());
+  return s.pad_mode == PadMode::zero && s.in_channels >= least_channels && taps <= most_segments && rows <= most_rows;
 }
 
 struct TileSizes {
@@ -218,7 +196,7 @@ void choose_tiles(ConvGemmPlan& plan) {
     const bool by_columns = aim.n_block > (few_pixels ? unit : 4 * unit);
     if (by_columns || (rows <= 48 && aim.n_block > unit)) {
       aim.n_block = halve(aim.n_block);
-    } else if (rows > (plan.sorted_rows > 0 ? 96 : 24)) {
+    } else if (rows > (plan.sorts ? 96 : 24)) {
       aim.rows = ceil_div(rows, 2);
     } else {
       break;
@@ -242,7 +220,7 @@ void choose_segments(ConvGemmPlan& plan, int64_t taps_w) {
   const ConvShape& s = plan.shape;
   const int64_t lines = most_taps(ConvAxis(s, 0)) * most_taps(ConvAxis(s, 1));
   const bool can_join = joins(s, plan);
-  plan.parted = can_join && plan.sorted_rows > 0 && taps_w * s.in_channels <= gemm_chunk_depth;
+  plan.parted = can_join && plan.sorts && taps_w * s.in_channels <= gemm_chunk_depth;
   plan.joined = can_join && !plan.parted;
   plan.gathered =
       !plan.local && !can_join && s.pad_mode == PadMode::zero && s.in_channels < gather_below && lines * taps_w > 1;
@@ -279,7 +257,7 @@ int64_t scratch_bytes(const ConvGemmPlan& plan) {
                               (plan.max_rows / plan.lines_per_tile + 1 + plan.local_shift[1] - plan.local_shift[0]) *
                               s.in_channels * 4)
                      : 0) +
-         row_order_bytes(plan.sorted_rows) + (plan.out_planar ? padded(x_staging * 4) : 0);
+         (plan.sorts ? row_order_bytes(plan.max_rows) : 0) + (plan.out_planar ? padded(x_staging * 4) : 0);
 }
 
 }  // namespace
@@ -322,7 +300,11 @@ ConvGemmPlan plan_gemm(const ConvShape& shape, const ImageStrides& in, const Ima
   find_shifts(w, plan.local_shift);
   const int64_t halo = plan.local_shift[1] - plan.local_shift[0];
   plan.local = plan.in_planar && turns_locally(shape) && halo <= rows_aimed_planar / 4;
-  plan.sorted_rows = !plan.local && cut == nullptr && sorting_pays(shape, plan.format) ? 1 : 0;
+  if (!plan.local && cut == nullptr && can_sort(shape, plan.format)) {
+    constexpr double most_inside = 0.85;  // of more there is little to gain
+    plan.share_inside = share_inside(shape, plan.format);
+    plan.sorts = plan.share_inside <= most_inside;
+  }
   choose_segments(plan, taps_w);
   if (cut == nullptr) {
     choose_tiles(plan);
@@ -342,10 +324,6 @@ ConvGemmPlan plan_gemm(const ConvShape& shape, const ImageStrides& in, const Ima
   plan.panels_summed = std::clamp<int64_t>(summed_floats / std::max<int64_t>(1, panel_sums), 1,
                                            ceil_div(plan.n_block, 2 * plan.format.width));
   plan.copy_points = 64;
-  if (plan.sorted_rows > 0) {
-    plan.sorted_rows = plan.max_rows;
-    plan.part_inside = part_inside(shape, plan.format);
-  }
   plan.scratch_bytes = scratch_bytes(plan);
   plan.in_copied = !plan.local && (plan.in_planar || is_narrow(shape.types.in) || copying_pays(plan));
   const int64_t channels = shape.groups * shape.in_channels;

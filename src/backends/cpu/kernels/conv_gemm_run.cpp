@@ -53,7 +53,7 @@ class GemmWork : private GemmBlock {
         point_rows();
       }
       point_outputs();
-      if (reads_outside_ && plan_.sorted_rows > 0 && row_count_ > tile_rows(2))
+      if (reads_outside_ && plan_.sorts && row_count_ > tile_rows(2))
         order_.sort(rows_, outs_, row_count_, segments_, zeros_);
       multiply();
     }
@@ -272,9 +272,8 @@ class GemmWork : private GemmBlock {
     if (!reads_outside_ || chunk.segment1 - chunk.segment0 > 64) return taps;
     for (int32_t s = chunk.segment0; s < chunk.segment1; ++s) {
       const float* const* const rows = rows_ + s * row_count_ + row;
-      int zeros = 0;
-      while (zeros < count && rows[zeros] == zeros_) ++zeros;
-      if (zeros == count) taps |= uint64_t{1} << static_cast<unsigned>(s - chunk.segment0);
+      const bool all = std::all_of(rows, rows + count, [this](const float* each) { return each == zeros_; });
+      if (all) taps |= uint64_t{1} << static_cast<unsigned>(s - chunk.segment0);
     }
     return taps;
   }
@@ -296,12 +295,15 @@ class GemmWork : private GemmBlock {
   void find_parts(int64_t row, int count, Part* parts) const {
     const int64_t end = std::min(column_ + vectors_ * vw, n1_);
     const bool follow = plan_.out_planar || plan_.run_contiguous;
+    int64_t q = q0_ + row % (q1_ - q0_);
     for (int i = 0; i < count; ++i) {
       Part& part = parts[i];
-      clip(q0_ + (order_.sorts() ? order_.row(row + i) : row + i) % (q1_ - q0_), part.lo, part.hi);
+      if (order_.sorts()) q = q0_ + order_.row(row + i) % (q1_ - q0_);
+      clip(q, part.lo, part.hi);
       part.lo = std::max(part.lo, column_);
       part.hi = std::min(part.hi, end);
       part.directly = follow && part.lo == column_ && part.hi == end;
+      if (++q == q1_) q = q0_;
     }
   }
 

@@ -166,11 +166,12 @@ inline constexpr int64_t depthwise_phase_bytes = 3 * sizeof(void*);  // of an ou
 //
 //     s = 2, k = 3, crop 1       column 0: phases 0 1      column 1: phase 1
 //     s = 2, k = 4, crop 1       column 0: phase 0         column 1: phases 0 1      column 2: phase 1
-struct OutputPhases {
+class OutputPhases {
+ public:
   struct Range {
     int64_t first;
     int64_t end;
-    int64_t count() const { return end > first ? 1 : 0; }  // of columns
+    int64_t columns() const { return end > first ? 1 : 0; }
   };
 
   int64_t count;
@@ -194,24 +195,28 @@ struct OutputPhases {
       return {shift > 0 ? behind : 0, behind + (tap > 1 ? cropped : std::min(cropped, reached))};
     };
     lead = range(first_shift);
-    if (lead.first > 0 || lead.count() == 0 || lead.end == count) lead = {};
+    if (lead.first > 0 || lead.columns() == 0 || lead.end == count) lead = {};
     trail = range(last_shift);
-    if (last_shift == first_shift && lead.count() > 0) trail = {};
+    if (last_shift == first_shift && lead.columns() > 0) trail = {};
     if (trail.first == 0 && trail.end == count) trail = {};
-    between = last_shift + 1 - first_shift - lead.count() - trail.count();
+    between = last_shift + 1 - first_shift - lead.columns() - trail.columns();
   }
 
-  int64_t columns() const { return lead.count() + between + trail.count(); }
+  int64_t columns() const { return lead.columns() + between + trail.columns(); }
   Range reached(int64_t column) const {
-    if (column < lead.count()) return lead;
-    return column < lead.count() + between ? Range{0, count} : trail;
+    if (column < lead.columns()) return lead;
+    return column < lead.columns() + between ? Range{0, count} : trail;
   }
 
   // Phase `phase` of the outputs, in the un-cropped grid, and which of its stacked taps a column is.
-  int64_t uncropped(int64_t phase) const { return (phase + cropped) % count; }
+  int64_t uncropped(int64_t phase) const { return phase + cropped - (is_behind(phase) ? count : 0); }
   int64_t tap(int64_t phase, int64_t column) const {
-    return first_shift + column + taps - 1 - (phase + cropped) / count;
+    return first_shift + column + taps - 1 - (is_behind(phase) ? 1 : 0);
   }
+
+ private:
+  // Whether it lies a q further in the un-cropped grid.
+  bool is_behind(int64_t phase) const { return phase + cropped >= count; }
 };
 
 // Floats behind a tile's lines, which are read as whole register blocks.

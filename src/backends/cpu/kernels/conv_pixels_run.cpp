@@ -24,7 +24,7 @@ struct Blocks {
 class PixelsWork {
  public:
   PixelsWork(const ConvPixelsPlan& plan, const ConvPointers& pointers, std::byte* scratch)
-      : plan_(plan), s_(plan.shape), f_(plan.format), p_(pointers), d_(s_, 0), h_(s_, 1), w_(s_, 2) {
+      : plan_(plan), s_(plan.shape), f_(plan.format), p_(pointers), d_(s_, 0), h_(s_, 1), w_(s_, 2), outputs_(w_) {
     ScratchPieces pieces(scratch);
     lines_ = pieces.next<float>(s_.in_words() * plan.channel_pitch + lines_slack(vec_width));
     sums_ = pieces.next<float>(f_.chunk * f_.chunks * plan.sum_pitch);
@@ -39,8 +39,7 @@ class PixelsWork {
     if (!plan.depthwise) return;
     depthwise_phases_ = pieces.next<DepthwisePhase>(d_.phases() * h_.phases());
     depthwise_offsets_ = pieces.next<int64_t>(s_.kernel[0] * s_.kernel[1]);
-    const int64_t columns = OutputPhases(w_).columns();
-    depthwise_weights_ = pieces.next<float>(s_.kernel[0] * s_.kernel[1] * columns * w_.phases());
+    depthwise_weights_ = pieces.next<float>(s_.kernel[0] * s_.kernel[1] * outputs_.columns() * w_.phases());
   }
 
   void run(int64_t tile) {
@@ -154,8 +153,6 @@ class PixelsWork {
 
   void find_depthwise_phases() {
     static_assert(sizeof(DepthwisePhase) == depthwise_phase_bytes);
-    const OutputPhases phases(w_);
-    const int64_t columns = phases.columns();
     int64_t* offset = depthwise_offsets_;
     const float* weights = depthwise_weights_;
     for (int64_t r = 0; r < d_.phases() * h_.phases(); ++r) {
@@ -163,7 +160,7 @@ class PixelsWork {
       const int64_t* const first = offset;
       offset = std::copy_n(offsets_ + phase.offsets, phase.lines, offset);
       depthwise_phases_[r] = {first, offset, weights};
-      weights += phase.lines * columns * w_.phases();
+      weights += phase.lines * outputs_.columns() * w_.phases();
     }
     by_line_ = {.phases = nullptr,
                 .phase_count = h_.phases(),
@@ -174,9 +171,9 @@ class PixelsWork {
                 .from_step = h_.in_step() * plan_.pitch,
                 .length = part_.hi,
                 .to = nullptr,
-                .lead = phases.lead.end,
-                .between = phases.between,
-                .trail = phases.trail,
+                .lead = outputs_.lead.end,
+                .between = outputs_.between,
+                .trail = outputs_.trail,
                 .bias = 0,
                 .half = s_.types.out == DType::f16};
     split_line(q1_[2] - q0_[2]);
@@ -184,7 +181,6 @@ class PixelsWork {
 
   // A group's, in the order in which they are used; none where a column does not reach a phase.
   void copy_weights() {
-    const OutputPhases phases(w_);
     const int64_t firsts = f_.firsts(0);
     const int64_t others = (taps_w_.count - 1) * f_.chunk;  // of a line of taps
     float* to = depthwise_weights_;
@@ -193,12 +189,12 @@ class PixelsWork {
       const float* first = p_.weights + group_ * f_.group_size + phase.weights + r % f_.line_phases;
       const float* other = first + phase.lines * firsts;
       for (int64_t line = 0; line < phase.lines; ++line, first += firsts, other += others) {
-        for (int64_t c = 0; c < phases.columns(); ++c, to += phases.count) {
-          const auto [begin, end] = phases.reached(c);
+        for (int64_t c = 0; c < outputs_.columns(); ++c, to += outputs_.count) {
+          const auto [begin, end] = outputs_.reached(c);
           for (int64_t w = begin; w < end; ++w) {
-            const int64_t tap = phases.tap(w, c);
+            const int64_t tap = outputs_.tap(w, c);
             const float* const of_tap = tap == 0 ? first : other + (tap - 1) * f_.chunk;
-            to[w] = of_tap[phases.uncropped(w) * f_.line_phases];
+            to[w] = of_tap[outputs_.uncropped(w) * f_.line_phases];
           }
         }
       }
@@ -411,6 +407,7 @@ class PixelsWork {
   ConvAxis d_;
   ConvAxis h_;
   ConvAxis w_;
+  OutputPhases outputs_;  // of depthwise lines
   AxisTaps taps_w_ = {};
   const PixelsTileFunction* functions_ = nullptr;  // by vectors, from one on
   DepthwiseFunction sum_lines_ = nullptr;

@@ -164,6 +164,24 @@ struct ConvAxis {
     return inside(taps.first_shift, taps.first_shift + (taps.count - 1) * taps.shift_step, q0, q1);
   }
 
+  // Of the taps of all outputs, those that read the image; `stacked`: of all phases stacked into columns.
+  double share_inside(bool stacked) const {
+    double all = 0;
+    double read = 0;
+    for (int64_t r = 0; r < (stacked ? 1 : phases()); ++r) {
+      const AxisTaps of_phase = stacked ? stacked_taps() : taps(r);
+      const int64_t q0 = stacked ? begin_q() : first_q(r, 0);
+      const int64_t q1 = stacked ? q0 + count_q() : first_q(r, out);
+      all += static_cast<double>(of_phase.count) * static_cast<double>(q1 - q0);
+      for (int64_t j = 0; j < of_phase.count; ++j) {
+        const int64_t shift = of_phase.first_shift + j * of_phase.shift_step;
+        const Span span = inside(shift, shift, q0, q1);
+        read += static_cast<double>(span.to - span.from);
+      }
+    }
+    return all == 0 ? 1.0 : read / all;
+  }
+
   // The positions of the image that the outputs [o0, o1) read; none if from >= to.
   Span reads(int64_t o0, int64_t o1) const {
     const int64_t reach = (kernel - 1) * dilation;

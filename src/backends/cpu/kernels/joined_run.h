@@ -32,6 +32,8 @@ class JoinedRun {
 
   // Whether what was appended ends with a vector of memory: more can be put there as it is.
   bool ends_whole() const { return count_ == 0; }
+
+  // A vector of memory, as it is.
   POLYPHASE_INLINE void put(VecF x, bool half) {
     if constexpr (!wide) {
       half ? store_f16(to_, x) : store_bf16(to_, x);

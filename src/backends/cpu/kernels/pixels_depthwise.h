@@ -76,7 +76,7 @@ void run_depthwise_lines(const DepthwiseLines& t) {
   const bool half = t.half;
   const int64_t between = B > 0 ? B : t.between;
   const bool has_lead = t.lead > 0;
-  const bool has_trail = t.trail.count() > 0;
+  const bool has_trail = t.trail.columns() > 0;
   // Of two phases there is no other part than one.
   const int64_t lead_end = S == 2 ? 1 : t.lead;
   const int64_t trail_first = S == 2 ? 1 : t.trail.first;

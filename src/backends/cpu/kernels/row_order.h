@@ -20,7 +20,7 @@ class RowOrder {
     ScratchPieces pieces(scratch);
     taps_ = pieces.next<uint64_t>(rows);
     tile_taps_ = pieces.next<uint64_t>(rows);
-    moved_ = pieces.next<const void*>(rows);
+    moved_ = pieces.next<const float*>(rows);
     outs_ = pieces.next<float*>(rows);
     at_ = pieces.next<int32_t>(rows);
     starts_ = pieces.next<int32_t>(rows + 1);
@@ -40,7 +40,7 @@ class RowOrder {
     for (int32_t s = 0; s < segments; ++s) {
       const float** const of_tap = rows + s * count;
       for (int64_t i = 0; i < count; ++i) moved_[i] = of_tap[at_[i]];
-      for (int64_t i = 0; i < count; ++i) of_tap[i] = static_cast<const float*>(moved_[i]);
+      std::copy_n(moved_, count, of_tap);
     }
     for (int64_t i = 0; i < count; ++i) outs_[i] = outs[at_[i]];
     count_ = static_cast<int32_t>(count);
@@ -92,14 +92,11 @@ class RowOrder {
 
   // Rows alike behind each other, as the first of them came: there are few kinds.
   void group(int32_t count) {
-    std::fill_n(moved_, count, nullptr);
     int32_t placed = 0;
     for (int32_t i = 0; placed < count; ++i) {
-      if (moved_[i] != nullptr) continue;
+      if (std::find(taps_, taps_ + i, taps_[i]) != taps_ + i) continue;
       for (int32_t j = i; j < count; ++j) {
-        if (taps_[j] != taps_[i]) continue;
-        moved_[j] = taps_;
-        at_[placed++] = j;
+        if (taps_[j] == taps_[i]) at_[placed++] = j;
       }
     }
   }
@@ -113,7 +110,7 @@ class RowOrder {
 
   uint64_t* taps_ = nullptr;  // of a row, in the order as they came
   uint64_t* tile_taps_ = nullptr;
-  const void** moved_ = nullptr;
+  const float** moved_ = nullptr;  // of one tap
   float** outs_ = nullptr;
   int32_t* at_ = nullptr;
   int32_t* starts_ = nullptr;

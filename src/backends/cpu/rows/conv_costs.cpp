@@ -46,30 +46,16 @@ double turned_by_groups(const ConvShape& s, int width) {
   return product_of_factors(s.batch, s.groups, ceil_div(s.out_channels, width), width) * points_of(s.out);
 }
 
-// Of the products of an axis of a convolution, the share whose taps lie in the image.
-double share_inside(const ConvShape& s, int a) {
-  const ConvAxis axis(s, a);
-  const AxisTaps taps = axis.taps(0);
-  if (s.out[a] == 0) return 1;
-  int64_t inside = 0;
-  for (int64_t k = 0; k < taps.count; ++k) {
-    const int64_t shift = taps.first_shift + k * taps.shift_step;
-    const ConvAxis::Span span = axis.inside(shift, shift, 0, s.out[a]);
-    inside += span.to - span.from;
-  }
-  return static_cast<double>(inside) / product_of_factors(taps.count, s.out[a]);
-}
-
 // conv_gemm leaves out taps of whole lines outside of the image, where a pass over the rows is a part of the sums, and
 // half of what lies outside where it sorts rows: register tiles are smaller then, and hold rows of several kinds.
 double share_multiplied(const ConvShape& s, const ConvGemmPlan& plan) {
   constexpr double left_out = 0.55;
-  if (plan.sorted_rows > 0) return 1 - left_out * (1 - plan.part_inside);
+  if (plan.sorts) return 1 - left_out * (1 - plan.share_inside);
   constexpr int64_t whole_pass = 512;  // channels of all taps
   constexpr int64_t register_rows = 12;
   const int64_t depth = s.kernel[0] * s.kernel[1] * s.kernel[2] * s.in_channels;
   if (s.transposed || s.pad_mode != PadMode::zero || depth <= whole_pass || s.out[2] < register_rows) return 1;
-  return share_inside(s, 0) * share_inside(s, 1);
+  return ConvAxis(s, 0).share_inside(false) * ConvAxis(s, 1).share_inside(false);
 }
 
 ImageStrides strides_of(int64_t channels, const int64_t (&extents)[3], bool planar) {
